@@ -26,7 +26,7 @@ import mcllo
 from fuzz import checks, odd
 from fuzz.case import CASE
 from mcllo.__main__ import run
-from mcllo._files.sniff import encoding_of
+from mcllo._files.format_detection import detect_encoding
 
 CORPUS = Path(__file__).with_name("corpus")
 ROWS = ((0.2, 0.3, 0.5), (0.7, 0.2, 0.1), (1.0, 0.0, 0.0), (0.25, 0.5, 0.25), (0.1, 0.1, 0.8))
@@ -225,7 +225,7 @@ def command(file: tuple[bytes, Any], verb: str, label: str) -> None:
     name = "table.csv" if isinstance(other, str) else "table.parquet"
     CASE.begin(**{name.replace(".", "__"): content}, verb__txt=verb)
     path, model = CASE.write(name, content), CASE.tmp / "model.json"
-    out = CASE.tmp / ("repaired.csv" if isinstance(other, str) else "repaired.parquet")
+    out = CASE.tmp / ("recalibrated.csv" if isinstance(other, str) else "recalibrated.parquet")
     words = [*verb.split(), str(path), "--label", label]
     if verb.startswith("assess"):
         words += ["--seed", "0", "--draws", "99"]
@@ -248,17 +248,17 @@ def command(file: tuple[bytes, Any], verb: str, label: str) -> None:
         return
     CASE.accept()
     if verb == "apply":
-        _check_repaired(out)
+        _check_recalibrated(out)
 
 
-def _check_repaired(path: Path) -> None:
+def _check_recalibrated(path: Path) -> None:
     """Check the columns that ``apply`` wrote."""
     if path.suffix == ".parquet":
         table = pq.read_table(path).to_pydict()
     else:
         import csv as plain
 
-        encoding = encoding_of(path.read_bytes())  # of the file that was read
+        encoding = detect_encoding(path.read_bytes())  # of the file that was read
         encoding = "utf-8-sig" if encoding == "utf-8" else encoding
         with path.open(newline="", encoding=encoding) as lines:
             header, *rows = plain.reader(lines)

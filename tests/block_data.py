@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions
-from mcllo._blocks.blocks import Streamed
+from mcllo._blocks.blocks import StreamedBlocks
 from mcllo._blocks.sums import Block, Layout, Reading
 from mcllo.exceptions import InputError
 
@@ -51,7 +51,7 @@ class Batches:
     def __init__(self, batches, **reading):
         self.batches = batches
         first = next(batch for batch in batches if len(batch[0]))
-        self.layout = Layout.of_first(Reading(**reading), first[0], first[1])
+        self.layout = Layout.from_first_rows(Reading(**reading), first[0], first[1])
 
     def n_bytes(self):
         return 0.0
@@ -74,7 +74,7 @@ def blocks_of(parts, at=(), *, n_jobs=None, spill=None, **reading):
     """Return arrays, cut at row numbers, as blocks."""
     if "classes" in reading:
         reading["classes"] = tuple(reading["classes"])
-    return Streamed(Batches(cut(parts, at), **reading), n_jobs=n_jobs, spill=spill)
+    return StreamedBlocks(Batches(cut(parts, at), **reading), n_jobs=n_jobs, spill=spill)
 
 
 def same_rows(blocks, p):

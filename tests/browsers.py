@@ -60,15 +60,20 @@ def axe_text(place):
     if given:
         with open(given, encoding="utf-8") as file:
             return file.read()
+    return (from_npm("axe-core@4", place) / "axe.min.js").read_text(encoding="utf-8")
+
+
+def from_npm(package, place):
+    """Install a package of npm into `place` and return its folder; skip where it cannot be had."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("needs npm, for axe-core")
-    call = [npm, "install", "--no-audit", "--no-fund", "--silent", "axe-core@4"]
+        pytest.skip(f"needs npm, for {package}")
+    call = [npm, "install", "--no-audit", "--no-fund", "--silent", package]
     try:
         subprocess.run(call, cwd=place, check=True, capture_output=True, timeout=60)
     except (subprocess.SubprocessError, OSError):
-        pytest.skip("axe-core could not be had from npm")
-    return (place / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+        pytest.skip(f"{package} could not be had from npm")
+    return place / "node_modules" / package.partition("@")[0]
 
 
 def grave_faults(driver, axe):

@@ -3,6 +3,7 @@
 import os
 import sys
 from functools import cache
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
@@ -17,8 +18,21 @@ def pytest_addoption(parser):
     parser.addoption("--approve", action="store_true", help="write tests/texts as printed now")
 
 
+PAGES_THAT_NEED = {"dask.md": "dask"}
+"""Pages whose examples need a package that `make test` does not install."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before ``-m "not slow"`` looks at the markers
 def pytest_collection_modifyitems(items):
-    """Begin with what takes long, so that no worker waits for another at the end."""
+    """Mark the pages that need more packages, and begin with what takes long.
+
+    So no worker waits for another at the end.
+    """
+    for item in items:
+        if package := PAGES_THAT_NEED.get(item.path.name):
+            reason = f"{package} is not installed"
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.skipif(find_spec(package) is None, reason=reason))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

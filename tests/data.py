@@ -108,7 +108,7 @@ def toy() -> DataSet:
 
 @cache
 def sharp() -> DataSet:
-    """Return overconfident rows (true rows squared): rejected, one repair fits, and logits.
+    """Return overconfident rows (true rows squared): rejected, one recalibration fits, and logits.
 
     With logits every method of `compare` runs.
     """
@@ -123,7 +123,7 @@ def sharp() -> DataSet:
 
 @cache
 def calm() -> DataSet:
-    """Return calibrated rows of four classes: not rejected, and no repair is needed."""
+    """Return calibrated rows of four classes: not rejected, and no recalibration is needed."""
     classes = ["north", "east", "south", "west"]
     holdout = DataSet("calm", *drawn(250, classes, 124), {"classes": classes})
     return DataSet("calm", *drawn(300, classes, 24), {"classes": classes}, holdout)

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 import mcllo
-from mcllo.plot._files import figure_of
+from mcllo.plot._files import find_figure
 from mcllo.plot._style import look
 
 HOSTILE = (
@@ -93,7 +93,7 @@ def drawn_texts(figure):
             found.append((self.get_text(), Box(*self.get_window_extent(renderer).extents.tolist())))
         return original(self, renderer, *args, **kwargs)
 
-    whole = figure_of(figure)
+    whole = find_figure(figure)
     with look(), patch.object(Text, "draw", draw):
         FigureCanvasAgg(whole).draw()
     return found, Box(*whole.bbox.extents.tolist())
@@ -111,7 +111,9 @@ def assert_readable(figure):
         inside = box.x0 > -1 and box.y0 > -1 and box.x1 < page.x1 + 1 and box.y1 < page.y1 + 1
         assert inside, f"{word!r} leaves the figure"
     with look():
-        sizes = [text.get_fontsize() for text in figure_of(figure).findobj(Text) if text.get_text()]
+        sizes = [
+            text.get_fontsize() for text in find_figure(figure).findobj(Text) if text.get_text()
+        ]
     assert min(sizes) >= 8.0
     return " ".join(" ".join(word.split()) for word, _ in texts)
 

@@ -1,6 +1,7 @@
 """Small inputs for the tests of the door, of files and of the command line, and how it refuses."""
 
 import io
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,16 @@ from pyarrow import parquet
 from mcllo.exceptions import InputError
 
 CLASSES = ["cat", "dog", "truck"]
+
+
+@contextmanager
+def case(name):
+    """Name the case of a loop in whatever fails there."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in the case {name!r}")
+        raise
 
 
 def refusal(function, *args, **options):

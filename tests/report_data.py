@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import mcllo
-from mcllo._ground.statements import quiet
+from mcllo._ground.statements import suppress_warnings
 from mcllo._report import report
 
 PETS = ("cat", "dog", "truck")
@@ -55,7 +55,7 @@ def many():
 @cache
 def separated():
     probs = [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]]
-    with quiet():
+    with suppress_warnings():
         return mcllo.assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
 
 
@@ -75,14 +75,16 @@ def grouped():
 
 @cache
 def zeros():
-    """Return the assessment of probabilities with two decimals; one label had 0."""
+    """Return the assessment of probabilities with two decimals and a floor; one label had 0."""
     rows = predictions(300, PETS, 1.5)
     probs = rows.probs.round(2)
     labels = [PETS[code] for code in rows.codes]
     probs[0], labels[0] = [0.0, 0.5, 0.5], "cat"
     probs[1:][probs[np.arange(300), rows.codes][1:] == 0.0] = 1.0 / 3.0
-    with quiet():
-        return mcllo.assess(probs, labels, classes=PETS, normalize=True, seed=0, n_resamples=99)
+    with suppress_warnings():
+        return mcllo.assess(
+            probs, labels, classes=PETS, normalize=True, clip=1e-6, seed=0, n_resamples=99
+        )
 
 
 @cache
@@ -177,11 +179,11 @@ def mixed_up():
 
 @cache
 def own_rows():
-    """A repair judged on the rows that it was fitted to."""
+    """A recalibration judged on the rows that it was fitted to."""
     rows = predictions(600, PETS, 2.0)
     labels = [PETS[code] for code in rows.codes]
-    repaired = mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
-    return mcllo.assess(repaired, labels, classes=PETS, seed=0, n_resamples=199)
+    recalibrated = mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
+    return mcllo.assess(recalibrated, labels, classes=PETS, seed=0, n_resamples=199)
 
 
 @cache
@@ -196,15 +198,8 @@ def compared(classes=PETS):
 
 
 @cache
-def compared_calm():
-    """Return a comparison of predictions that need no repair."""
-    train, judged = (predictions(600, PETS, seed=seed) for seed in (7, 8))
-    return mcllo.compare(train, judged, methods=("mcllo", "temperature"), seed=0, n_resamples=99)
-
-
-@cache
 def helped():
-    """Return a comparison whose recommended repair is shown to help."""
+    """Return a comparison whose recommended recalibration is shown to help."""
     return mcllo.compare(
         predictions(600, PETS, 2.0),
         predictions(2000, PETS, 2.0, seed=1),

@@ -10,29 +10,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcllo import MCLLOCalibrator
+from mcllo import CALIBRATORS, MCLLOCalibrator
 from mcllo._ground.threads import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
 NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "speed", "targets")
+NAMES += ("versus",)
 part = {name: importlib.import_module(f"benchmarks.{name}") for name in NAMES}
-figures, machine, methods, pages, quality, race, sets, speed, targets = part.values()
+figures, machine, methods, pages, quality, race, sets, speed, targets, versus = part.values()
 Case = quality.Case
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_examples_in_docstrings(name):
-    found = doctest.testmod(part[name])
-    assert (found.attempted > 0, found.failed) == (True, 0)
+def test_examples_in_docstrings():
+    for name, module in part.items():
+        found = doctest.testmod(module)
+        assert found.attempted > 0, name
+        assert found.failed == 0, name
 
 
+@pytest.mark.slow
 def test_pages_and_figures_are_what_the_stored_results_say():
     facts = {"performance": pages.speed_facts(machine.read(machine.LATEST))}
     facts["quality"] = pages.quality_facts(quality.latest())
     for name, found in facts.items():
         text = (pages.DOCS / f"{name}.md").read_text()
         assert pages.rebuilt(name, found) == text, "run: python -m benchmarks page"
-    assert quality.CELLS.stat().st_size + quality.FACTS.stat().st_size < 400_000
+    assert quality.CELLS.stat().st_size + quality.FACTS.stat().st_size < 600_000
     left, right = figures.draw_speed(machine.read(machine.LATEST))
     (ours,) = [line for line in left.get_lines() if line.get_label() == "_mcllo-1"]
     assert list(ours.get_xdata()) == [1000, 8000, 10_000, 100_000, 1_000_000]
@@ -124,6 +127,104 @@ def test_claims_and_page_say_what_was_measured():
     assert drawn == [[25.0], [0.75]]
 
 
+def in_two_classes(n=1000):
+    """Return the view above with a set of two classes that is in the tables of its part alone."""
+    facts = VIEW.facts["sets"] | {
+        "t": KNOWN | {"c": 2, "source": "t", "used": False, "part": "two"}
+    }
+    records = [{"set": "t", "n": n, "absent": 1, "methods": {
+        "identity": scored(1.0), "auto": scored(0.5), "venn-abers": scored(0.6),
+        "mcllo-fixed": scored(0.4)}}]  # fmt: skip
+    copies = [{"set": "t", "n": 200, "methods": {
+        "identity": scored(1.0), "auto": scored(0.5), "auto-copied": scored(1.25)}}]  # fmt: skip
+    rows = [*VIEW.rows, *quality.cells(records)]
+    absent = quality.absent_rows(records, facts)
+    more = {"sets": facts, "absent": absent, "copies": quality.shifted_rows(copies)}
+    return quality.View(rows, VIEW.facts | more)
+
+
+def test_sets_of_a_part_have_tables_of_their_own_alone():
+    text = pages.measured("quality", pages.quality_facts(in_two_classes()))
+    assert "### Two classes\n\n1 sets from 1 data sets" in text
+    for said in (
+        "| 1000 | mcllo auto | 1 | 1 | -0.50 | 50.0 % |  | 0 % | 100 ms |",
+        "| 1000 | venn-abers Venn-Abers | 1 | 1 | -0.40 | 40.0 % | -0.1000 | 0 % | 100 ms |",
+        "| mcllo MCLLO, penalty=1 | 1 | 1 | 1.0 | 0.500 | 0.400 | +0.1000 | +0.1000 | 100 % |",
+        "| mcllo auto | 1 | -0.50 | 0 % | -0.50 | +0.25 | 100 % | +0.25 |",
+    ):
+        assert said in text
+    assert "### All methods, 1000 rows" not in text  # the tables of all sets leave it out
+    assert "- 2 sets from 2 data sets" in text
+    without = pages.measured("quality", pages.quality_facts(VIEW))
+    for title in (
+        "Two classes",
+        "Hundreds of classes",
+        "Many rows",
+        "Copies of rows",
+        "that no row",
+    ):
+        assert title not in without
+    share = pages.measured("quality", pages.quality_facts(VIEW)).partition("| share removed |")[2]
+    (line,) = [line for line in share.splitlines() if line.startswith("| mcllo auto |")]
+    assert line.split(" | ")[2] == "7.5 %"  # (0.2 / 1.0 - 0.025 / 0.5) / 2
+
+
+def test_a_part_names_its_sizes_and_known_methods():
+    for sizes, seeds, names in quality.PARTS.values():
+        assert sizes
+        assert seeds >= 1
+        assert set(names) <= {*methods.QUALITY, *methods.LARGE}
+        assert "identity" in names
+    assert {source.part for source in sets.SOURCES} == {"", *quality.PARTS}
+    plan = quality.planned_by_part({"b": {"n": 126_000, "part": "large"}}, [3000, 100_000], 9)
+    seeds = quality.PARTS["large"][1]
+    assert plan == [Case("b", 100_000, seed) for seed in range(seeds)]
+
+
+def test_copies_are_of_the_rows_to_learn_from(small, monkeypatch):
+    seen = {}
+
+    def fit(name, probs, y):
+        seen[name] = {tuple(row) for row in probs}, len(y)
+        return lambda rows: rows
+
+    for name in ("auto", "auto-copied"):
+        made = methods.Method(name, "", lambda probs, y, name=name: fit(name, probs, y))
+        monkeypatch.setitem(methods.METHODS, name, made)
+    quality.run(Case("small", 100, 0), ["auto", "auto-copied"], "copies")
+    rows, n = seen["auto"]
+    copied, drawn = seen["auto-copied"]
+    assert (n, drawn, len(rows)) == (100, 800, 100)
+    assert copied <= rows
+    assert len(copied) > 90  # (1 - 1/100)^800 leaves out 0.03 rows of 100
+
+
+def test_two_files_are_compared_case_by_case():
+    facts = {name: {"source": name, "c": c} for name, c in (("a", 2), ("b", 20))}
+
+    def of(**losses):
+        return {
+            Case(name, 100, seed): {"methods": {"identity": {"ll": 1.0}, "auto": {"ll": ll}}}
+            for name, values in losses.items()
+            for seed, ll in enumerate(values)
+        }
+
+    before, after = of(a=[0.8, 1.2], b=[0.9]), of(a=[0.6, 1.2], b=[1.1, 0.3])  # b, 1: after alone
+    pairs = versus.paired(before, after, "auto", "auto")
+    found = versus.compared(pairs, facts, {Case("b", 100, 0)})
+    whole, main, two, many, lacking = found
+    titles = ["all", "tables of all sets", "2", "16 to 50", "lacking in the rows"]
+    assert [row["classes"] for row in found] == titles
+    assert lacking["after less before"] == many["after less before"]
+    assert main | {"classes": "all"} == whole
+    assert (whole["sets"], whole["cases"], two["cases"]) == (2, 3, 2)
+    assert two["after less before"] == "-0.10"  # (-0.2 + 0) / 2
+    assert many["after less before"] == "+0.20"
+    assert whole["after less before"].startswith("+0.0500 [")
+    assert (whole["harm before"], whole["harm after"]) == ("25 %", "75 %")  # sets count once
+    assert (whole["better"], whole["worse"], whole["at worst"]) == ("33 %", "33 %", "+0.20")
+
+
 def test_the_plain_program_fits_the_same_model():
     probs, y = sets.predictions(600, 4, seed=1)
     ours, plain = MCLLOCalibrator().fit(probs, y).fit_, methods.METHODS["scipy-bfgs"].fit(probs, y)
@@ -149,6 +250,7 @@ def _absent(*_):
     raise ImportError("No module named 'river'")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("package", ["mcllo", "scikit-learn", "probmetrics", "netcal"])
 def test_methods_run_where_they_are_installed(package, small):
@@ -160,7 +262,7 @@ def test_methods_run_where_they_are_installed(package, small):
     (probs, y), (_, judge) = small, quality.draw(Case("small", 150, 0), 260)
     plain = -np.log(probs[judge, y[judge]]).mean()
     assert found["identity"]["ll"] == pytest.approx(plain, rel=1e-12)
-    moved = quality.run(Case("small", 150, 0), ["mcllo"], drawn=True)["methods"]["mcllo"]
+    moved = quality.run(Case("small", 150, 0), ["mcllo"], kind="harmless")["methods"]["mcllo"]
     assert moved["kl"] > 0.0
     assert moved["moved"] > quality.MOVED
 
@@ -173,6 +275,38 @@ def test_peers_may_be_missing_and_ours_may_not(monkeypatch):
         methods.warm_up(["mcllo"])
     with pytest.raises(SystemExit):
         speed.options(["--only", "8000by10"])
+
+
+@pytest.mark.parametrize("name", ["venn-abers", "splinecalib", "betacal"])
+def test_peers_of_two_classes_may_be_missing(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name.replace("-", "_"), None)  # importing raises ImportError
+    assert set(methods.warm_up([name])) == {name}
+    assert methods.METHODS[name].most_classes == 2
+
+
+def test_an_option_that_a_revision_does_not_have_is_missing(monkeypatch):
+    monkeypatch.setitem(CALIBRATORS, "auto", CALIBRATORS["temperature"])
+    why = "auto of this revision has no option flexible"
+    assert methods.warm_up(["auto-flexible"]) == {"auto-flexible": why}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["venn-abers", "splinecalib", "betacal"])
+def test_peers_of_two_classes_recalibration_where_they_are_installed(name):
+    pytest.importorskip(name.replace("-", "_"), reason=f"{name} is an optional peer")
+    probs, y = sets.predictions(600, 2, seed=2)
+    new, truth = sets.predictions(4000, 2, seed=3)
+    found = methods.METHODS[name].fit(probs, y)(new)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
+    before, after = (quality.scores(p, truth)["ll"] for p in (new, found))
+    assert after < before + 0.02
+
+
+@pytest.mark.parametrize(("form", "package"), [("form-torch", "torch"), ("form-onnx", "onnx")])
+def test_a_form_whose_package_is_not_there_is_missing_and_no_failure(form, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)  # importing it raises ImportError
+    assert set(methods.warm_up([form])) == {form}
 
 
 @pytest.mark.parametrize("found", [lambda r: r[:, :2], lambda r: r * np.nan, lambda r: r["no"]])
@@ -194,6 +328,7 @@ def test_a_worker_answers_whatever_goes_wrong(name, tmp_path):
     assert ("nll" in found) == (name == "mcllo-1")
 
 
+@pytest.mark.slow
 def test_the_numpy_kernel_has_its_own_process_where_there_is_c(monkeypatch):
     names = ["pass", "pass-numpy"]
     monkeypatch.setattr(methods, "kernel_name", lambda: "NumPy")

@@ -32,7 +32,7 @@ def test_examples():
 
 
 def test_the_defaults_are_the_rows_of_a_comparison(data, runs):
-    c = tables.compared(data.train, data.holdout, ("mcllo", "histogram", "xu_davoine"))
+    c = tables.compare_methods(data.train, data.holdout, ("mcllo", "histogram", "xu_davoine"))
     readings = {"histogram": "10 bins of equal width", "xu_davoine": "smoothed targets"}
     readings |= {"mcllo": "", "uncalibrated": ""}
     for row in tables.compared_rows(c, "set p_chi2 ece label_change")[1:]:
@@ -41,7 +41,7 @@ def test_the_defaults_are_the_rows_of_a_comparison(data, runs):
         assert [found[what][1] for what in choices.WHATS] == pytest.approx(expected, rel=1e-9)
 
 
-@tables.quiet()
+@tables.suppress_warnings()
 def test_every_reading_by_hand(data, runs):
     for reading, (n_bins, binning) in {
         "20 bins of equal width": ("sqrt", "width"),  # ceil(sqrt(396)) = 20

@@ -7,11 +7,12 @@ import threading
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fuzz import checks, odd, seeds
+from fuzz import checks, seeds
 from fuzz.__main__ import everything
 from fuzz.case import CASE
-from fuzz.engine import PATIENCE, TARGETS, Runner, libfuzzer_options, target
+from fuzz.engine import TARGETS, Runner, target
 from fuzz.files import CORPUS
 
 from mcllo import Predictions
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FEW = {"names": 2, "figures": 2, "command": 6}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_target_makes_attempts_and_none_fails(name):
@@ -64,14 +66,7 @@ def test_what_does_not_end_is_stopped(tmp_path, monkeypatch):
     )
 
 
-def test_no_attempt_is_ended_by_libfuzzer():
-    # with -timeout=0 atheris ended the process, exit code 77, at the first attempt of one second
-    options = dict(word.split("=") for word in libfuzzer_options(Path("folder"), 0.5, 3))
-    assert float(options["-timeout"]) > 1000 * PATIENCE
-    assert options["-max_total_time"] == "1"
-    assert options["-seed"] == "4"
-
-
+@pytest.mark.slow
 def test_a_seed_gives_the_same_attempts_and_a_clean_run_ends_well():
     words = ["csv", "--attempts", "60", "--seed", "3", "--engine", "random", "--workers", "1"]
 
@@ -89,11 +84,7 @@ def test_a_seed_gives_the_same_attempts_and_a_clean_run_ends_well():
 
 @pytest.mark.parametrize(
     ("broken", "code", "last"),
-    [
-        ((), 0, "3 targets, none failed"),
-        (("model",), 1, "FAILED: model"),
-        (("csv", "model"), 1, "FAILED: csv, model"),
-    ],
+    [((), 0, "3 targets, none failed"), (("csv", "model"), 1, "FAILED: csv, model")],
 )
 def test_targets_run_side_by_side_and_the_last_line_names_who_failed(
     broken, code, last, monkeypatch, capsys
@@ -155,20 +146,15 @@ def test_wrong_numbers_rows_and_labels_are_noticed():
             checks.same_as_csv(wrong, content, ",", "y")
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
+def test_what_are_no_probabilities_is_noticed():
+    for table, words in (
         ([[float("nan"), 1.0]], "finite"),
         ([[-0.5, 1.5]], "negative"),
         ([[0.5, 0.6]], "sum"),
         ([[0.2, 0.3, 0.5]], "shape"),
-    ],
-)
-def test_what_are_no_probabilities_is_noticed(table, words):
-    import numpy as np
-
-    with pytest.raises(checks.Broken, match=words):
-        checks.probabilities(np.array(table), 2)
+    ):
+        with pytest.raises(checks.Broken, match=words):
+            checks.probabilities(np.array(table), 2)
 
 
 def test_elements_attributes_and_control_characters_are_noticed():
@@ -177,14 +163,3 @@ def test_elements_attributes_and_control_characters_are_noticed():
     checks.printed("two\nlines")
     with pytest.raises(checks.Broken, match="control"):
         checks.printed("a\x1b[31m")
-
-
-def test_edits_change_bytes_and_documents():
-    assert odd._edit(b"abcdef", [("put", 0, 1, b"x")]) == b"xabcdef"
-    assert odd._edit(b"abcdef", [("cut", 0, 2, b"")]) == b"cdef"
-    assert odd._edit(b"abcdef", [("end", 1 << 15, 1, b"")]) == b"abc"
-    document = {"a": [1.0, 2.0], "b": 3}
-    assert odd._change(document, [("value", [0, 1], None)]) == {"a": [1.0, None], "b": 3}
-    assert odd._change(document, [("remove", [1], None)]) == {"a": [1.0, 2.0]}
-    assert odd._change(document, [("double", [0, 0], None)]) == {"a": [1.0, 1.0, 2.0], "b": 3}
-    assert document == {"a": [1.0, 2.0], "b": 3}

@@ -1,6 +1,8 @@
 """`hatch_build.py`: a compiler is used where there is one, and never missed."""
 
 import ctypes
+import shlex
+import shutil
 import sys
 import zlib
 from pathlib import Path
@@ -43,6 +45,7 @@ def needs_compiler(build):
         pytest.skip("there is no C compiler")
 
 
+@pytest.mark.slow
 def test_a_wheel_has_the_library_and_the_platform(build, hook, said):
     needs_compiler(build)
     data = {"force_include": {}}
@@ -59,6 +62,7 @@ def test_a_wheel_has_the_library_and_the_platform(build, hook, said):
     assert not Path(made).exists()
 
 
+@pytest.mark.slow
 def test_an_editable_installation_has_it_beside_the_source(build, hook, tmp_path):
     needs_compiler(build)
     data = {"force_include": {}}
@@ -72,7 +76,10 @@ def test_an_editable_installation_has_it_beside_the_source(build, hook, tmp_path
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({"CC": sys.executable + " -c exit(3)"}, "could not compile the kernel (exit code 3)"),
+        (
+            {"CC": f"{shlex.quote(sys.executable)} -c exit(3)"},
+            "could not compile the kernel (exit code 3)",
+        ),
         ({"CC": "/no/such/compiler"}, "could not be compiled and loaded ("),
         ({"CC": ""}, "there is no C compiler"),
         ({"MCLLO_KERNEL": "numpy"}, "MCLLO_KERNEL=numpy asks for no C"),
@@ -104,3 +111,13 @@ def test_a_compiler_is_found_by_its_usual_names(build, monkeypatch):
     assert build.find_compiler() == ["gcc"]
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     assert build.find_compiler() is None
+
+
+def test_a_compiler_whose_path_has_a_space_is_not_cut_in_two(build, tmp_path, monkeypatch):
+    compiler = tmp_path / "a b" / Path(sys.executable).name
+    compiler.parent.mkdir()
+    shutil.copy(sys.executable, compiler)  # any program will do: it is found, not run
+    monkeypatch.setenv("CC", str(compiler))
+    assert build.find_compiler() == [str(compiler)]
+    monkeypatch.setenv("CC", "ccache gcc")
+    assert build.find_compiler() == ["ccache", "gcc"]

@@ -5,9 +5,9 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
+from mcllo._fit.linear_fit import fit_map
 from mcllo._inference.omnibus import HosmerLemeshow
 from mcllo.calibrators import TemperatureScaling
-from mcllo.calibrators._linear_fit import fit_map
 from mcllo.metrics._binned import TopLabelECE
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -58,6 +58,7 @@ def test_hosmer_lemeshow_with_groups_that_keep_ties_together():
     assert total == pytest.approx(2.40667426, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_row_resampled_consistency_test():
     # section 5.3: rows and labels resampled, ECE with 10 bins, 9999 draws, seed 0: p = .0735
     rng = np.random.default_rng(0)

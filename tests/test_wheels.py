@@ -1,7 +1,8 @@
 """The wheels of `make wheels`, which runs this: what is in them, and what two of them do.
 
 The one for this machine and the one without C are each installed into a new environment, which has
-the other packages of this one but not the checkout, and are used outside the checkout.
+the other packages of this one but not the checkout, and are used outside the checkout. The one
+without C is also installed into an empty environment, with what pip brings for it and no extra.
 """
 
 import json
@@ -23,6 +24,7 @@ if "MCLLO_WHEELS" not in os.environ:
 
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
+from without_extras import COMMAND, check_said
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = (ROOT / "src" / "mcllo" / "_math" / "kernel.c").read_bytes()
@@ -39,6 +41,12 @@ FIT = """
 import json, mcllo
 fit = mcllo.MCLLOCalibrator().fit(mcllo.datasets.load_cifar10_vgg().train).fit_
 print(json.dumps([*fit.tau, *fit.gamma]))
+"""
+
+
+PACKAGES = """
+from importlib.metadata import distributions
+print(*(each.name for each in distributions()))
 """
 
 
@@ -118,6 +126,33 @@ def install(path, folders):
     pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
     subprocess.run([*pip, "--no-deps", "--no-index", path], check=True)
     return programs
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """Return the programs' folder of an environment with the wheel and what pip brings for it."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder)
+    programs = Path(sysconfig.get_path("scripts", "venv", {"base": str(folder)}))
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
+    subprocess.run([*pip, "--no-compile", wheel("any")], check=True)
+    return programs
+
+
+def test_without_extras_it_works_and_says_what_to_install(bare):
+    needed = {"mcllo", "narwhals", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
+    listed = set(output(bare, "python", "-c", PACKAGES).split())
+    assert needed <= listed <= needed | {"joblib", "cloudpickle"}  # scikit-learn's, and joblib's
+    check_said(json.loads(output(bare, "python", str(ROOT / "tests" / "without_extras.py"))))
+    done = subprocess.run([bare / "mcllo", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == COMMAND
+
+
+def test_it_adds_little_to_scikit_learn(bare):
+    folder = Path(output(bare, "python", "-c", "import mcllo; print(mcllo.__path__[0])").strip())
+    files = (path for path in folder.rglob("*") if path.suffix != ".pyc")
+    assert sum(path.stat().st_size for path in files if path.is_file()) < 10e6
 
 
 def output(programs, *command, kernel=""):

@@ -10,12 +10,11 @@ from approval import check_text, sections
 from report_data import wave
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOFit, Predictions, assess
-from mcllo._assessment.text import parameter_table, wrapped_prose
-from mcllo._assessment.words import notes
+from mcllo import Predictions, assess
+from mcllo._assessment.sentences import notes
 from mcllo._fit.fit import fit_predictions
 from mcllo._ground.results import none_for_nan
-from mcllo._ground.statements import pick, quiet
+from mcllo._ground.statements import pick, suppress_warnings
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -32,7 +31,7 @@ def sharp():
 
 def without_statistic():
     a = toy()
-    return replace(a, test=replace(a.test, statistic=np.nan, pvalue=np.nan), companions={})
+    return replace(a, test=replace(a.test, statistic=np.nan, pvalue=np.nan), omnibus_tests={})
 
 
 def weighted():
@@ -56,17 +55,17 @@ def of_fourteen():
 
 
 CASES = {
-    "only an omnibus test rejects": (wave, "verdict", "meaning", "companion", "other", "remedy"),
+    "only an omnibus test rejects": (wave, "verdict", "meaning", "omnibus", "other", "remedy"),
     "no statistic": (without_statistic, "verdict", "meaning", "remedy", "test", "baseline"),
     "survey weights": (weighted, "heading", "verdict", "meaning", "test"),
-    "zeros and sums": (changed, "heading", "verdict", "zeros", "note", "culprit"),
-    "absent classes": (of_fourteen, "verdict", "note", "culprit", "remedy"),
+    "zeros and sums": (changed, "heading", "verdict", "zeros", "note", "attribution"),
+    "absent classes": (of_fourteen, "verdict", "note", "attribution", "remedy"),
 }
 
 
 @cache
 def said(name):
-    with quiet():
+    with suppress_warnings():
         return CASES[name][0]().statements()
 
 
@@ -78,105 +77,60 @@ def test_words_of_what_the_data_sets_do_not_show(approve):
     check_text("statements.txt", sections(shown), approve)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_every_statement_is_one_line_and_whole(name):
-    for statement in said(name):
+def test_every_statement_is_one_line_and_whole():
+    for statement in (statement for name in CASES for statement in said(name)):
         assert statement.text == " ".join(statement.text.split()) != ""
         assert statement.text[0].isupper() or statement.kind in (
-            *("test", "companion", "subsample", "metric.log_loss", "culprit"),
+            *("test", "omnibus", "subsample", "metric.log_loss", "attribution"),
             *("note.zeros", "note.sums", "zeros.floors", "zeros.refuted"),
         )
 
 
-@pytest.mark.parametrize(
-    ("make", "kind", "level"),
-    [
-        (sharp, "matters", "bad"),
-        (toy, "cannot_tell", "doubt"),
-        (wave, "none_found", "plain"),
-        (without_statistic, "cannot_tell", "doubt"),
-    ],
-)
-def test_the_verdict_is_that_of_the_assessment(make, kind, level):
-    a = make()
-    (verdict,) = pick(a.statements(), "verdict")
-    assert (verdict.numbers["kind"], verdict.level) == (kind, level)
-    assert verdict.numbers == none_for_nan(a.verdict.to_dict()) == a.to_dict()["verdict"]
-    assert [s.kind for s in pick(a.statements(), "other")] == ["other"] * bool(a.verdict.other)
+def test_the_verdict_is_that_of_the_assessment():
+    for make, kind, level in (
+        (sharp, "miscalibrated", "bad"),
+        (toy, "inconclusive", "doubt"),
+        (wave, "miscalibrated", "bad"),
+        (without_statistic, "inconclusive", "doubt"),
+    ):
+        a = make()
+        (verdict,) = pick(a.statements(), "verdict")
+        assert (verdict.numbers["kind"], verdict.level) == (kind, level)
+        assert verdict.numbers == none_for_nan(a.verdict.to_dict()) == a.to_dict()["verdict"]
+        assert len(pick(a.statements(), "other")) == a.verdict.omnibus_alone
 
 
 def test_level_and_tolerance_decide():
     p = toy().test.pvalue
-    for alpha, kind in ((p + 0.01, "matters"), (p - 0.01, "cannot_tell")):
+    for alpha, kind in ((p + 0.01, "miscalibrated"), (p - 0.01, "inconclusive")):
         assert pick(toy().statements(alpha), "verdict")[0].numbers["kind"] == kind
         assert toy().to_dict(alpha)["verdict"]["kind"] == kind
-    assert "these rows cannot tell" in toy().text(0.05)
-    assert "miscalibrated, and it matters" in toy().text(0.95)
-    assert "miscalibrated, but by little" in sharp().text(tolerance=0.5)
+    assert "Verdict: miscalibrated (p" in toy().text(0.95)
+    assert "miscalibrated, but negligibly" in sharp().text(tolerance=0.5)
 
 
 def test_what_is_wrong_is_said_after_a_rejection_only():
     assert {"kind.name", "remedy"} <= {s.kind for s in sharp().statements()}
-    assert pick(sharp().statements(), "culprit")
-    assert not pick(toy().statements(), "kind", "culprit")
-    assert toy().culprits is None
+    assert pick(sharp().statements(), "attribution")
+    assert not pick(toy().statements(), "kind", "attribution")
+    assert toy().miscalibrated_classes is None
 
 
-def test_metrics_come_with_what_is_promised():
+def test_metrics_come_with_what_is_expected():
     a = toy()
-    assert a.promised["accuracy"] == pytest.approx(TOY_X.max(axis=1).mean())
-    assert a.promised["brier"] == pytest.approx(1.0 - (TOY_X**2).sum(axis=1).mean())
-    assert a.promised["log_loss"] == pytest.approx(-(TOY_X * np.log(TOY_X)).sum(axis=1).mean())
-    assert "(promised: 59.7 %)" in str(a)
+    assert a.expected["accuracy"] == pytest.approx(TOY_X.max(axis=1).mean())
+    assert a.expected["brier"] == pytest.approx(1.0 - (TOY_X**2).sum(axis=1).mean())
+    assert a.expected["log_loss"] == pytest.approx(-(TOY_X * np.log(TOY_X)).sum(axis=1).mean())
 
 
 def test_grave_notes_are_told_by_their_level():
     y = np.where(TOY_Y == 2, 0, TOY_Y)
     p = Predictions.from_arrays(TOY_X, y, classes=range(3))
-    with quiet():
+    with suppress_warnings():
         fit = fit_predictions(p)
     absent, separated = notes(p, fit)
     assert (absent.kind, absent.level, absent.numbers["classes"]) == ("note.absent", "plain", (2,))
     assert (separated.kind, separated.level) == ("note.separated", "bad")
-    assert "(labels are separated in 2)" in separated.text
     flat = replace(fit, separated=False, converged=False)
     assert [s.level for s in notes(TOY, flat)] == ["bad"]
     assert notes(TOY, fit_predictions(TOY)) == []
-
-
-def fitted(delta, gamma, se=0.02):
-    """A fit with given estimates and equal standard errors."""
-    k = len(delta)
-    return MCLLOFit(
-        tau=np.log(delta),
-        gamma=np.array(gamma, dtype=float),
-        classes=(*(f"c{j}" for j in range(k)), "base"),
-        baseline="base",
-        cov_theta=np.eye(2 * k) * se**2,
-        log_likelihood=-1.0,
-        log_likelihood_null=-2.0,
-        n_samples=10,
-        df=2 * k,
-        penalty=0.0,
-        converged=True,
-        n_iter=3,
-        gradient_norm=0.0,
-        separated=False,
-    )
-
-
-def test_long_tables_are_cut():
-    fit = fitted(np.ones(20), 1.0 - 0.04 * np.arange(1, 21))
-    assert "... and 8 more classes" in parameter_table(fit)
-
-
-def test_full_adds_to_the_text_and_many_classes_stay_short():
-    assert sharp().text(full=True).startswith(str(sharp()))
-    assert len(str(data.many().assess()).splitlines()) < 60
-
-
-def test_prose_is_wrapped_and_tables_are_not():
-    prose, table = "word " * 40, "a  b" + "  c" * 60
-    wrapped = wrapped_prose(f"{prose}\n{table}")
-    assert max(map(len, wrapped[:-1])) <= 96
-    assert wrapped[-1] == table

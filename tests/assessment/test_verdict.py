@@ -8,53 +8,55 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import assess
-from mcllo._assessment.verdict import LEAST_POWER, decide
+from mcllo._assessment.verdict import MIN_POWER, decide
+from mcllo._inference.goodness_of_fit import GoodnessOfFit
 from mcllo.exceptions import InputError
 
 
 @cache
 def parts():
     a = assess(TOY_X, TOY_Y, method="chi2", n_resamples=99, seed=1)
-    return a.test, a.size
+    return a.test, a.effect_size
 
 
 def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **options):
     """The verdict of a p-value, an upper bound of the size and a power."""
     test, size = parts()
     test = replace(test, pvalue=pvalue, n_resamples=draws, sequential=sequential)
-    return decide(test, replace(size, high=high, power=power), **options)
+    at_least, left = options.pop("at_least", 0.0), options.pop("left", None)
+    if left is not None:
+        fit = GoodnessOfFit(0.0, 0.0, 0.0, left, "bootstrap", 100, 99, 1)
+        options["goodness_of_fit"] = fit
+    return decide(test, replace(size, high=high, power=power, at_least=at_least), **options)
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "practically"),
-    [
-        ({"pvalue": 0.05}, "matters", False),
-        ({"pvalue": 0.050001}, "none_found", False),
-        ({"pvalue": 0.01, "high": 0.0099}, "little", True),
-        ({"pvalue": 0.01, "high": 0.01}, "matters", False),
-        ({"pvalue": 0.01, "high": np.nan}, "matters", False),
-        ({"pvalue": 0.01, "high": 0.04, "tolerance": 0.05}, "little", True),
-        ({"pvalue": 0.03, "alpha": 0.01}, "none_found", False),
-        ({"high": 0.005}, "none_found", True),
-        ({"power": LEAST_POWER - 0.01}, "cannot_tell", False),
-        ({"power": np.nan, "high": np.nan}, "cannot_tell", False),
-        ({"power": LEAST_POWER}, "none_found", False),
-        ({"power": 0.1, "high": 0.005}, "none_found", True),
-        ({"power": 0.1, "pvalue": 0.001}, "matters", False),
-        ({"pvalue": np.nan}, "cannot_tell", False),
-        ({"pvalue": np.nan, "high": np.nan, "power": np.nan}, "cannot_tell", False),
-        ({"pvalue": 0.001, "cannot": "3 rows"}, "cannot_tell", False),
-        ({"pvalue": 0.1, "draws": 9}, "cannot_tell", False),
-        ({"pvalue": 0.05, "draws": 19}, "matters", False),  # 1 / 20 is the least of 19 draws
-        ({"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01}, "none_found", False),
-        ({"pvalue": 0.9, "draws": 56, "alpha": 0.01}, "cannot_tell", False),
-    ],
-)
-def test_the_rule(given, kind, practically):
-    found = verdict(**given)
-    assert (found.kind, found.practically) == (kind, practically)
-    assert bool(found.reason) == (kind == "cannot_tell")
-    assert found.rejected == (kind in ("matters", "little"))
+def test_the_rule():
+    for given, kind, equivalent in (
+        ({"pvalue": 0.05}, "miscalibrated", False),
+        ({"pvalue": 0.050001}, "not_detected", False),
+        ({"pvalue": 0.01, "high": 0.0099}, "negligible", True),
+        ({"pvalue": 0.01, "high": 0.01}, "miscalibrated", False),
+        ({"pvalue": 0.01, "high": np.nan}, "miscalibrated", False),
+        ({"pvalue": 0.01, "high": 0.04, "tolerance": 0.05}, "negligible", True),
+        ({"pvalue": 0.03, "alpha": 0.01}, "not_detected", False),
+        ({"high": 0.005}, "not_detected", True),
+        ({"power": MIN_POWER - 0.01}, "inconclusive", False),
+        ({"power": np.nan, "high": np.nan}, "inconclusive", False),
+        ({"power": MIN_POWER}, "not_detected", False),
+        ({"power": 0.1, "high": 0.005}, "not_detected", True),
+        ({"power": 0.1, "pvalue": 0.001}, "miscalibrated", False),
+        ({"pvalue": np.nan}, "inconclusive", False),
+        ({"pvalue": np.nan, "high": np.nan, "power": np.nan}, "inconclusive", False),
+        ({"pvalue": 0.001, "cannot": "3 rows"}, "inconclusive", False),
+        ({"pvalue": 0.1, "draws": 9}, "inconclusive", False),
+        ({"pvalue": 0.05, "draws": 19}, "miscalibrated", False),  # 1 / 20 is the least of 19 draws
+        ({"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01}, "not_detected", False),
+        ({"pvalue": 0.9, "draws": 56, "alpha": 0.01}, "inconclusive", False),
+    ):
+        found = verdict(**given)
+        assert (found.kind, found.equivalent) == (kind, equivalent), given
+        assert bool(found.reason) == (kind == "inconclusive"), given
+        assert found.rejected == (kind in ("miscalibrated", "negligible")), given
 
 
 def test_gates():
@@ -63,19 +65,44 @@ def test_gates():
     assert [v.fails(strict=True) for v in (matters, little, none)] == [True, True, False]
 
 
-def test_omnibus_tests_speak_up_only_where_the_main_test_is_silent():
-    assert verdict(0.5, other=("kernel",)).other == ("kernel",)
-    assert verdict(0.01, other=("kernel",)).other == ()
-
-
-@pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.1, np.nan])
-def test_a_tolerance_is_a_share(tolerance):
-    with pytest.raises(InputError, match=r"tolerance must lie in \(0, 1\)"):
-        verdict(tolerance=tolerance)
+def test_a_tolerance_is_a_share():
+    for tolerance in (0.0, 1.0, np.nan):
+        with pytest.raises(InputError, match=r"tolerance must lie in \(0, 1\)"):
+            verdict(tolerance=tolerance)
 
 
 def test_reasons_are_sentences_with_numbers():
-    assert verdict(0.1, draws=9).reason == (
-        "9 draws give no p-value below 0.1: allow more of them for level 0.05."
+    assert verdict(0.1, draws=9).reason.startswith("9 draws give no p-value below 0.1")
+
+
+HL = ("hosmer_lemeshow",)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "equivalent"),
+    [
+        # the main test sees nothing: an omnibus test counts where what is seen is above tolerance
+        ({"other": HL, "at_least": 0.02}, "miscalibrated", False),
+        ({"other": HL, "at_least": 0.01}, "not_detected", False),
+        ({"other": (), "at_least": 0.02}, "not_detected", False),
+        ({"other": HL, "at_least": 0.02, "tolerance": 0.03}, "not_detected", False),
+        ({"other": HL, "at_least": 0.02, "power": 0.1}, "miscalibrated", False),
+        ({"other": HL, "at_least": 0.02, "cannot": "3 rows"}, "inconclusive", False),
+        # no bound where something else was found
+        ({"high": 0.005, "other": HL}, "not_detected", False),
+        ({"high": 0.005, "left": 0.01}, "not_detected", False),
+        ({"high": 0.005, "left": 0.2}, "not_detected", True),
+        # beside a main test that rejects, the fit of the map tells whether there is more
+        ({"pvalue": 0.01, "high": 0.005, "other": HL, "left": 0.2}, "negligible", True),
+        ({"pvalue": 0.01, "high": 0.005, "other": HL, "left": 0.01}, "miscalibrated", False),
+        ({"pvalue": 0.01, "high": 0.005, "other": HL}, "miscalibrated", False),
+        ({"pvalue": 0.01, "high": 0.005, "left": 0.01}, "miscalibrated", False),
+    ],
+)
+def test_errors_of_another_kind(given, kind, equivalent):
+    found = verdict(**given)
+    assert (found.kind, found.equivalent) == (kind, equivalent)
+    assert found.other == given.get("other", ())  # never kept back
+    assert found.beyond == (
+        given.get("left") == 0.01 or (bool(found.other) and "pvalue" not in given)
     )
-    assert verdict(power=0.312).reason.endswith("with a chance of only 31 %.")

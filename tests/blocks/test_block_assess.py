@@ -9,11 +9,12 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Assessment, Predictions, calibration_posterior
-from mcllo._assessment.assessment import DataFacts
-from mcllo._blocks.assess import assess_blocks
-from mcllo._blocks.fit import fit_blocks
+from mcllo._blocks.assess_blocks import assess_blocks
+from mcllo._blocks.fit_blocks import fit_blocks
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.sandwich import robust_fit
+from mcllo._ground.statements import suppress_warnings
+from mcllo._input.data_facts import DataFacts
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 
@@ -32,7 +33,7 @@ def test_toy_reference_values():
 
 
 @given(st.lists(st.integers(0, 900), max_size=6), st.booleans(), st.integers(0, 3))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 def test_any_partition_gives_the_same_fit(at, weighted, baseline):
     parts = rows(n=900, c=4, weighted=weighted)
     p = whole(n=900, c=4, weighted=weighted, baseline=baseline)
@@ -46,7 +47,7 @@ def test_many_rows():
     found = fit_blocks(blocks_of(parts))
     other = fit_blocks(blocks_of(parts, (7, 11_000)))
     same_fit(other, found)
-    # that Hessian is the last step's: good to 3e-7 (`_math.newton.SETTLED`)
+    # that Hessian is the last step's: good to 3e-7 (`_math.newton.HESSIAN_DECREMENT_RATIO`)
     np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=1e-5, atol=1e-12)
     assert np.abs(found.theta - expected.theta).max() < 1e-11
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-11)
@@ -74,10 +75,10 @@ def test_constant_log_odds_fix_gamma():
 
 def test_zeros_are_said_once():
     probs, y, _ = rows(n=200, zeros=True)
-    with pytest.warns(match="were raised to 1e-06") as caught:
+    with pytest.warns(match="were clipped to 1e-06") as caught:
         found = fit_blocks(blocks_of((probs, y), (50, 100)))
     assert len(caught) == 1
-    with pytest.warns(match="were raised") as expected:
+    with pytest.warns(match="were clipped") as expected:
         p = Predictions.from_arrays(probs, y)
     assert caught[0].message.text() == expected[0].message.text()
     assert caught[0].message.numbers == expected[0].message.numbers
@@ -116,12 +117,19 @@ def streamed(blocks, **options):
     return assess_blocks(blocks, most_cells=0, **options)
 
 
-@pytest.mark.parametrize("zeros", [False, True])
-def test_small_tables_are_assessed_in_memory(zeros):
-    probs, y, _ = rows(n=400, c=3, zeros=zeros)
-    clip = 1e-6 if zeros else None
-    expected = mcllo.assess(probs, y, clip=clip, seed=1)
-    found = assess_blocks(blocks_of((probs, y), (90, 91), clip=clip), seed=1)
+def test_small_tables_of_rounded_numbers_are_assessed_in_memory():
+    probs, y, _ = rows(n=400, c=3, zeros=True)
+    with suppress_warnings():
+        expected = mcllo.assess(probs, y, normalize=True, seed=1)
+        found = assess_blocks(blocks_of((probs, y), (90, 91), normalize=True), seed=1)
+    assert "rounded to 0.01" in str(expected)
+    assert str(found) == str(expected)
+
+
+def test_small_tables_are_assessed_in_memory():
+    probs, y, _ = rows(n=400, c=3, zeros=True)
+    expected = mcllo.assess(probs, y, clip=1e-6, seed=1)
+    found = assess_blocks(blocks_of((probs, y), (90, 91), clip=1e-6), seed=1)
     assert str(found) == str(expected)
     assert found.text(full=True) == expected.text(full=True)
     assert found.subsample is None
@@ -140,10 +148,7 @@ def test_large_tables_give_the_same_numbers(weighted):
     assert (found.test.method, found.test.reason) == ("chi2", expected.test.reason)
     for name in ("predicted", "observed", "z"):
         np.testing.assert_allclose(found.in_the_large[name], expected.in_the_large[name], rtol=1e-9)
-    assert ("hosmer_lemeshow" in found.companions) == (not weighted)
-    first = f"Calibration of 4,000 predictions of 5 classes{', frequency weights' * weighted}"
-    assert str(found).startswith(first)
-    assert str(found).splitlines()[-5:] == str(expected).splitlines()[-5:]
+    assert ("hosmer_lemeshow" in found.omnibus_tests) == (not weighted)
 
 
 def test_the_partition_changes_nothing():
@@ -155,19 +160,17 @@ def test_the_partition_changes_nothing():
     assert split.subsample.statistic == pytest.approx(whole_.subsample.statistic, rel=1e-10)
     assert split.subsample.pvalue == whole_.subsample.pvalue
     hl = "hosmer_lemeshow"
-    assert split.companions[hl].statistic == pytest.approx(whole_.companions[hl].statistic)
+    assert split.omnibus_tests[hl].statistic == pytest.approx(whole_.omnibus_tests[hl].statistic)
 
 
 def test_doubt_is_said_and_met_by_an_exact_subsample():
     probs, y, _ = rows(n=3000, zeros=True)
     found = streamed(blocks_of((probs, y), clip=1e-6), seed=3, subsample_rows=500)
     assert found.test.method == "chi2"
-    assert found.test.reason == "zeros were raised, but the data are too large to simulate"
+    assert found.test.reason == "zeros were clipped, but the data are too large to simulate"
     assert found.subsample.reason == "On 500 of 3,000 rows, chosen at random with seed 3"
     assert found.subsample.method in ("exact", "bound")
-    text = " ".join(str(found).split())
-    assert "Chi-square is in doubt: zeros were raised" in text
-    assert "On 500 of 3,000 rows, chosen at random with seed 3: likelihood ratio" in text
+    assert "Chi-square is in doubt: zeros were clipped" in " ".join(str(found).split())
     asked = streamed(blocks_of((probs, y), clip=1e-6), method="chi2", seed=3)
     assert (asked.test.reason, asked.subsample) == ("as asked", None)
 
@@ -204,33 +207,24 @@ def test_fractional_weights_are_learned_from_with_robust_errors():
         assert found.se_gamma == pytest.approx(expected.se_gamma)
 
 
-def test_wald_has_no_exact_form():
-    probs, y, _ = rows(n=40, c=3)
-    wald = streamed(blocks_of((probs, y)), statistic="wald", seed=0)
-    assert (wald.test.kind, wald.subsample) == ("wald", None)
-
-
 @pytest.mark.parametrize("statistic", ["score", "wald"])
 def test_other_statistics(statistic):
     p = whole(n=4000)
-    expected = mcllo.assess(p, statistic=statistic, seed=0).test
+    expected = mcllo.calibration_test(p, statistic=statistic, seed=0)
     found = streamed(blocks_of(rows(n=4000)), statistic=statistic, seed=0).test
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
     assert found.kind == statistic
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "words"),
-    [
+def test_what_needs_rows_is_refused():
+    for function, options, words in (
         (fit_blocks, {"penalty": -1.0}, "penalty must be finite and not negative"),
         (fit_blocks, {"penalty": "firth"}, "'firth' needs all rows in memory"),
         (streamed, {"method": "exact"}, "'exact' draws labels for rows in memory; 16"),
         (streamed, {"method": "bootstrap"}, "method must be"),
-    ],
-)
-def test_what_needs_rows_is_refused(function, options, words):
-    with pytest.raises(InputError, match=words):
-        function(toy_blocks(), **options)
+    ):
+        with pytest.raises(InputError, match=words):
+            function(toy_blocks(), **options)
 
 
 def test_facts_are_those_of_predictions():
@@ -238,7 +232,8 @@ def test_facts_are_those_of_predictions():
     y[y == 4] = 3
     options = {"classes": range(5), "clip": 1e-6}
     p = Predictions.from_arrays(probs, y, sample_weight=weight, **options)
-    found, expected = blocks_of((probs, y, weight), (100,), **options).facts, DataFacts.of(p)
+    found = blocks_of((probs, y, weight), (100,), **options).facts
+    expected = DataFacts.from_predictions(p)
     assert found.absent == expected.absent == p.absent == (4,)
     assert str(found.zero_phrase) == str(expected.zero_phrase) == p.zero_note
     assert found.sample_weight == expected.sample_weight.sum()
@@ -250,23 +245,28 @@ def test_the_posterior_needs_no_rows():
     details = streamed(blocks_of((probs, y)), seed=0).details
     expected = calibration_posterior(probs, y)
     np.testing.assert_allclose(details.posterior.posterior, expected.posterior, rtol=1e-9)
-    assert set(details.skipped) == {"culprits", "ladder", "class_tests", "baselines"}
+    assert set(details.skipped) == {
+        "miscalibrated_classes",
+        "nested_models",
+        "class_tests",
+        "baselines",
+    }
     content = details.to_dict()
-    assert [content[name] for name in ("ladder", "baselines", "zeros", "robust")] == [None] * 4
+    assert [content[name] for name in ("nested_models", "baselines", "zeros", "robust")] == [
+        None
+    ] * 4
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_an_assessment_is_plain_values(large):
+def test_an_assessment_is_plain_values():
     probs, y, _ = rows(n=300, zeros=True)
-    found = (streamed if large else assess_blocks)(blocks_of((probs, y), clip=1e-6), seed=0)
+    found = streamed(blocks_of((probs, y), clip=1e-6), seed=0)
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert content["data"]["n_samples"] == 300
     assert len(content["reliability"]) == 6
-    assert (content["subsample"] is not None) == large
+    assert content["subsample"] is not None
     expected = mcllo.assess(probs, y, clip=1e-6, seed=0).to_dict()
     assert content.keys() - expected.keys() == {"subsample", "reliability"}
     assert content["data"] == expected["data"]
-    assert repr(found).startswith("<BlockAssessment of 300 rows, 5 classes: statistic")
 
 
 def test_a_report_needs_the_rows():

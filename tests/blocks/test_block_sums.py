@@ -14,13 +14,12 @@ from mcllo._blocks.sums import (
     Block,
     Changes,
     Layout,
-    Picked,
+    MetricSums,
+    PickedRows,
     Reading,
-    Scores,
-    block_rows,
     block_terms,
     coded_words,
-    picked,
+    pick_rows,
     row_sums,
 )
 from mcllo._fit.objective import free_parameters
@@ -60,8 +59,7 @@ def test_two_rows_by_hand():
     assert sums.sizes == ((0, 2),)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("weighted", "zeros"), [(False, False), (True, True)])
 def test_sums_are_those_of_the_package(weighted, zeros):
     p = whole(weighted=weighted, zeros=zeros)
     sums = reduce(add, (row_sums(b) for b in parts_of(p, (1, 700, 701, 2500))))
@@ -105,7 +103,7 @@ def test_a_lost_probability_gives_an_infinite_log_loss():
     logits = [[0.0, 2000.0], [0.0, 1.0]]
     for weight, expected in (([1.0, 1.0], np.inf), ([0.0, 2.0], 2.0 * np.log1p(np.exp(-1.0)))):
         p = Predictions.from_arrays(None, [0, 1], logits=logits, sample_weight=weight)
-        assert Scores.of(p).log_loss == pytest.approx(expected)
+        assert MetricSums.from_rows(p).log_loss == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -115,10 +113,10 @@ def test_picked_rows_are_those_of_the_whole(weighted):
     starts = {b.start: b.start for b in blocks}
     chosen = np.array([0, 9, 10, 44])
     changes = reduce(add, (row_sums(b) for b in blocks)).changes
-    found = reduce(add, (picked(b, chosen, starts) for b in blocks)).joined(changes)
+    found = reduce(add, (pick_rows(b, chosen, starts) for b in blocks)).join(changes)
     np.testing.assert_array_equal(found.probs, p.probs[chosen])
     np.testing.assert_array_equal(found.codes, p.codes[chosen])
-    every = reduce(add, (picked(b, None, starts) for b in blocks)).joined(changes)
+    every = reduce(add, (pick_rows(b, None, starts) for b in blocks)).join(changes)
     np.testing.assert_array_equal(every.log_odds, p.log_odds)
     np.testing.assert_array_equal(every.raised, p.raised)
     if weighted:
@@ -146,15 +144,14 @@ def test_blocks_that_differ_add_to_what_the_whole_says(parts):
 
 @both_orders
 def test_picked_blocks_that_differ_keep_their_weights_and_zeros(parts):
-    found = (Picked((parts[0],)) + Picked((parts[1],))).joined(Changes())
+    found = (PickedRows((parts[0],)) + PickedRows((parts[1],))).join(Changes())
     weights = {PLAIN: [1.0, 1.0], CHANGED: [0.5, 2.0]}
     raised = {PLAIN: [[False, False]] * 2, CHANGED: [[True, False], [False, False]]}
     assert found.sample_weight.tolist() == weights[parts[0]] + weights[parts[1]]
     assert found.raised.tolist() == raised[parts[0]] + raised[parts[1]]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("at", [(1,), (20,), (39,)])
+@pytest.mark.parametrize(("weighted", "at"), [(False, (1,)), (True, (20,)), (True, (39,))])
 def test_ranges_and_squares_of_blocks_are_those_of_the_whole(weighted, at):
     p = whole(n=40, weighted=weighted)
     for rows_ in (p, p.take(np.arange(40)[::-1])):
@@ -183,7 +180,7 @@ def test_a_block_reads_as_the_whole_does():
     assert (block.classes, block.baseline, block.n_clipped) == (("a", "b", "c"), "b", 1)
     assert Block(7, block).n_samples == 2
     np.testing.assert_array_equal(Block(7, block).log_odds, whole.log_odds)
-    shown = Layout.of_first(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
+    shown = Layout.from_first_rows(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
     assert (shown.classes, shown.baseline) == ((0, 1), 0)
 
 
@@ -196,29 +193,20 @@ def test_known_codes_need_no_labels_and_logits_are_read_as_logits():
     np.testing.assert_allclose(block.log_odds[:, 0], [-2.0, -1.0])
 
 
-def test_blocks_hold_about_the_same_number_of_cells():
-    assert [block_rows(c) for c in (2, 10, 100, 1000)] == [65536, 65536, 6553, 2000]
-    assert block_rows(10_000) == 2**22 // 10_000  # no more than 32 MB, whatever the classes
-    assert block_rows(10**9) == 1
-
-
 ROW = [[0.2, 0.3, 0.5]]
 
 
-@pytest.mark.parametrize(
-    ("read", "arguments", "words"),
-    [
+def test_other_labels_weights_and_columns_are_refused():
+    assert LAYOUT.read(ROW, ["a"], [0.0]).sample_weight.tolist() == [0.0]  # may weigh nothing
+    for read, arguments, words in (
         (LAYOUT.read, (ROW, ["a"], [-1.0]), r"sample_weight\[0\]=-1"),
         (LAYOUT.read, (ROW, ["d"]), r"contains 'd' \(row 0\), which is not a class"),
         (LAYOUT.read, ([[0.2, 0.8]], ["a"]), "classes must name each of the 2 columns"),
-        (Layout.of_classes, (Reading(), ("auto", "b")), "reserved"),
-        (Layout.of_classes, (Reading(baseline="d"), ("a", "b")), "baseline='d' is not a class"),
-    ],
-)
-def test_other_labels_weights_and_columns_are_refused(read, arguments, words):
-    assert LAYOUT.read(ROW, ["a"], [0.0]).sample_weight.tolist() == [0.0]  # may weigh nothing
-    with pytest.raises(InputError, match=words):
-        read(*arguments)
+        (Layout.from_classes, (Reading(), ("auto", "b")), "reserved"),
+        (Layout.from_classes, (Reading(baseline="d"), ("a", "b")), "baseline='d' is not a class"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read(*arguments)
 
 
 # --- bins
@@ -240,9 +228,9 @@ def test_four_rows_by_hand():
     assert sums.top[0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("n_bins", [1, 10, 55])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(
+    ("n_bins", "weighted", "zeros"), [(1, False, False), (10, True, True), (55, True, False)]
+)
 def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
     p = whole(weighted=weighted, zeros=zeros)
     sums = bins_of(p, n_bins)
@@ -258,7 +246,7 @@ def test_cells_are_the_bins_of_both(values, n_bins):
     # the independent way: one search among all edges
     edges = np.union1d(width_edges(n_bins), width_edges(10))
     x = np.concatenate([values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)])
-    cells = BinCells.of(n_bins)
+    cells = BinCells.from_n_bins(n_bins)
     index = cells.index(x)
     np.testing.assert_array_equal(index, bin_index(x, edges))
     for first, own in ((cells.fine, n_bins), (cells.curve, 10)):
@@ -266,8 +254,7 @@ def test_cells_are_the_bins_of_both(values, n_bins):
         np.testing.assert_array_equal(found, bin_index(x, width_edges(own)))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("label", [None, 3])
+@pytest.mark.parametrize(("weighted", "label"), [(False, None), (True, 3)])
 def test_curves_are_those_of_reliability_curve(weighted, label):
     p = whole(n=40_000, weighted=weighted)
     expected = reliability_curve(p, label=label)

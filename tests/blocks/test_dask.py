@@ -1,7 +1,7 @@
-import io
+"""Dask collections: any chunking gives the fit of the whole, errors name the row, workers die."""
+
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -16,14 +16,15 @@ from block_data import blocks_of, rows, same_fit, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo._blocks.assess import assess_blocks
+from mcllo import assess
+from mcllo._blocks.assess_blocks import BlockAssessment, assess_blocks
 from mcllo._blocks.dask import DaskBlocks, blocks_of_dask, is_dask, lazy_labels, lazy_predict
-from mcllo._blocks.dask_jobs import PART_ROWS, Job, LabelJob, likeliest, located, predicted
-from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sums import Layout, Reading, added, block_rows, row_sums
+from mcllo._blocks.dask_jobs import PartitionJob
+from mcllo._blocks.fit_blocks import fit_blocks
+from mcllo._blocks.sums import row_sums
 from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import MCLLOCalibrator
-from mcllo.exceptions import InputError, ZeroProbabilityWarning
+from mcllo.exceptions import InputError
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -33,6 +34,7 @@ NAMES = list("abcde")
 
 # dask's own: deprecated words of pandas, and text that becomes an array
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:The inplace keyword"),
     pytest.mark.filterwarnings("ignore:Dask currently has limited support"),
 ]
@@ -60,7 +62,7 @@ def arrays(chunks=400, columns=2, **options):
 
 def graph_of(blocks):
     """Return what one pass asks of the workers, without the additions."""
-    tasks = blocks.rows._tasks(Job(row_sums, blocks.layout, blocks.rows.starts))
+    tasks = blocks.rows._tasks(PartitionJob(row_sums, blocks.layout, blocks.rows.starts))
     return tasks, dict(tasks[0].__dask_graph__())
 
 
@@ -75,19 +77,9 @@ def test_what_is_dask_is_told_without_importing_it():
     assert run.stdout.strip() == "False"
 
 
-# A fit of three rows in two chunks: the same terms as of the three rows at once.
-def test_a_hand_sized_sum():
-    probs = np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
-    blocks = blocks_of_dask(da.from_array(probs, chunks=(2, 1)), [0, 1, 1])
-    sums = blocks.first
-    assert sums.sizes == ((0, 2), (2, 1))
-    assert sums.scores.hits == 2.0  # rows 0 and 1
-    assert sums.scores.brier == pytest.approx(2 * 0.3**2 + 2 * 0.2**2 + 2 * 0.6**2)
-    np.testing.assert_allclose(sums.scores.predicted, [1.5, 1.5])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("chunks", [3000, 1, 37, (1, 2998, 1)])
+@pytest.mark.parametrize(
+    ("chunks", "weighted"), [(3000, False), (1, True), (37, False), ((1, 2998, 1), True)]
+)
 def test_any_chunking_of_arrays_gives_the_fit_of_the_whole(chunks, weighted):
     n = 3000 if chunks != 1 else 40
     probs, y, weight = rows(n, c=3, weighted=weighted)
@@ -111,8 +103,7 @@ def test_labels_follow_the_chunks_of_the_probabilities(cuts, shift):
     same_fit(fit_blocks(blocks), fit_predictions(whole(300, c=3)))
 
 
-@pytest.mark.parametrize("label", ["word", "category"])
-@pytest.mark.parametrize("n_partitions", [1, 4, 40])
+@pytest.mark.parametrize(("n_partitions", "label"), [(1, "word"), (40, "word"), (4, "category")])
 def test_any_partition_of_a_frame_gives_the_fit_of_the_whole(n_partitions, label):
     table = frame()
     ddf = dd.from_pandas(table, npartitions=n_partitions)
@@ -141,13 +132,6 @@ def test_columns_are_found_by_name():
         ddf[["w", *NAMES[::-1]]], ddf["word"], classes=NAMES, baseline="b", sample_weight=ddf["w"]
     )
     same_fit(fit_blocks(blocks), fit_predictions(whole(weighted=True, names=NAMES, baseline="b")))
-
-
-def test_logits_are_read_too():
-    probs, y, _ = rows(c=3)
-    logits = np.log(probs)
-    found = fit_blocks(blocks_of_dask(logits=da.from_array(logits, chunks=900), y=y))
-    same_fit(found, fit_blocks(blocks_of((logits, y), logits=True)))
 
 
 def test_a_table_of_counts_serves_as_labels():
@@ -185,13 +169,29 @@ def test_empty_partitions_do_not_count():
     np.testing.assert_allclose(found.theta, fit_predictions(whole(weighted=True)).theta, atol=1e-10)
 
 
-def test_an_assessment_is_that_of_arrays():
-    X, y, w = arrays(weighted=True)
-    found = assess_blocks(blocks_of_dask(X, y, sample_weight=w), n_resamples=99, seed=1)
-    expected = assess_blocks(blocks_of(rows(weighted=True)), n_resamples=99, seed=1)
-    assert found.test.pvalue == expected.test.pvalue
-    for name, value in expected.metrics.items():
-        assert found.metrics[name] == pytest.approx(value, rel=1e-12)
+def test_dask_rows_are_assessed_as_arrays_are():
+    probs, y, _ = rows(c=3)
+    plain = assess(probs, y, n_resamples=99, seed=1)
+    for found in (
+        assess(da.from_array(probs, chunks=800), da.from_array(y, 700), n_resamples=99, seed=1),
+        assess(None, y, logits=da.from_array(np.log(probs), chunks=800), n_resamples=99, seed=1),
+    ):
+        assert isinstance(found, BlockAssessment)
+        assert found.test.pvalue == plain.test.pvalue
+        np.testing.assert_allclose(found.fit.theta, plain.fit.theta, atol=1e-10)
+        assert found.metrics == pytest.approx(plain.metrics, rel=1e-12)
+
+
+def test_what_needs_all_rows_is_refused():
+    probs, y, _ = rows(c=3)
+    lazy = da.from_array(probs, chunks=800)
+    for option in (
+        {"baseline": "auto"},
+        {"weight_kind": "survey"},
+        {"groups": np.arange(3000)},
+    ):
+        with pytest.raises(InputError, match=r"needs all rows in memory. Pass probs\.compute\(\)"):
+            assess(lazy, y, **option)
 
 
 def test_a_large_assessment_gathers_only_a_subsample():
@@ -201,30 +201,6 @@ def test_a_large_assessment_gathers_only_a_subsample():
     expected = assess_blocks(blocks_of(rows(weighted=True)[:2]), seed=1, most_cells=100)
     assert found.test.statistic == pytest.approx(expected.test.statistic, rel=1e-9)
     assert found.metrics == pytest.approx(expected.metrics, rel=1e-10)
-
-
-def test_rows_are_taken_by_number():
-    ddf = many()
-    wanted = np.array([0, 428, 429, 2999])
-    taken = blocks_of_dask(ddf[NAMES], ddf["word"]).take(wanted)
-    np.testing.assert_allclose(taken.probs, frame()[NAMES].to_numpy()[wanted])
-
-
-def test_zeros_are_said_once():
-    probs, y, _ = rows(zeros=True)
-    with pytest.warns(ZeroProbabilityWarning, match="probabilities of 0") as caught:
-        _ = blocks_of_dask(da.from_array(probs, chunks=500), y).first
-    assert len(caught) == 1
-
-
-def test_the_number_of_threads_changes_no_bit():
-    fits = []
-    for n_workers in (1, 2, 5):
-        with dask.config.set(scheduler="threads", num_workers=n_workers):
-            fits.append(fit_blocks(blocks_of_dask(*arrays(chunks=60)[:2])))
-    for fit in fits[1:]:
-        np.testing.assert_array_equal(fit.theta, fits[0].theta)
-        np.testing.assert_array_equal(fit.cov_theta, fits[0].cov_theta)
 
 
 def write_parquet(directory, n_files=6):
@@ -245,23 +221,6 @@ def test_a_pass_is_one_small_task_for_each_file(tmp_path):
     assert len(graph) == 6 + 1  # and what is to be done, sent once
     (sums,) = dask.compute(tasks[0])
     assert len(pickle.dumps(sums)) < 5000  # 500 rows of 5 probabilities are 20,000 bytes
-
-
-def test_passes_are_counted_on_a_terminal_only(monkeypatch, capsys):
-    probs, y, _ = arrays(n=300)
-    fit_blocks(blocks_of_dask(probs, y))
-    assert capsys.readouterr() == ("", "")
-    screen = io.StringIO()
-    screen.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", screen)
-    blocks = blocks_of_dask(probs, y)
-    fit_blocks(blocks)
-    shown = screen.getvalue()
-    assert blocks.n_passes > 2
-    assert "finding classes" in shown
-    for name, done in (("reading", 0), ("fitting", 1), ("fitting", blocks.n_passes - 1)):
-        assert re.search(rf"{name}\b.*\b{done} passes done", shown)
-    assert capsys.readouterr().out == ""
 
 
 def test_nothing_is_read_before_it_is_needed():
@@ -387,7 +346,6 @@ def dies_once(block, work, flag):
     return work(block)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("persisted", [False, True])
 def test_a_killed_worker_changes_no_bit(client, tmp_path, persisted):
@@ -407,7 +365,6 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path, persisted):
     same_fit(found, fit_predictions(whole(weighted=True, names=NAMES)))
 
 
-@pytest.mark.slow
 def test_workers_validate_and_predict(client, tmp_path):
     ddf = dd.read_parquet(write_parquet(tmp_path / "rows"))
     fitted = MCLLOCalibrator()._fitted_already(fit_blocks(blocks_of_dask(ddf[NAMES], ddf["word"])))
@@ -416,87 +373,6 @@ def test_workers_validate_and_predict(client, tmp_path):
     np.testing.assert_allclose(lazy_predict(fitted, ddf[NAMES]).compute(), expected, rtol=1e-12)
     bad = ddf[NAMES].assign(c=ddf["c"] - 2.0)
     refused(r"in partition \d: .*probs\[0, 2\]=-", bad, ddf["word"])
-
-
-LAYOUT = Layout.of_classes(Reading(), ("a", "b", "c"))
-
-
-def words(n=600):
-    probs, y, _ = rows(n, c=3)
-    return pd.DataFrame(probs, columns=list("abc")), pd.Series(np.array(["a", "b", "c"])[y])
-
-
-def test_sums_are_added_in_order_and_no_rows_are_none():
-    assert added([None, (1,), None, (2, 3), (4,)]) == (1, 2, 3, 4)
-    assert added([None, None]) is None
-    table, y = words()
-    assert Job(row_sums, LAYOUT, None)(0, table[:0], y[:0]) is None
-    assert LabelJob(3, False, None)(0, y[:0]) is None
-
-
-def test_a_partition_is_cut_into_blocks():
-    size = block_rows(3)
-    probs, y, _ = rows(2 * size + 5, c=3)
-    layout = Layout.of_classes(Reading(), (0, 1, 2))
-    sums = Job(row_sums, layout, (0, 100))(1, probs, y)
-    assert sums.sizes == ((100, size), (100 + size, size), (100 + 2 * size, 5))
-    sums = Job(row_sums, layout, None)(3, probs[:7], y[:7])
-    assert sums.sizes == ((3 * PART_ROWS, 7),)
-
-
-@pytest.mark.parametrize("kind", ["str", "object", "category"])
-def test_words_of_any_kind_are_the_same_codes(kind):
-    table, y = words()
-    found = Job(row_sums, LAYOUT, None)(0, table, y.astype(kind))
-    plain = Job(row_sums, LAYOUT, None)(0, table.to_numpy(), y.to_numpy(dtype=object))
-    np.testing.assert_array_equal(found.class_weight, plain.class_weight)
-    assert found.scores.log_loss == plain.scores.log_loss
-
-
-def test_distinct_labels_add():
-    job = LabelJob(3, False, None)
-    seen = job(0, pd.Series(["b", "a", "b"])) + job(1, np.array([["c"], ["a"]], dtype=object))
-    assert seen.labels == {"a", "b", "c"}
-    assert job(0, pd.Series(["b", "a"]).astype("category")).labels == {"a", "b"}
-    assert job(0, np.array([2.0, 0.0])).labels == {0, 2}
-
-
-def test_of_no_rows_nothing_is_predicted_and_of_ties_the_first():
-    assert predicted(np.empty((0, 3)), (None, None)).shape == (0, 3)
-    assert likeliest(np.array([[0.2, 0.4, 0.4]]), np.array(["a", "b", "c"])).tolist() == ["b"]
-
-
-def test_errors_name_the_row_of_the_whole_or_the_partition():
-    error = InputError(argument="probs", rule="be small", value=2.0, row=2, column=0)
-    for starts, row, words in (
-        ((0, 100), 107, r"^probs .*; got probs\[107, 0\]=2\.$"),
-        (None, None, r"^in partition 1: probs .*; got probs\[7, 0\]=2\.$"),
-    ):
-        with pytest.raises(InputError, match=words) as caught, located(1, starts, 5):
-            raise error
-        assert caught.value.row == row
-
-
-def test_a_bad_partition_is_refused():
-    table, y = words()
-    job = Job(row_sums, LAYOUT, None)
-    for run, parts, words_of in (
-        (job, (table, y[1:]), ".*same number of rows; got 600 and 599"),
-        (job, (table, y, np.ones(599)), "sample_weight"),
-        (job, (table[:2], pd.Series(["a", "z"])), r".*'z' \(row 1\)"),
-        (LabelJob(3, False, None), (pd.Series(list("abcd")),), ".*3 columns and y has 4 distinct"),
-    ):
-        with pytest.raises(InputError, match=f"in partition 2: {words_of}"):
-            run(2, *parts)
-    assert len(LabelJob(3, True, None)(0, pd.Series(list("abcd"))).labels) == 4
-
-
-def test_the_default_baseline_occurs_in_the_labels():
-    x = np.random.default_rng(0).dirichlet(np.ones(4), 60)
-    y = np.arange(60) % 3  # the last class never occurs
-    blocks = blocks_of_dask(da.from_array(x, chunks=(25, 4)), da.from_array(y, chunks=25))
-    assert blocks.facts.baseline == 2
-    assert blocks.facts.absent == (3,)
 
 
 def test_partitions_whose_index_differs_are_refused():

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as minimize_by_scipy
 from toy import TOY_X, TOY_Y
 
+from mcllo._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from mcllo._fit.penalty import Ridge
 from mcllo._math import compiled
 from mcllo._math.kernel import LogPartition
@@ -16,10 +17,9 @@ from mcllo._math.likelihood import (
 )
 from mcllo._math.linear_map import LinearMapLoss
 from mcllo._math.newton import minimize
-from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_of
-from mcllo.calibrators._auto.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
-from mcllo.calibrators._auto.rows import Rows
-from mcllo.calibrators._linear_fit import PenalizedLoss, by_blocks, identity_map
+from mcllo._stacking.baseline_maps import fit_baselines, map_parameters
+from mcllo._stacking.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
+from mcllo._stacking.scored_rows import ScoredRows
 
 
 def sample(n=150, c=4, seed=0, weighted=True):
@@ -40,10 +40,10 @@ def single(x, y, weight, b):
 
 def test_identity():
     x, y, weight = sample()
-    theta = map_of(np.tile(identity_theta(3), (4, 1)))
+    theta = map_parameters(np.tile(identity_theta(3), (4, 1)))
     for b in range(4):
         np.testing.assert_allclose((theta[b] @ np.vstack([x, np.ones(150)])), x - x[b], atol=1e-12)
-    held = fit_baselines(Rows(x, y, weight), 1e12, 1e-12).theta
+    held = fit_baselines(ScoredRows(x, y, weight), 1e12, 1e-12).theta
     np.testing.assert_allclose(held, np.tile(identity_theta(3), (4, 1)), atol=1e-9)
 
 
@@ -51,23 +51,21 @@ def test_hand_sized_map():
     # c = 2. Baseline 0: eta_1 = 5 + 3 (x_1 - x_0); baseline 1: eta_0 = 4 + 2 (x_0 - x_1).
     baselines = np.array([[5.0, 3.0], [4.0, 2.0]])
     expected = [[[0, 0, 0], [-3, 3, 5]], [[2, -2, 4], [0, 0, 0]]]
-    np.testing.assert_array_equal(map_of(baselines), expected)
+    np.testing.assert_array_equal(map_parameters(baselines), expected)
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("most", [10**6, 1], ids=["together", "one by one"])
-def test_fits_against_single_baselines(weighted, most):
+@pytest.mark.parametrize(("weighted", "most"), [(True, 10**6), (False, 1)])
+def test_fits_against_single_baselines_together_and_one_by_one(weighted, most):
     x, y, weight = sample(weighted=weighted)
-    found = fit_baselines(Rows(x, y, weight), 3.0, 1e-12, most_together=most).theta
+    found = fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-12, most_together=most).theta
     for b in range(4):
         expected = minimize(single(x, y, weight, b), identity_theta(3)).x
         np.testing.assert_allclose(found[b], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("n", [150, 4000], ids=["few rows", "some rows first"])
-def test_the_start_of_a_fit_does_not_matter(n):
-    start = fit_baselines(Rows(*sample(seed=1)), 3.0, 1e-12)
-    kept, rows = start.theta.copy(), Rows(*sample(n))
+def test_the_start_of_a_fit_does_not_matter():
+    start = fit_baselines(ScoredRows(*sample(seed=1)), 3.0, 1e-12)
+    kept, rows = start.theta.copy(), ScoredRows(*sample(4000))  # of which some are fitted first
     found, alone = (fit_baselines(rows, 3.0, 1e-12, begin).theta for begin in (start, None))
     np.testing.assert_allclose(found, alone, atol=1e-6)
     np.testing.assert_array_equal(start.theta, kept)
@@ -84,7 +82,7 @@ def test_hessians_of_fewer_rows_will_do(monkeypatch, single_precision):
         LogPartition, "__call__", lambda self, t: n_rows.append(self.n_samples) or whole(self, t)
     )
     kind = np.float32 if single_precision else np.float64
-    found = fit_baselines(Rows(x.astype(kind), y, weight), 3.0, 2e-4)
+    found = fit_baselines(ScoredRows(x.astype(kind), y, weight), 3.0, 2e-4)
     assert max(n_rows, default=0) <= 12_000
     for b in range(4):
         away = found.theta[b] - expected[b]
@@ -96,9 +94,9 @@ def test_hessians_of_fewer_rows_will_do(monkeypatch, single_precision):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_without_some_rows_is_a_newton_step_of_the_others(weighted):
     x, y, weight = sample(weighted=weighted)
-    whole, last = fit_baselines(Rows(x, y, weight), 3.0, 1e-20), np.arange(len(y)) < 20
+    whole, last = fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-20), np.arange(len(y)) < 20
     out, kept = (
-        Rows(x[:, own].copy(), y[own], None if weight is None else weight[own])
+        ScoredRows(x[:, own].copy(), y[own], None if weight is None else weight[own])
         for own in (last, ~last)
     )
     without = whole.without(out)
@@ -128,7 +126,7 @@ def loss_of(x, y, weight, ridge):
 
 
 def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
-    rows, start = Rows(x, y, weight), identity_map(len(ridge), ridge.shape[1] == 2)
+    rows, start = ScoredRows(x, y, weight), identity_map(len(ridge), ridge.shape[1] == 2)
     inverse = by_blocks(curvature(rows, start, most_whole), ridge)
     return fit_ridge(rows, ridge, start, inverse, tol)[0]
 
@@ -137,7 +135,7 @@ def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
 def test_identity_on_toy(diagonal):
     # methods.md 0.4: NLL at the identity 12.6033816017; the ridge adds nothing there.
     of = loss_of(Z, TOY_Y, None, ridge_of(3, diagonal))
-    value = of.light(identity_map(3, diagonal).ravel()).value
+    value = of.value_and_gradient(identity_map(3, diagonal).ravel()).value
     assert value == pytest.approx(12.6033816017, abs=1e-9)
 
 
@@ -148,14 +146,13 @@ def test_hand_sized_ridge():
 
 
 @KINDS
-@pytest.mark.parametrize("weighted", [True, False])
-def test_values_and_gradients_with_and_without_the_hessian(diagonal, weighted):
-    x, y, weight = sample(weighted=weighted)
+def test_values_and_gradients_with_and_without_the_hessian(diagonal):
+    x, y, weight = sample(weighted=diagonal)
     ridge = ridge_of(4, diagonal)
     of, loss = loss_of(x, y, weight, ridge), LinearMapLoss(x, y, weight, diagonal=diagonal)
     theta = np.random.default_rng(5).normal(size=ridge.size)
     away = theta - identity_map(4, diagonal).ravel()
-    expected, light, whole = loss(theta), of.light(theta), of(theta)
+    expected, light, whole = loss(theta), of.value_and_gradient(theta), of(theta)
     assert light.value == pytest.approx(expected.value + 0.5 * ridge.ravel() @ away**2, rel=1e-12)
     assert whole.value == pytest.approx(light.value, rel=1e-12)
     for terms in (light, whole):
@@ -175,37 +172,35 @@ def test_values_of_single_precision_are_those_of_the_rounded_map(diagonal):
 
 
 @KINDS
-@pytest.mark.parametrize("most_whole", [250, 0], ids=["whole", "blocks"])
-def test_fit_against_a_general_optimiser(diagonal, most_whole):
+def test_fit_against_a_general_optimiser(diagonal):
     data, ridge = sample(), ridge_of(4, diagonal)
     of = loss_of(*data, ridge)
 
     def function(t):
-        terms = of.light(t)
+        terms = of.value_and_gradient(t)
         return terms.value, terms.gradient
 
     best = minimize_by_scipy(function, np.zeros(ridge.size), jac=True, options={"gtol": 1e-9})
-    found = fitted(*data, ridge, most_whole)
-    np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
+    for most_whole in (250, 0):  # with the whole Hessian, and by its blocks
+        found = fitted(*data, ridge, most_whole)
+        np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
 
 
 def test_two_factors_give_the_same_fit():
     x, y, weight = sample(c=5)
-    rows, ridge, start = Rows(x, y, weight), np.full((5, 6), 3.0), np.eye(5, 6)
+    rows, ridge, start = ScoredRows(x, y, weight), np.full((5, 6), 3.0), np.eye(5, 6)
     found, _ = fit_ridge(rows, ridge, start, by_factors(rows, start, 3.0), 1e-12)
     np.testing.assert_allclose(found, fitted(x, y, weight, ridge), atol=1e-5)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_two_factors_are_the_inverse_where_rows_are_alike(weighted):
+def test_two_factors_are_the_inverse_where_rows_are_alike():
     # theta without slopes gives all rows the same probabilities, whatever their features
     x, y, weight = sample(c=5)
-    weight = weight if weighted else None
     theta = np.zeros((5, 6))
     theta[:, -1] = np.log([0.1, 0.3, 0.2, 0.15, 0.25])
     hessian = LinearMapLoss(x, y, weight)(theta.ravel()).hessian + 3.0 * np.eye(30)
     v = np.random.default_rng(2).normal(size=30)
-    product = by_factors(Rows(x, y, weight), theta, 3.0)
+    product = by_factors(ScoredRows(x, y, weight), theta, 3.0)
     np.testing.assert_allclose(product(v), np.linalg.solve(hessian, v), rtol=1e-9, atol=1e-12)
 
 
@@ -220,7 +215,7 @@ def test_curvature_is_the_hessian(diagonal):
     x, y, weight = sample(10 if diagonal else 25)
     theta = identity_map(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
-    whole, blocks = (curvature(Rows(x, y, weight), theta, most) for most in (250, 0))
+    whole, blocks = (curvature(ScoredRows(x, y, weight), theta, most) for most in (250, 0))
     np.testing.assert_allclose(whole[0], hessian, rtol=1e-9, atol=1e-9)
     # of a class's rows the five for each feature that matter most count one by one: here all
     expected = blocks_of(hessian, theta.shape[1])
@@ -229,20 +224,11 @@ def test_curvature_is_the_hessian(diagonal):
 
 def test_curvature_from_some_rows_stands_for_all():
     x, y, _ = sample(n=20_000, weighted=False)
-    rough = curvature(Rows(x, y, None), np.eye(4, 5))[0]
+    rough = curvature(ScoredRows(x, y, None), np.eye(4, 5))[0]
     exact = LinearMapLoss(x, y)(np.eye(4, 5).ravel()).hessian
     # 600 rows: errors of about 1 / sqrt(600) = 0.04
     difference = np.abs(rough - exact).max() / np.abs(exact).max()
     assert 0.0 < difference < 0.2
-
-
-def test_inverse_is_one():
-    x, y, weight = sample()
-    ridge = ridge_of(4, False)
-    blocks = curvature(Rows(x, y, weight), np.eye(4, 5))
-    whole = blocks[0] + np.diag(ridge.ravel())
-    product, v = by_blocks(blocks, ridge), np.linspace(-1.0, 1.0, 20)
-    np.testing.assert_allclose(product(whole @ v), v, atol=1e-6)
 
 
 @KINDS
@@ -262,28 +248,17 @@ CODES = np.array([0, 1, 1, 0])
 
 
 def test_hand_sized_rows():
-    rows = Rows(SCORES, CODES)
-    part = rows.kept(np.array([1.0, 2.0, 0.0, 1.0]))
+    rows = ScoredRows(SCORES, CODES)
+    part = rows.with_weight(np.array([1.0, 2.0, 0.0, 1.0]))
     np.testing.assert_array_equal(part.scores, SCORES[:, [0, 1, 3]])
     np.testing.assert_array_equal(part.codes, [0, 1, 0])
     np.testing.assert_array_equal(part.weight, [1.0, 2.0, 1.0])
     assert (rows.total, part.total) == (4.0, 4.0)
-    assert rows.kept(np.array([1.0, 1.0, 0.0, 0.0])).weight is None
+    assert rows.with_weight(np.array([1.0, 1.0, 0.0, 0.0])).weight is None
 
 
 def test_every_second_row_counts_twice():
-    rows = Rows(SCORES, CODES, np.array([1.0, 2.0, 3.0, 4.0])).every(2)
+    rows = ScoredRows(SCORES, CODES, np.array([1.0, 2.0, 3.0, 4.0])).every(2)
     np.testing.assert_array_equal(rows.scores, SCORES[:, ::2])
     np.testing.assert_array_equal(rows.weight, [2.0, 6.0])
-    assert Rows(SCORES, CODES).every(2).total == 4.0
-
-
-@pytest.mark.parametrize(("n", "stride"), [(999, 1), (1000, 2), (2250, 4), (10**5, 5)])
-def test_rows_of_a_first_fit(n, stride):
-    few = Rows(np.zeros((2, n)), np.zeros(n, dtype=int)).first()
-    assert (few is None) if stride == 1 else (len(few.codes) == -(-n // stride))
-
-
-def test_rows_come_in_chunks():
-    rows = Rows(np.zeros((2, 2500)), np.zeros(2500, dtype=int))
-    assert [part.start for part in rows.chunks(75)] == [0, 1000, 2000]
+    assert ScoredRows(SCORES, CODES).every(2).total == 4.0

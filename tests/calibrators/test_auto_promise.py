@@ -5,18 +5,17 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions
-from mcllo.calibrators import AutoCalibrator
-from mcllo.calibrators._auto.calibrator import describe
-from mcllo.calibrators._auto.members import MembersFit
-from mcllo.calibrators._auto.promise import CHANCE, promise
-from mcllo.calibrators._auto.stack import (
+from mcllo._fit.linear_fit import transposed_scores
+from mcllo._stacking.folds import assign_folds
+from mcllo._stacking.members import MembersFit
+from mcllo._stacking.optimism import promise
+from mcllo._stacking.stack import (
     Stack,
-    assign_folds,
     fit_stack,
-    left_out,
-    pooled_logs,
+    pooled_log_likelihood,
+    predict_left_out,
 )
-from mcllo.calibrators._linear_fit import transposed_scores
+from mcllo.calibrators._auto import describe
 
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):
@@ -24,21 +23,25 @@ def sample(n=300, c=3, power=2.0, seed=0, **facts):
     return Predictions.from_arrays(probs, y, classes=range(c), **facts)
 
 
-def test_by_hand():
-    # ten equal rows (.6, .4) become (.7, .3), seven came true: G = .7 log(7/6) + .3 log(3/4),
-    # C = .6 log(6/7) + .4 log(4/3), and W G is 10 G; the gains spread as the family expects, or
-    # more: sqrt(.7 .3 / 9) against sqrt(h (1 - h) / 10), h = 7.5 / 11
-    raw, pooled = np.tile([0.6, 0.4], (10, 1)), np.tile([0.7, 0.3], (10, 1))
-    y = np.arange(10) >= 7
+@pytest.mark.parametrize("times", [10, 100, 1000])
+def test_by_hand(times):
+    # equal rows (.6, .4) become (.7, .3), 7 in 10 came true: G = .7 log(7/6) + .3 log(3/4),
+    # C = .6 log(6/7) + .4 log(4/3), and W G is W times G; the gains spread as the family expects,
+    # or more: sqrt(.7 .3 / (W - 1)) against sqrt(h (1 - h) / W), h = (.7 W + 1/2) / (W + 1)
+    raw, pooled = np.tile([0.6, 0.4], (times, 1)), np.tile([0.7, 0.3], (times, 1))
+    y = np.arange(times) >= 0.7 * times
     gains = np.where(y, np.log(3 / 4), np.log(7 / 6))
     gain = 0.7 * np.log(7 / 6) + 0.3 * np.log(3 / 4)
     cost = 0.6 * np.log(6 / 7) + 0.4 * np.log(4 / 3)
-    half = 7.5 / 11
+    half = (0.7 * times + 0.5) / (times + 1)
     step = np.log(7 / 6) - np.log(3 / 4)
-    error, family = step * np.sqrt(0.21 / 9), step * np.sqrt(half * (1 - half) / 10)
-    taken = CHANCE * np.exp(-10 * gain * (family / error) ** 2) * (gain + cost)
-    found = promise(gains, raw, pooled, np.ones(10), None, 1)
-    assert found == pytest.approx((gain - taken, np.hypot(error, taken)), rel=1e-3)
+    error = step * np.sqrt(0.21 / (times - 1))
+    family = step * np.sqrt(half * (1 - half) / times)
+    chance = 4.5 * np.exp(-times * gain * (family / error) ** 2)
+    assert (chance > 2.0) == (times == 10)
+    taken = min(2.0, chance) * (gain + cost)
+    found = promise(gains, raw, pooled, np.ones(times), None, 1)
+    assert found == pytest.approx((gain - taken, np.hypot(max(error, family), taken)), rel=1e-3)
 
 
 def test_a_sure_gain_is_promised_whole():
@@ -66,14 +69,14 @@ def test_tables_of_parts_are_what_the_gains_come_from():
     scores, codes = transposed_scores(predictions), predictions.codes
     fit, folds = MembersFit(scores, codes), assign_folds(scores)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(fit.whole.names)), 80)
-    logs, tables = left_out(fit, folds, 1)
+    logs, tables = predict_left_out(fit, folds, 1)
     rows = np.arange(80)
     np.testing.assert_allclose(tables[0].T, predictions.probs[folds.rows], atol=1e-12)
     np.testing.assert_allclose(tables.sum(axis=1), 1.0, atol=1e-12)
     pooled = (tables.T * weights[:, None, :]).sum(axis=2)
     own = np.log(pooled[rows, codes[folds.rows]])
-    np.testing.assert_allclose(own, pooled_logs(logs, weights), atol=1e-10)
-    again, some = left_out(fit, folds, 3)
+    np.testing.assert_allclose(own, pooled_log_likelihood(logs, weights), atol=1e-10)
+    again, some = predict_left_out(fit, folds, 3)
     np.testing.assert_array_equal(some, tables[:, :, ::3])
     np.testing.assert_array_equal(again, logs)
 
@@ -95,9 +98,3 @@ def test_it_is_kept_in_files_and_read_from_those_without():
     older = {name: v for name, v in content.items() if not name.startswith("promise")}
     again = Stack.from_dict(older)
     assert (again.promise, again.promise_se) == (stack.gain, stack.gain_se)
-
-
-def test_the_calibrator_tells_the_promise():
-    fit = AutoCalibrator().fit(sample(120))
-    assert fit.expected_gain_ == fit.stack_.promise
-    assert fit.expected_gain_se_ == fit.stack_.promise_se

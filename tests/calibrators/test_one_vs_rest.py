@@ -6,9 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOCalibrator, Predictions
 from mcllo.calibrators import BetaCalibration, IsotonicCalibration
-from mcllo.calibrators._base import label_array, normalize_rows
+from mcllo.calibrators._base import normalize_rows
 from mcllo.calibrators._beta import features, fit_beta, is_step
 from mcllo.exceptions import SeparationWarning
 
@@ -129,17 +128,6 @@ def test_maps_never_fall_and_average_to_the_share(seed):
 
 
 # ---- what calibrators by class share
-
-
-def test_labels_keep_their_type():
-    assert label_array((1, 2)).dtype.kind == "i"
-    for labels in (("a", "b"), (True, False), (1, "b")):
-        assert label_array(labels).tolist() == list(labels)
-
-
-def test_rows_of_predictions_are_taken_as_they_are():
-    held = Predictions.from_arrays(TOY_X, TOY_Y)
-    assert MCLLOCalibrator().fit(TOY_X, TOY_Y)._rows(held).probs is held.probs
 
 
 def test_answers_that_sum_to_one_stay():

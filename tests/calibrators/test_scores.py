@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from mcllo.calibrators import MCLLOCalibrator, VectorScaling
-from mcllo.calibrators._choice import changed, chosen
-from mcllo.calibrators._scores import scores_of
+from mcllo.calibrators._classifier_scores import classifier_scores
 from mcllo.exceptions import InputError
 
 PROBS, LOGITS = MCLLOCalibrator(), VectorScaling()
@@ -43,18 +42,20 @@ def test_columns_of_a_class_that_a_fold_lacks():
     shares = Shares().fit(X[:4], y[:4])
     classes = np.array(["a", "b", "c"])
     np.testing.assert_array_equal(
-        scores_of(shares, X[:1], classes, PROBS).table, [[0.25, 0.0, 0.75]]
+        classifier_scores(shares, X[:1], classes, PROBS).table, [[0.25, 0.0, 0.75]]
     )
     # rule of zeros: 1e-6 instead of 0, then divided by the sum
     floored = np.array([[0.25, 1e-6, 0.75]]) / (1 + 1e-6)
-    np.testing.assert_allclose(scores_of(shares, X[:1], classes, LOGITS).table, np.log(floored))
+    np.testing.assert_allclose(
+        classifier_scores(shares, X[:1], classes, LOGITS).table, np.log(floored)
+    )
 
 
 def test_logits_of_a_class_that_a_fold_lacks():
     X, y = data(c=4)
     kept = y != 2
     logistic = LogisticRegression().fit(X[kept], y[kept])
-    logits = scores_of(logistic, X, np.arange(4), LOGITS).table
+    logits = classifier_scores(logistic, X, np.arange(4), LOGITS).table
     np.testing.assert_array_equal(logits[:, [0, 1, 3]], logistic.decision_function(X))
     share = np.exp(logits[:, 2] - logsumexp(logits[:, [0, 1, 3]], axis=1))
     np.testing.assert_allclose(share, 1e-6)
@@ -64,7 +65,7 @@ def test_logits_of_a_class_that_a_fold_lacks():
 def test_decisions_of_several_classes_are_logits(calibrator):
     X, y = data()
     svm = LinearSVC().fit(X, y)
-    found = scores_of(svm, X, np.arange(3), calibrator)
+    found = classifier_scores(svm, X, np.arange(3), calibrator)
     assert found.kind == "logits"
     np.testing.assert_array_equal(found.table, svm.decision_function(X))
 
@@ -73,7 +74,7 @@ def test_one_decision_of_two_classes_is_a_log_odds():
     X, y = data(c=2)
     svm = LinearSVC().fit(X, y)
     d = svm.decision_function(X)
-    found = scores_of(svm, X, np.arange(2), PROBS).table
+    found = classifier_scores(svm, X, np.arange(2), PROBS).table
     np.testing.assert_allclose(found, np.column_stack([log_expit(-d), log_expit(d)]))
     np.testing.assert_allclose(found[:, 1] - found[:, 0], d, rtol=1e-12)
 
@@ -83,27 +84,15 @@ def test_decisions_too_large_for_probabilities_keep_their_log_odds():
     hinge = SGDClassifier(random_state=0).fit(1e4 * X, y)
     d = hinge.decision_function(1e4 * X)
     assert abs(d).max() > 1e5  # of which a probability would be 0 or 1
-    table = scores_of(hinge, 1e4 * X, np.arange(2), PROBS).table
+    table = classifier_scores(hinge, 1e4 * X, np.arange(2), PROBS).table
     np.testing.assert_allclose(table[:, 1] - table[:, 0], d, rtol=1e-12)
 
 
 def test_decisions_of_pairs_are_refused_where_three_pairs_look_like_three_classes():
     X, y = data()
-    for svm in (SVC(decision_function_shape="ovo"),):
-        for model in (svm, make_pipeline(StandardScaler(), svm)):
-            model.fit(X, y)
-            assert model.decision_function(X).shape == (240, 3)
-            with pytest.raises(InputError, match="Use decision_function_shape='ovr'"):
-                scores_of(model, X, np.arange(3), PROBS)
-
-
-def test_what_differs_from_the_default():
-    assert changed(MCLLOCalibrator(penalty=1.0, classes=["a", "b"])) == {
-        "penalty": 1.0,
-        "classes": ["a", "b"],
-    }
-    assert changed(MCLLOCalibrator()) == {}
-    own = MCLLOCalibrator(penalty=2.0)
-    copy = chosen(own, {})
-    assert copy is not own
-    assert copy.penalty == 2.0
+    svm = SVC(decision_function_shape="ovo")
+    for model in (svm, make_pipeline(StandardScaler(), svm)):
+        model.fit(X, y)
+        assert model.decision_function(X).shape == (240, 3)
+        with pytest.raises(InputError, match="Use decision_function_shape='ovr'"):
+            classifier_scores(model, X, np.arange(3), PROBS)

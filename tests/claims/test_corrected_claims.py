@@ -1,17 +1,12 @@
 """The corrected p-value holds its level where training errors are few."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
+from studies.claims import corrected as claims
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-claims = import_module("studies.claims.corrected")
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "reps"),
     [("3 uneven classes, slope 0.6, 60 / 200", 150), ("sharp, calibrated, 1000 / 200", 30)],

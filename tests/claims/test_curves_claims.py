@@ -1,12 +1,7 @@
 """Curves of reliability: bands hold as the page says, parts add up."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
 from studies.claims import curves
 
 pytestmark = pytest.mark.slow

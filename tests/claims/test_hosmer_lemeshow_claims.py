@@ -1,16 +1,11 @@
 """Hosmer-Lemeshow by chi-square holds its level where groups expect almost nothing."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import pytest
+from studies.claims import hosmer_lemeshow as topic
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-topic = import_module("studies.claims.hosmer_lemeshow")
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 def test_it_holds_its_level_where_plain_chi_square_does_not():
     # a tenth of the rows, which is as sharp; 400 tables: se .011, .005 and .0016
     designs = tuple(d for d in topic.DESIGNS if d.name in ("sharp", "network", "Dirichlet(0.02)"))

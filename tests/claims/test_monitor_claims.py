@@ -1,15 +1,12 @@
 """The monitor's promises, by the code that made the page's table, with few short streams."""
 
 import math
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
 from studies.claims import draw, monitored, rows_like
 from studies.claims import monitor as study
 from studies.claims._streams import Streams
@@ -17,7 +14,9 @@ from studies.pages import read
 
 from mcllo._input.predictions import Predictions
 from mcllo._monitor.detector import Detector
-from mcllo._monitor.evidence import Past, factors_of, learn
+from mcllo._monitor.e_values import History, batch_e_values, update_history
+
+pytestmark = pytest.mark.slow
 
 FEW = {1: 60, 2: 60, 5: 20, 20: 30, 50: 12}
 """Streams of the suite, by the rows of a batch."""
@@ -32,7 +31,7 @@ def most(rate, n):
 def test_many_streams_at_once_are_the_package_stream_by_stream(design):
     rng, c = np.random.default_rng(3), design.c
     streams = Streams(2, c, baseline=c - 1)
-    states = [(Detector.new(c), Past.new(c, c - 1)) for _ in range(2)]
+    states = [(Detector.new(c), History.new(c, c - 1)) for _ in range(2)]
     for k in range(15):
         probs = rows_like(design.kind, 2 * design.n, c, rng)
         truth = replace(design, slope=0.7).truth(probs) if k > 7 else probs
@@ -40,7 +39,7 @@ def test_many_streams_at_once_are_the_package_stream_by_stream(design):
         evidence, detection = streams.step(x, y)
         for s, (detector, past) in enumerate(states):
             rows = Predictions.from_arrays(x[s], y[s], classes=range(c))
-            detector, past = detector.after(factors_of(rows, past)), learn(rows, past)
+            detector, past = detector.after(batch_e_values(rows, past)), update_history(rows, past)
             states[s] = detector, past
             assert evidence[s] == pytest.approx(detector.evidence, abs=1e-5)
             assert detection[s] == pytest.approx(detector.detection, abs=1e-5)
@@ -49,7 +48,6 @@ def test_many_streams_at_once_are_the_package_stream_by_stream(design):
                 np.testing.assert_allclose(own, detector.class_evidence, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("design", study.CALM, ids=lambda d: d.name)
 def test_calibrated_streams_hardly_ever_alarm_over_a_thousand_looks(design):
     n = FEW[design.n] if design.c < 30 else 10
@@ -61,7 +59,6 @@ def test_calibrated_streams_hardly_ever_alarm_over_a_thousand_looks(design):
     assert row["detector"] <= most(1.0 - math.exp(-1.0), n)
 
 
-@pytest.mark.slow
 def test_the_detector_is_sooner_than_repeated_tests_and_near_the_oracle():
     design = study.CHANGED[0]
     rows = study.run(24, calm=(), slopes=(), changed=(replace(design, looks=30),))

@@ -1,19 +1,15 @@
 """The recommendation's intervals hold for all methods at once, and "improves" is rarely false."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
+from studies.claims import recommendation as claims
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-claims = import_module("studies.claims.recommendation")
+pytestmark = pytest.mark.slow
+
 REPS = 40
 FAST = [name for name in claims.DESIGNS if "5000" not in name and "network" not in name]
 
 
-@pytest.mark.slow
 def test_intervals_hold_and_no_harm_is_recommended():
     # nominal .95: the mean of 9 designs of 40 data sets has a Monte Carlo error of .011. With t
     # intervals and Bonferroni's k it is .79 on the same data sets.

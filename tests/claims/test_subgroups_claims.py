@@ -1,13 +1,8 @@
 """Subgroups: the test of one map for all holds its level, and the verdicts of each theirs."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import pytest
+from studies.claims import subgroups as topic
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-topic = import_module("studies.claims.subgroups")
 pytestmark = pytest.mark.slow
 
 
@@ -41,4 +36,4 @@ def test_opposite_errors_are_found_in_each():
     row = run("off", "opposite slopes", 4, 6)
     assert row["differ"] == 1.0
     assert row["named"] >= 11 / 12
-    assert row["practically"] == 0.0
+    assert row["equivalent"] == 0.0

@@ -5,22 +5,16 @@ Before labels were drawn under H0 the same designs and seeds gave, at 5 %: by la
 0.07 were right, and are as they were.
 """
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
+from studies.claims import weights
 
 import mcllo
 from mcllo.exceptions import InputError
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # studies are not installed
-weights = import_module("studies.claims.weights")
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "why", "n", "reps", "most"),
     [
@@ -41,7 +35,6 @@ def test_calibrated_rows_are_not_rejected_too_often(kind, why, n, reps, most):
     assert row["size_0.01"] <= 0.035
 
 
-@pytest.mark.slow
 def test_weighted_rows_that_are_wrong_are_found():
     # flat predictions sharpened by 1 / .7, 500 rows kept by label, about 140 effective ones
     rng, found = np.random.default_rng(3), []

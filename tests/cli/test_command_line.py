@@ -29,13 +29,13 @@ def said(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs resource")
-@pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_take_little_memory(flag):
-    # a process of its own, whose child's peak is measured; 26 and 32 MB when this was written
+def test_help_takes_little_memory():
+    # a process of its own, whose child's peak is measured; 26 MB when this was written
     code = (
         "import resource, subprocess, sys\n"
-        f"subprocess.run([sys.executable, '-m', 'mcllo', {flag!r}], check=True, "
+        "subprocess.run([sys.executable, '-m', 'mcllo', '--help'], check=True, "
         "stdout=subprocess.DEVNULL)\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
@@ -51,32 +51,26 @@ def completed(words, place):
 
 
 def test_a_shell_completes_verbs_options_and_values():
-    assert completed("mcllo as", 1) == ["assess"]
     assert "--positive" in completed("mcllo assess f.csv --po", 3)
     assert completed("mcllo fit f.csv --method te", 4) == ["temperature"]
-    assert completed("mcllo plot f.csv --kind iso", 4) == ["isotonic", "isotonic_by_class"]
 
 
-def test_what_completion_offers_is_what_there_is(tmp_path):
-    from mcllo._cli.demo import draw
-    from mcllo._cli.options import KINDS, REPAIRS
+def test_what_completion_offers_is_what_there_is():
+    from mcllo._cli.options import RECALIBRATIONS
 
-    assert set(REPAIRS.split()) == set(mcllo.CALIBRATORS)
-    rows = mcllo.simulate.draw(60, n_classes=3, seed=0)
-    for kind in KINDS:
-        draw(rows, kind, str(tmp_path / "f.svg"), seed=0)
+    assert set(RECALIBRATIONS.split()) == set(mcllo.CALIBRATORS)
 
 
-@pytest.mark.parametrize("verb", [[], ["assess"], ["power"]])
-def test_help_is_a_verb(capsys, verb):
-    asked = said(capsys, "help", *verb)
-    assert asked == said(capsys, *verb, "--help")
-    assert asked[0] == 0
+def test_help_is_a_verb(capsys):
+    for verb in ([], ["assess"]):
+        asked = said(capsys, "help", *verb)
+        assert asked == said(capsys, *verb, "--help")
+        assert asked[0] == 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_outputs_are_checked_before_any_work(good, capsys):
+    # there is no input: whoever reads first would say so
+    for line in (
         "assess nothing.csv --label y --html report.pdf",
         "assess nothing.csv --label y --html nowhere/report.html",
         "compare nothing.csv --label y --html report.txt",
@@ -87,13 +81,36 @@ def test_help_is_a_verb(capsys, verb):
         "plot nothing.csv --label y -o figure.svg --kind pie",
         "apply nothing.json nothing.csv -o out.xls",
         "apply nothing.json nothing.csv -o nowhere/out.csv",
-    ],
-)
-def test_outputs_are_checked_before_any_work(good, capsys, line):
-    # there is no input: whoever reads first would say so
-    code, out, err = said(capsys, *line.split())
-    assert (code, out) == (2, "")
-    assert "no such file" not in err
+    ):
+        code, out, err = said(capsys, *line.split())
+        assert (code, out) == (2, ""), line
+        assert "no such file" not in err, line
+
+
+TWO_VERBS = """
+import sys, time
+from mcllo.__main__ import run
+
+class SlowDisk:
+    def find_spec(self, name, path=None, target=None):
+        time.sleep(0.05 if name.startswith("matplotlib.") else 0.0)
+
+sys.meta_path.insert(0, SlowDisk())
+first = ["assess", sys.argv[1], "--label", "y", "--seed", "1"]
+assert run(first) == 0
+assert run([*first, "--html", sys.argv[2]]) == 0
+"""
+
+
+@pytest.mark.slow
+def test_a_report_waits_for_what_a_thread_loads(good, tmp_path):
+    # once the first verb has imported all but matplotlib, rows are ready before a slow disk is: the
+    # main thread then met a half-loaded matplotlib (AttributeError, exit code 70)
+    page = tmp_path / "report.html"
+    call = [sys.executable, "-c", TWO_VERBS, str(good), str(page)]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert page.exists()
 
 
 def test_compare_of_one_file_cross_validates_and_says_so(good, capsys):
@@ -127,19 +144,16 @@ def test_the_report_of_the_command_line_advises_what_was_typed(tmp_path, monkeyp
     read = "--label 'out come' --prefix p_ --normalize"
     assert run(["assess", "my rows.csv", *flags, "--seed", "1", "--html", "r.md"]) == 0
     page = (tmp_path / "r.md").read_text()
-    assert f"mcllo compare 'my rows.csv' {read} --cv 5 --html repairs.html" in page
+    assert f"mcllo compare 'my rows.csv' {read} --cv 5 --html recalibrations.html" in page
     assert "mcllo.compare(" not in page
-    assert (
-        run(["compare", "my rows.csv", *flags, "--methods", "temperature", "--html", "c.md"]) == 0
-    )
+    compare = ["compare", "my rows.csv", *flags, "--methods", "temperature", "--html", "c.md"]
+    assert run(compare) == 0
     page = (tmp_path / "c.md").read_text()
     assert f"mcllo fit 'my rows.csv' {read} --method temperature -o model.json" in page
-    assert "mcllo apply model.json NEW.csv --prefix p_ --normalize -o repaired.csv" in page
+    assert "mcllo apply model.json NEW.csv --prefix p_ --normalize -o recalibrated.csv" in page
     # in Python, Python
-    assert (
-        "mcllo.compare((probs, y), cv=5)"
-        in mcllo.report(mcllo.assess(sharp, codes, seed=1)).markdown()
-    )
+    page = mcllo.report(mcllo.assess(sharp, codes, seed=1)).markdown()
+    assert "mcllo.compare((probs, y), cv=5)" in page
 
 
 # ---- the gain of a map on rows left out
@@ -165,22 +179,18 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     found = json.loads(out)["held_out"]
     assert found["gain"] < 0
     # auto knows its own gain
-    assert (
-        json.loads(said(capsys, "fit", "few.csv", *line, "--json", "--method", "auto")[1])[
-            "held_out"
-        ]
-        is None
-    )
+    out = said(capsys, "fit", "few.csv", *line, "--json", "--method", "auto")[1]
+    assert json.loads(out)["held_out"] is None
 
 
 def test_the_gain_by_hand():
-    from mcllo._workflows.held_out import FOLDS, SEED, held_out
+    from mcllo._workflows.held_out import N_FOLDS, SEED, held_out
     from mcllo._workflows.methods import random_folds
 
     rows = mcllo.simulate.draw(200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3)
-    folds = random_folds(200, FOLDS, SEED)
+    folds = random_folds(200, N_FOLDS, SEED)
     total = 0.0
-    for fold in range(FOLDS):
+    for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         made = mcllo.MCLLOCalibrator(penalty=1.0).fit(rows.take(inside))
         y = rows.codes[outside]
@@ -193,7 +203,8 @@ def test_the_gain_by_hand():
 
 @pytest.mark.slow
 def test_few_rows_of_calibrated_predictions_are_warned_of():
-    # every repair does harm here: a row more or less of a hundred decides which sign folds see
+    # every recalibration does harm here: a row more or less of a hundred decides which sign folds
+    # see
     from mcllo._workflows.held_out import held_out
 
     kinds = []
@@ -207,7 +218,7 @@ def test_few_rows_of_calibrated_predictions_are_warned_of():
 # ---- how many rows a power takes
 
 
-@pytest.mark.parametrize("noncentrality", [0.3, 0.02, 0.0007])
+@pytest.mark.parametrize("noncentrality", [0.3, 0.0007])
 def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
     # rates of 20,000 repetitions without noise; the answer by scipy.stats' own distribution
     from scipy.optimize import brentq
@@ -231,7 +242,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
 def test_what_is_too_large_to_simulate_is_extrapolated():
     from scipy.stats import chi2, ncx2
 
-    from mcllo.simulate._solve import LARGEST, solve
+    from mcllo.simulate._solve import MAX_ROWS, solve
 
     sizes = []
 
@@ -240,12 +251,13 @@ def test_what_is_too_large_to_simulate_is_extrapolated():
         return round(20_000 * ncx2.sf(chi2.ppf(0.95, 6), 6, 1e-6 * n)), 20_000
 
     found = solve(rejected, 6, 0.8, 0.05)
-    assert max(sizes) <= LARGEST
+    assert max(sizes) <= MAX_ROWS
     assert found.extrapolated
     assert "extrapolation" in str(found)
     assert 0.5 < found.n / 13.6e6 < 2.0  # ncx2.sf(chi2.ppf(.95, 6), 6, 13.6) = 0.80
 
 
+@pytest.mark.slow
 def test_power_solves_for_n(good, capsys):
     line = ["power", good, *LABEL, "--gamma", "0.5", "--power", "0.8", "--reps", "100", "--seed"]
     code, out, _ = said(capsys, *line, "1", "--json")

@@ -6,27 +6,9 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import baseline_sensitivity
-from mcllo._ground.text import Table
+from mcllo._ground.formatting import Table
 
 TOY = baseline_sensitivity(TOY_X, TOY_Y, seed=0)
-
-
-# --- fixed point
-
-
-# --- independent implementation
-
-
-# --- reference values: methods.md 0.4 and 8b, TOY
-
-
-# --- properties
-
-
-# --- words
-
-
-# --- errors
 
 
 def result(**columns):

@@ -13,12 +13,12 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
-from mcllo._diagnosis.calibration_models import against_rest
+from mcllo._diagnosis.calibration_models import one_class_versus_rest
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.sandwich import robust_fit
 from mcllo.exceptions import InputError
 
-VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_ladder.json").read_text())
+VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_nested_models.json").read_text())
 
 
 def estimates(found, model, parameter):
@@ -118,7 +118,7 @@ def test_against_the_rest_is_logistic_regression():
         own = [row["estimate"] for row in found.parameters.rows() if row["class"] == k]
         np.testing.assert_allclose(own, [shift[0], *whole], atol=1e-4)
     assert found.tests["class"] == [0, 1, 2]
-    two = against_rest(Predictions.from_arrays(x, y), 1)
+    two = one_class_versus_rest(Predictions.from_arrays(x, y), 1)
     np.testing.assert_allclose(expit(two.log_odds[0]), x[:, 1])
 
 
@@ -172,7 +172,6 @@ def test_dependent_rows_have_robust_errors_and_no_joint_tests():
     fit = robust_fit(rows, fit_predictions(rows))
     ours = [row["se"] for row in found.parameters.rows() if row["model"] == "mcllo"]
     np.testing.assert_allclose(ours, np.stack([fit.se_tau, fit.se_gamma], axis=1).ravel())
-    assert "dependent rows" in found.to_latex()
     with pytest.raises(InputError, match="interval='profile' needs independent rows"):
         calibration_table(rows, interval="profile")
 
@@ -232,7 +231,6 @@ def test_papers_and_files(tmp_path):
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["baseline"] == "a_b"
     assert found.to_frame().shape == (10, 9)
     assert str(found).count("\n") == 1 + 4 + 3
-    assert repr(found) == "<CalibrationTable of 4 rows against 'a_b'>"
 
 
 def test_an_assessment_has_the_same_table():
@@ -245,14 +243,11 @@ def test_an_assessment_has_the_same_table():
     assert a.calibration_table(versus="rest").versus == "rest"
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
+def test_bad_options_are_refused():
+    for options, words in (
         ({"versus": "all"}, "versus must be 'baseline' or 'rest'; got versus='all'"),
         ({"interval": "exact"}, "interval must be 'wald' or 'profile'; got interval='exact'"),
         ({"level": 2}, "level must lie in"),
-    ],
-)
-def test_bad_options_are_refused(options, says):
-    with pytest.raises(InputError, match=says):
-        calibration_table(TOY_X, TOY_Y, **options)
+    ):
+        with pytest.raises(InputError, match=words):
+            calibration_table(TOY_X, TOY_Y, **options)

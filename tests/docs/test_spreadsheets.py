@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import openpyxl
+import pytest
 
 from mcllo import load_calibrator, read_predictions
 from mcllo.__main__ import run
@@ -43,6 +44,7 @@ def pattern(shown):
     return "(?:.*\n)*".join(map(re.escape, f"{shown}\n".split("...\n")))
 
 
+@pytest.mark.slow
 def test_the_walk_through_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_forecasts("forecasts.xlsx")
@@ -58,8 +60,8 @@ def test_the_walk_through_prints_what_the_page_shows(tmp_path, monkeypatch, caps
     assert "70% is 0.7" in Path("report.html").read_text()
     model = load_calibrator("model.json")
     given = read_predictions("forecasts.xlsx", label="seen", classes=CLASSES)
-    repaired = read_predictions("repaired.xlsx", label="seen", classes=CLASSES)
-    np.testing.assert_allclose(repaired.probs, model.predict_proba(given.probs), atol=1e-12)
-    first = openpyxl.load_workbook("repaired.xlsx").active[2]
+    recalibrated = read_predictions("recalibrated.xlsx", label="seen", classes=CLASSES)
+    np.testing.assert_allclose(recalibrated.probs, model.predict_proba(given.probs), atol=1e-12)
+    first = openpyxl.load_workbook("recalibrated.xlsx").active[2]
     assert first[0].value == datetime.datetime(2025, 1, 1)
     assert first[1].number_format == "0.0%"

@@ -7,9 +7,9 @@ import models
 import postgres
 
 from mcllo.export import ExportError, check, export
-from mcllo.export._check import compared, hard_rows
-from mcllo.export._programs import program_of
-from mcllo.export._run import run_sql
+from mcllo.export._check import compare_with_calibrator, hard_rows
+from mcllo.export._programs import build_program
+from mcllo.export._run_program import run_sql
 
 FORMS = {
     "ONNX": ("onnx", {"dtype": "float64"}),
@@ -52,10 +52,10 @@ def measured(name, form):
 
 def _in_postgres(calibrator):
     text = export(calibrator, "sql", dialect="postgres", keep=["mcllo_key"])
-    program = program_of(calibrator)
+    program = build_program(calibrator)
     rows = hard_rows(program)
     found = postgres.run_postgres(database(), text, rows, list(program.classes))
-    return compared("sql (postgres)", calibrator, program, rows, found, "float64")
+    return compare_with_calibrator("sql (postgres)", calibrator, program, rows, found, "float64")
 
 
 def _translated(calibrator, dialect):
@@ -64,7 +64,9 @@ def _translated(calibrator, dialect):
 
     text = export(calibrator, "sql", dialect=dialect, keep=["mcllo_key"])
     (text,) = sqlglot.transpile(text, read=dialect, write="duckdb")
-    program = program_of(calibrator)
+    program = build_program(calibrator)
     rows = hard_rows(program)
     found = run_sql(text, rows, list(program.classes), "duckdb")
-    return compared(f"sql ({dialect}, translated)", calibrator, program, rows, found, "float64")
+    return compare_with_calibrator(
+        f"sql ({dialect}, translated)", calibrator, program, rows, found, "float64"
+    )

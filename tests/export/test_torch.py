@@ -7,15 +7,16 @@ import pytest
 
 from mcllo.export import torch_module
 from mcllo.export._check import hard_rows
-from mcllo.export._programs import program_of
+from mcllo.export._programs import build_program
 
 torch = pytest.importorskip("torch")
-ONES = ["mcllo", "mcllo, all baselines", "auto", "vector, absent class", "beta", "isotonic"]
-ONES += ["histogram", "histogram, absent class", "xu_davoine"]
+pytestmark = pytest.mark.slow
+ONES = ["mcllo", "auto", "vector, absent class", "beta", "isotonic", "histogram, absent class"]
+ONES += ["xu_davoine"]  # together: every step
 
 
 def rows_of(name):
-    program = program_of(models.model(name))
+    program = build_program(models.model(name))
     return torch.from_numpy(hard_rows(program, 60))
 
 

@@ -21,10 +21,9 @@ from mcllo._files.csv_text import (
     looks_like_data,
     open_quote,
     read_header,
-    records,
 )
-from mcllo._files.numbers import number_fault
-from mcllo._files.write import check_ending, csv_header, csv_lines, writing
+from mcllo._files.number_format import number_fault
+from mcllo._files.write import check_ending, csv_header, csv_lines, open_writer
 from mcllo.exceptions import FileFormatError
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
@@ -34,11 +33,9 @@ def stream(text):
     return io.BytesIO(text if isinstance(text, bytes) else text.encode())
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "separator"),
-    [
+def test_header():
+    for text, names, separator in (
         ("a,b,y\n1,0,a\n", ["a", "b", "y"], ","),
-        ("a;b;y\n", ["a", "b", "y"], ";"),
         ("a\tb\ty", ["a", "b", "y"], "\t"),
         ("a|b|y", ["a", "b", "y"], "|"),
         ("\ufeffa,b\r\n", ["a", "b"], ","),
@@ -46,33 +43,15 @@ def stream(text):
         ('"a,1";"b,2";c\n', ["a,1", "b,2", "c"], ";"),  # separators inside quotes do not count
         ('"two\nlines",b\n1,2\n', ["two\nlines", "b"], ","),
         ('"say ""hi""",b\n', ['say "hi"', "b"], ","),
-        (",a,b\n", ["", "a", "b"], ","),
-        (" a , b\n", [" a ", " b"], ","),
-        ("größe,猫\n", ["größe", "猫"], ","),
+        (",a , 猫\n", ["", "a ", " 猫"], ","),
         ("alone\n", ["alone"], ","),
         ("", [], ","),
-    ],
-)
-def test_header(text, names, separator):
-    assert read_header(stream(text)) == (names, separator)
-
-
-def test_a_header_that_is_not_utf8_is_refused_and_other_lines_do_not_matter():
+    ):
+        assert read_header(stream(text)) == (names, separator), text
+    # one that is not UTF-8 is refused; other lines do not matter
     with pytest.raises(UnicodeDecodeError):
         read_header(stream(b"gr\xf6\xdfe,b\n"))
     assert read_header(stream(b"a,b\ngr\xf6\xdfe,1\n"))[0] == ["a", "b"]
-
-
-def test_records_know_their_line():
-    # line 1 header, 2-3 a quoted cell of two lines, 4 empty, 5-6 rows
-    text = 'id,a\n"x\ny",1\n\nz,2\nw,3\n'
-    assert list(records(stream(text), ",")) == [
-        (2, ["x\ny", "1"]),
-        (5, ["z", "2"]),
-        (6, ["w", "3"]),
-    ]
-    assert [line_of_row(stream(text), ",", row) for row in range(3)] == [2, 5, 6]
-    assert line_of_row(stream("a,b\n1,2\n"), ",", 7) == 9  # guessed
 
 
 @settings(deadline=None, max_examples=50)
@@ -91,22 +70,6 @@ def test_lines_of_rows_count_line_ends(rows, separator):
     assert first_fault(stream(head.getvalue()), separator, ["a", "b"], []) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers", "fault"),
-    [
-        ("a,b\n1,0\n1\n", "ab", "line 3 has 1. Complete that line or drop it."),
-        ("a,b\n1,0\n1,2,3\n", "ab", "line 3 has 3. Put quotes around cells that hold commas."),
-        ("a,b\n\n\n1,x\n", "ab", "column 'b' must hold numbers; line 4 has 'x'. Choose the col"),
-        (b"a,b\n1,\xe9\n", "ab", "column 'b' must hold numbers; line 2"),
-        (b"a,b\n1,ok\n0,caf\xe9\n", "a", "line 3 must be UTF-8 text"),
-        ("a,b\n1,0\n", "ab", None),
-    ],
-)
-def test_first_fault(text, numbers, fault):
-    found = first_fault(stream(text), ",", ["a", "b"], numbers)
-    assert found is None if fault is None else fault in f"{found.rule} {found.remedy}"
-
-
 NUMBERS = ["1", "-0.5", "+1", ".5", "1.", "1e-3", "1E+3", "nan", "NaN", "-inf", " 0.5 ", "", "  "]
 
 
@@ -114,7 +77,7 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
     assert [number_fault(cell) for cell in NUMBERS] == [None] * len(NUMBERS)
     assert len(number_fault("x" * 1000)[0]) < 50
     for cells, remedy in (
-        (["NA", "null"], "Drop or repair that row, or pass missing='drop'."),
+        (["NA", "null"], "Drop or correct that row, or pass missing='drop'."),
         (["0,5"], "Write all decimals alike: with a point, or all with a comma."),
         (["50%"], "Write all cells of that column with a percent sign, or none."),
         (["cat", "1_0", "0x1"], "Choose the columns that are classes with classes=."),
@@ -123,19 +86,16 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
             assert tuple(map(str, number_fault(cell))) == (repr(cell), remedy)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
+def test_open_quote():
+    for text, line in (
         ('a,b\n1,"x\n2,y\n', 2),  # never closed: it would swallow line 3
         ('a,b\n1,x\n2,"y', 3),
         ('a,b\n1,"x" inch"\n', 2),  # a quote inside quotes must be doubled
         ('a,b\n1,5" pipe\n', None),  # a quote inside a plain cell is only a letter
         ('a,b\n"1","x""y"\n', None),
-    ],
-)
-def test_open_quote(text, line):
-    assert open_quote(stream(text), ",") == line
-    assert has_odd_quotes(stream(text)) == (text.count('"') % 2 == 1)
+    ):
+        assert open_quote(stream(text), ",") == line, text
+        assert has_odd_quotes(stream(text)) == (text.count('"') % 2 == 1), text
 
 
 def test_looks_like_data():
@@ -202,7 +162,7 @@ def test_every_type_has_a_short_text():
     assert csv_lines(single) == "0.1\n"
 
 
-@pytest.mark.parametrize("value", [[1, 2], {"x": 1}, b"\xff"])
+@pytest.mark.parametrize("value", [{"x": 1}, b"\xff"])
 def test_what_csv_cannot_hold_is_refused_by_name(value):
     with pytest.raises(
         FileFormatError, match=r"column 'z' holds .*, which CSV cannot\. Write Parq"
@@ -211,7 +171,7 @@ def test_what_csv_cannot_hold_is_refused_by_name(value):
 
 
 def written(path, *batches, separator=","):
-    with writing(path, separator) as writer:
+    with open_writer(path, separator) as writer:
         for rows in batches:
             writer.write(rows)
     return path
@@ -221,31 +181,18 @@ ONE, TWO = batch(a=["x", "y"], b=[0.5, 0.25]), batch(a=["z"], b=[1.0])
 TEXT = "a,b\nx,0.5\ny,0.25\nz,1\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "separator", "between"),
-    [
-        ("f.csv", ",", ","),
-        ("f", ",", ","),
-        ("f.csv", ";", ";"),
-        ("f.tsv", ",", "\t"),
+def test_the_name_says_how_rows_are_written(tmp_path, capsys):
+    for name, separator, between in (
+        ("f", ";", ";"),
         ("f.TAB", ";", "\t"),
         ("f.csv.gz", ",", ","),
         ("f.tsv.gz", ",", "\t"),
-    ],
-)
-def test_the_name_says_how_csv_is_written(tmp_path, name, separator, between):
-    raw = written(tmp_path / name, ONE, TWO, separator=separator).read_bytes()
-    text = gzip.decompress(raw) if name.endswith(".gz") else raw
-    assert text.decode() == TEXT.replace(",", between)
-
-
-@pytest.mark.parametrize("name", ["f.parquet", "f.PQ"])
-def test_parquet_by_name(tmp_path, name):
-    table = parquet.read_table(written(tmp_path / name, ONE, TWO))
+    ):
+        raw = written(tmp_path / name, ONE, TWO, separator=separator).read_bytes()
+        text = gzip.decompress(raw) if name.endswith(".gz") else raw
+        assert text.decode() == TEXT.replace(",", between), name
+    table = parquet.read_table(written(tmp_path / "f.PQ", ONE, TWO))
     assert table.to_pydict() == {"a": ["x", "y", "z"], "b": [0.5, 0.25, 1.0]}
-
-
-def test_standard_output(capsys):
     written("-", ONE, TWO)
     assert capsys.readouterr().out == TEXT
 
@@ -253,7 +200,7 @@ def test_standard_output(capsys):
 @pytest.mark.parametrize("name", ["f.csv", "f.csv.gz", "f.parquet"])
 def test_a_crash_leaves_the_old_file(tmp_path, name):
     def crash():
-        with writing(tmp_path / name) as writer:
+        with open_writer(tmp_path / name) as writer:
             writer.write(ONE)
             raise RuntimeError
 
@@ -264,20 +211,9 @@ def test_a_crash_leaves_the_old_file(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", ["f.xls", "f.JSON", "f.npz", "f.parquet.gz", "a.csv.zip"])
-def test_other_formats_are_refused_by_name(name):
-    with pytest.raises(
-        FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or \.parq"
-    ):
+def test_other_formats_are_refused_by_name():
+    for name in ("f.JSON", "f.npz", "f.parquet.gz", "a.csv.zip"):
+        with pytest.raises(FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or"):
+            check_ending(name)
+    for name in ("f", "v1.2.csv", "f.txt", "f.csv.zst", "f.xlsx", "/dev/null"):
         check_ending(name)
-    for other in (
-        "f",
-        "f.csv",
-        "v1.2.csv",
-        "f.txt",
-        "f.csv.gz",
-        "f.csv.zst",
-        "f.xlsx",
-        "/dev/null",
-    ):
-        check_ending(other)

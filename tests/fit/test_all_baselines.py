@@ -34,7 +34,7 @@ def test_it_is_the_geometric_mean_of_the_fits():
     assert found[0] == pytest.approx([0.839617, 0.119221, 0.041161], abs=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     designs(min_rows=8, max_sharpness=2.5),
     st.randoms(use_true_random=False),
@@ -54,17 +54,6 @@ def test_permuting_classes_permutes_the_result(design, random, penalty):
     )
 
 
-@pytest.mark.parametrize("order", [[1, 2, 0], [2, 1, 0], [0, 2, 1]])
-def test_maximum_likelihood_too(order):
-    q = Predictions.from_arrays(TOY_X[:, order], np.argsort(order)[TOY_Y])
-    expected = fit_all_baselines(TOY).recalibrate(TOY_X)[:, order]
-    assert fit_all_baselines(q).recalibrate(TOY_X[:, order]) == pytest.approx(expected, abs=1e-9)
-    # one baseline is not so patient: the last class is another one now, or its company is
-    alone = fit_predictions(TOY).recalibrate(TOY_X)[:, order]
-    moved = fit_predictions(q).recalibrate(TOY_X[:, order])
-    assert (np.abs(moved - alone).max() > 0.01) == (order[-1] != 2)
-
-
 def test_relabelling_and_the_baseline_of_the_predictions_change_nothing():
     names = np.array(["zebra", "ant", "cow"])
     q = Predictions.from_arrays(TOY_X, names[TOY_Y], classes=names, baseline="ant")
@@ -73,14 +62,14 @@ def test_relabelling_and_the_baseline_of_the_predictions_change_nothing():
     assert np.array_equal(found.recalibrate(TOY_X), fit_all_baselines(TOY).recalibrate(TOY_X))
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_two_classes_are_plain_mcllo(penalty):
+def test_two_classes_are_plain_mcllo():
     rng = np.random.default_rng(0)
     probs = simplex(rng, 60, 2)
     p = Predictions.from_arrays(probs, np.resize([0, 1, 1], 60))
-    single = fit_predictions(p, penalty=penalty).recalibrate(probs)
-    found = fit_all_baselines(p, penalty=penalty).recalibrate(probs)
-    assert found == pytest.approx(single, abs=1e-9)
+    for penalty in (0.0, 1.0):
+        single = fit_predictions(p, penalty=penalty).recalibrate(probs)
+        found = fit_all_baselines(p, penalty=penalty).recalibrate(probs)
+        assert found == pytest.approx(single, abs=1e-9), penalty
 
 
 def test_rows_and_columns_of_the_weights_sum_to_zero():

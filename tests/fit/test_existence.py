@@ -2,24 +2,24 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from independent import designs, draw, log_odds_of, simplex
+from independent import designs, draw, log_odds_of
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit import existence as module
+from mcllo._fit import separation as module
 from mcllo._fit.estimate import estimate
-from mcllo._fit.existence import (
+from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.separation import (
     Existence,
     RecessionCone,
-    existence,
+    check_separation,
     separated_classes,
     separating_direction,
     unbounded_parameters,
 )
-from mcllo._fit.objective import FreeLikelihood
 
-quick = settings(deadline=None, max_examples=50)
+quick = settings(deadline=None, max_examples=25)
 TOY_L = log_odds_of(TOY_X)
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
@@ -50,27 +50,25 @@ def test_one_overlapping_pair_by_hand():
     assert margins(odds, codes, direction).sum() == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize(
-    ("codes", "value"),
-    [
+def test_toy_separated_values():
+    for codes, value in [
         (TOY_X.argmax(axis=1), 15.1751),  # methods specification 8c: labels = first argmax
         (np.where(TOY_Y == 2, 0, TOY_Y), 16.0),  # 8c: baseline absent, all 16 rows kept
-    ],
-)
-def test_toy_separated_values(codes, value):
-    lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
-    assert lead.min() >= -1e-9
-    assert lead.sum() == pytest.approx(value, abs=5e-5)
+    ]:
+        lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
+        assert lead.min() >= -1e-9
+        assert lead.sum() == pytest.approx(value, abs=5e-5)
 
 
-@pytest.mark.parametrize("absent", [0, 1, 2])
-def test_an_absent_class_separates(absent):
-    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
-    lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
-    assert lead.min() >= -1e-9
-    assert lead.max() > 1e-3
-    assert classes_of(TOY_X, codes) == (absent,)
-    assert classes_of(TOY_X, TOY_Y, sample_weight=(absent != TOY_Y).astype(float)) == (absent,)
+def test_an_absent_class_separates():
+    for absent in range(3):
+        codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
+        lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
+        assert lead.min() >= -1e-9
+        assert lead.max() > 1e-3
+        assert classes_of(TOY_X, codes) == (absent,)
+        present = (absent != TOY_Y).astype(float)
+        assert classes_of(TOY_X, TOY_Y, sample_weight=present) == (absent,)
 
 
 @quick
@@ -115,30 +113,22 @@ def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     assert (separating_direction(odds[:, order], codes[order]) is None) == whole
 
 
-def test_starting_with_few_rows_finds_separation_too():
-    rng = np.random.default_rng(5)
-    probs = simplex(rng, 300, 3, 2.0)
-    odds, codes = log_odds_of(probs), probs.argmax(axis=1)
-    assert separating_direction(odds, codes, first_rows=2) is not None
-
-
-@pytest.mark.parametrize(
-    ("odds", "codes", "separated"),
-    [
+def test_what_separates():
+    nearly = [0, 0, 0, 0, 1, 1, 1, 1]
+    for odds, codes, separated in [
         # of constant log odds, moving gamma against tau changes nothing: not separation
         ([[0.7] * 4], [0, 0, 1, 1], False),
         ([[0.0] * 4], [0, 0, 1, 1], False),
         # nearly separated rows have a maximum
-        ([[1.0, 2.0, 3.0, -1e-3, 1e-3, -1.0, -2.0, -3.0]], [0, 0, 0, 0, 1, 1, 1, 1], False),
-        ([[1.0, 2.0, 3.0, -1e-6, 1e-6, -1.0, -2.0, -3.0]], [0, 0, 0, 0, 1, 1, 1, 1], False),
+        ([[1.0, 2.0, 3.0, -1e-3, 1e-3, -1.0, -2.0, -3.0]], nearly, False),
+        ([[1.0, 2.0, 3.0, -1e-6, 1e-6, -1.0, -2.0, -3.0]], nearly, False),
         ([[700.0, -700.0, 700.0, -700.0]], [0, 1, 0, 1], True),
         ([[700.0, -700.0, 700.0, -700.0]], [0, 1, 1, 0], False),
         ([[0.3], [-0.2]], [1], True),
         (TOY_L, TOY_Y, False),
-    ],
-)
-def test_what_separates(odds, codes, separated):
-    assert (separating_direction(np.array(odds), np.array(codes)) is not None) == separated
+    ]:
+        found = separating_direction(np.array(odds), np.array(codes)) is not None
+        assert found == separated, odds
 
 
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
@@ -159,8 +149,7 @@ def test_classes_separate_each_other_or_have_a_maximum():
     assert classes_of(TOY_X, TOY_X.argmax(axis=1)) == (0, 1, 2)
 
 
-@pytest.mark.parametrize("found", [0, 1, 2])
-@pytest.mark.parametrize("baseline", [0, 1, 2])
+@pytest.mark.parametrize(("found", "baseline"), [(0, 2), (1, 0), (1, 1)])
 def test_the_class_that_is_always_found_is_the_cause(found, baseline):
     # the rows of one class have its probability near 1, all others have it near 0; among
     # themselves the other two overlap. As the baseline it has no log odds of its own to rise: both
@@ -191,14 +180,6 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
         None, codes, logits=np.vstack([odds, np.zeros(12)]).T, classes=range(3)
     )
     assert separated_classes(predictions) == (0, 1)
-
-
-def test_all_pairs_of_perfect_labels_are_found():
-    rng = np.random.default_rng(5)
-    probs = simplex(rng, 60, 4, 2.0)
-    apart, directions = RecessionCone(log_odds_of(probs), probs.argmax(axis=1)).pairs()
-    np.testing.assert_array_equal(apart, ~np.eye(4, dtype=bool))
-    assert len(directions) >= 1
 
 
 # --- which parameters
@@ -252,15 +233,14 @@ def test_sharp_network_subsets_agree_with_what_fits_find():
 
 
 def found(predictions, penalty=0.0, **options):
-    likelihood = FreeLikelihood.of(predictions)
+    likelihood = FreeLikelihood.from_predictions(predictions)
     end = estimate(likelihood, predictions, penalty, "identity")
-    return existence(end, likelihood, predictions.absent, lambda: predictions, **options)
+    return check_separation(end, likelihood, predictions.absent, lambda: predictions, **options)
 
 
-@pytest.mark.parametrize("predictions", [PERFECT, ABSENT])
-@pytest.mark.parametrize("penalty", [1.0, "firth"])
-def test_a_penalty_makes_it_exist(predictions, penalty):
-    assert found(predictions, penalty).determined
+def test_a_penalty_makes_it_exist():
+    assert found(PERFECT, 1.0).determined
+    assert found(ABSENT, "firth").determined
 
 
 def test_it_exists_or_has_causes():
@@ -273,13 +253,3 @@ def test_a_program_that_is_too_large_decides_nothing():
     size = 2.0 * 2 * 2 * 16  # K = 2, n = 16
     assert found(PERFECT, most_constraints=size - 1.0) == Existence((), False, True)
     assert found(PERFECT, most_constraints=size).causes == (0, 1, 2)
-
-
-def test_one_of_many_that_its_own_log_odds_drive_apart():
-    rng = np.random.default_rng(0)
-    probs = simplex(rng, 1500, 122, 0.5)
-    codes = draw(probs, rng)
-    logits, own = np.log(probs), codes == 3
-    logits[own, 3] = logits[own, -1] + (logits[:, 3] - logits[:, -1]).max() + 0.1
-    predictions = Predictions.from_arrays(y=codes, logits=logits, classes=range(122))
-    assert found(predictions).causes == (3,)

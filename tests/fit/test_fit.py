@@ -15,22 +15,19 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions
 from mcllo._fit.estimate import (
-    COLLAPSED,
-    FLAT,
+    MIN_DETERMINED_INFORMATION,
+    SEPARATION_CHECK_INFORMATION,
     covariance,
     estimate,
-    information_left,
-    objective_of,
+    relative_information,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import AllBaselinesMap, read_simplex
 from mcllo._fit.objective import FreeLikelihood, free_of_range
-from mcllo._fit.penalty import FirthObjective, Ridge
-from mcllo._ground.results import none_for_nan
-from mcllo._ground.statements import quiet
+from mcllo._ground.statements import suppress_warnings
 from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
 
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None, max_examples=20)
 ARGMAX = TOY_X.argmax(axis=1)
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 PERFECT = Predictions.from_arrays(TOY_X, ARGMAX)
@@ -42,7 +39,7 @@ def fit(probs, y, penalty=0.0, **options):
 
 def quiet_fit(probs, y, **options):
     """Fit where separation is possible and not the point."""
-    with quiet(MclloWarning):
+    with suppress_warnings(MclloWarning):
         return fit(probs, y, **options)
 
 
@@ -55,13 +52,10 @@ def scipy_optimum(log_odds, codes, start=None):
     return found.fun, found.x
 
 
-# --- fixed point and hand-sized examples
-
-
 # --- an independent implementation
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(designs(min_rows=20, max_rows=60, max_classes=4, max_sharpness=1.5))
 def test_scipy_finds_the_same_optimum(design):
     probs, codes = design
@@ -73,13 +67,10 @@ def test_scipy_finds_the_same_optimum(design):
     np.testing.assert_allclose(found.theta, theta, atol=1e-3)
 
 
-# --- reference values
-
-
 # --- no maximum
 
 
-@pytest.mark.parametrize("seed", [3, 23, 61, 78, 105])
+@pytest.mark.parametrize("seed", [3, 61])
 def test_the_supremum_equals_a_long_scipy_optimisation(seed):
     # seeds whose 12 rows are separated in part: the supremum lies below 0 and is not attained
     rng = np.random.default_rng(seed)
@@ -110,14 +101,10 @@ def test_nearly_separated_rows_have_a_huge_maximum():
     assert -found.log_likelihood == pytest.approx(value, abs=1e-7)
 
 
-# --- what the rows cannot tell apart
-
-
 # --- extreme inputs
 
 
-@pytest.mark.parametrize("far", [50.0, 700.0, 1e5])
-@pytest.mark.parametrize("c", [2, 3, 5])
+@pytest.mark.parametrize(("far", "c"), [(50.0, 5), (700.0, 2), (1e5, 3)])
 def test_extreme_log_odds_with_random_labels(far, c):
     # every row saturated at the identity, half of them wrong: the estimate is a gentle map
     rng = np.random.default_rng(c)
@@ -132,16 +119,6 @@ def test_extreme_log_odds_with_random_labels(far, c):
     value, theta = scipy_optimum(odds / far, labels, np.zeros(2 * (c - 1)))
     assert -found.log_likelihood == pytest.approx(value, rel=1e-8)
     np.testing.assert_allclose(found.theta / unit, theta, atol=1e-4)
-
-
-def test_probabilities_of_1e_minus_300():
-    probs = [[1.0, 1e-300], [1e-300, 1.0], [0.5, 0.5], [0.3, 0.7], [0.2, 0.8], [0.6, 0.4]]
-    labels = np.array([1, 0, 1, 0, 1, 0])
-    found = fit(probs, labels)
-    value, _ = scipy_optimum(log_odds_of(np.array(probs)), labels, np.zeros(2))
-    assert found.converged
-    assert -found.log_likelihood == pytest.approx(value, rel=1e-9)
-    assert np.isfinite(found.recalibrate(probs)).all()
 
 
 # --- properties
@@ -231,37 +208,32 @@ def test_a_slope_is_free_where_log_odds_vary_by_more_than_rounding():
     np.testing.assert_array_equal(free_of_range(extent), expected)
 
 
-def test_none_for_nan():
-    mixed = {"a": [1.0, float("nan")], "b": (float("inf"), {"c": 2}), "d": "word"}
-    assert none_for_nan(mixed) == {"a": [1.0, None], "b": [None, {"c": 2}], "d": "word"}
-
-
-# --- errors
-
-
 # --- estimates
 
 
 def end_of(predictions, penalty=0.0):
-    return estimate(FreeLikelihood.of(predictions), predictions, penalty, "identity")
+    return estimate(FreeLikelihood.from_predictions(predictions), predictions, penalty, "identity")
 
 
 def left(predictions, penalty=0.0):
-    return information_left(end_of(predictions, penalty), FreeLikelihood.of(predictions))
+    return relative_information(
+        end_of(predictions, penalty), FreeLikelihood.from_predictions(predictions)
+    )
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0, "auto", "firth"])
-def test_values_are_without_penalty(penalty):
-    end = end_of(TOY, penalty)
-    value = direct_nll(end.solution.x, log_odds_of(TOY_X), TOY_Y)
-    assert end.value == pytest.approx(value, abs=1e-9)
+def test_values_are_without_penalty():
     # methods specification 0.4, TOY: negative log likelihood and its gradient at the identity
-    assert end.null.value == pytest.approx(12.6033816017, rel=1e-10)
-    np.testing.assert_allclose(end.null.gradient, [-0.8, 0.8, -0.77466884, -0.89888965], atol=1e-8)
+    null_value, null_gradient = 12.6033816017, [-0.8, 0.8, -0.77466884, -0.89888965]
+    for penalty in (0.0, 1.0, "auto", "firth"):
+        end = end_of(TOY, penalty)
+        value = direct_nll(end.solution.x, log_odds_of(TOY_X), TOY_Y)
+        assert end.value == pytest.approx(value, abs=1e-9), penalty
+        assert end.null.value == pytest.approx(null_value, rel=1e-10), penalty
+        np.testing.assert_allclose(end.null.gradient, null_gradient, atol=1e-8)
 
 
 def test_information_vanishes_where_there_is_no_maximum():
-    assert left(PERFECT) < FLAT < COLLAPSED
+    assert left(PERFECT) < MIN_DETERMINED_INFORMATION < SEPARATION_CHECK_INFORMATION
     assert 0.1 < left(TOY) < 1.0
     assert left(PERFECT, 1.0) == left(PERFECT, "firth") == 1.0
 
@@ -270,15 +242,6 @@ def test_information_left_by_hand():
     # constant log odds 0: tau alone, H = n g (1 - g); at the identity g = 1/2, at the estimate 1/5
     predictions = Predictions.from_arrays(np.full((5, 2), 0.5), [0, 1, 1, 1, 1])
     assert left(predictions) == pytest.approx((0.2 * 0.8) / 0.25, rel=1e-6)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 2.0, "firth"])
-def test_the_objective_is_stationary_at_the_estimate(penalty):
-    likelihood, end = FreeLikelihood.of(TOY), end_of(TOY, penalty)
-    objective = objective_of(likelihood, TOY, end.penalty, end.rule, end.center_gamma)
-    kinds = {0.0: FreeLikelihood, 2.0: Ridge, "firth": FirthObjective}
-    assert isinstance(objective, kinds[penalty])
-    np.testing.assert_allclose(objective(end.solution.x).gradient, 0.0, atol=1e-5)
 
 
 def test_a_covariance_by_hand():
@@ -295,7 +258,6 @@ def test_a_covariance_by_hand():
 # --- maps
 
 
-quick_map = settings(deadline=None, max_examples=50)
 CLASSES = ("a", "b", "c")
 TAU_A, GAMMA_A = np.array([0.2, -0.3]), np.array([0.8, 1.5])
 FIRST = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "c")
@@ -318,7 +280,7 @@ def test_names_and_log_odds_against_the_baseline_in_column_order():
     np.testing.assert_allclose(odds[:, 0], np.log([3.5, 0.5]), rtol=1e-13)
 
 
-@quick_map
+@quick
 @given(designs(max_sharpness=2.0), st.data())
 def test_group_laws(design, data):
     probs, _ = design
@@ -335,17 +297,15 @@ def test_group_laws(design, data):
     np.testing.assert_allclose(back, probs, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
+def test_rows_that_are_refused():
+    maps_of_both_kinds = FIRST, AllBaselinesMap(np.eye(3), np.zeros(3), CLASSES)
+    for rows, words in [
         ({"probs": [[0.5, 0.5]]}, "a column for each of the 3 classes; got 2"),
         ({}, "exactly one of probs and logits"),
         ({"probs": TOY_X, "logits": np.log(TOY_X)}, "exactly one of probs and logits"),
         ({"probs": [[0.5, 0.4, 0.0]]}, "must sum to 1"),
         ({"probs": [[0.5, 0.5, 0.0]], "clip": 0.0}, "must be positive when clip=0"),
-    ],
-)
-def test_rows_that_are_refused(rows, words):
-    for one in (FIRST, AllBaselinesMap(np.eye(3), np.zeros(3), CLASSES)):
-        with pytest.raises(InputError, match=words):
-            one.recalibrate(**rows)
+    ]:
+        for one in maps_of_both_kinds:
+            with pytest.raises(InputError, match=words):
+                one.recalibrate(**rows)

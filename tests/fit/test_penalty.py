@@ -13,10 +13,10 @@ from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.penalty import (
     FirthObjective,
     Ridge,
-    centre_of,
     evidence,
     firth_solution,
     information_slope,
+    penalty_center,
     strongest_evidence,
     temperature_exponent,
 )
@@ -35,12 +35,9 @@ TOY = predictions_of(TOY_X, TOY_Y)
 
 
 def evidence_at(predictions, rho, exponent=1.0):
-    likelihood = FreeLikelihood.of(predictions)
-    centre = centre_of(predictions.log_odds, exponent)
+    likelihood = FreeLikelihood.from_predictions(predictions)
+    centre = penalty_center(predictions.log_odds, exponent)
     return evidence(rho, minimize(Ridge(likelihood, rho, centre), centre))
-
-
-# --- fixed points
 
 
 # --- hand-sized examples and independent implementations
@@ -98,7 +95,7 @@ def test_auto_is_the_best_of_a_fine_grid():
     sharp = probs**2 / (probs**2).sum(axis=1, keepdims=True)
     predictions = predictions_of(sharp, y)
     found = fit_predictions(predictions, penalty="auto")
-    powers = np.arange(-2.0, 4.01, 0.02)
+    powers = np.arange(-1.0, 3.01, 0.02)
     best = 10.0 ** powers[np.argmax([evidence_at(predictions, 10.0**p) for p in powers])]
     assert 0.05 < best < 500.0
     assert found.penalty == pytest.approx(best, rel=0.06)
@@ -122,8 +119,8 @@ def test_penalised_fits_are_stationary(design, center):
         found = fit_predictions(predictions, penalty=0.7, center=center)
     except SeparationWarning:
         return
-    likelihood = FreeLikelihood.of(predictions)
-    ridge = Ridge(likelihood, 0.7, centre_of(predictions.log_odds, found.center_gamma))
+    likelihood = FreeLikelihood.from_predictions(predictions)
+    ridge = Ridge(likelihood, 0.7, penalty_center(predictions.log_odds, found.center_gamma))
     assert found.converged
     np.testing.assert_allclose(ridge(found.theta).gradient, 0.0, atol=1e-4)
     assert -found.log_likelihood == pytest.approx(
@@ -135,17 +132,17 @@ def test_constant_log_odds_have_the_same_map_at_the_centre():
     # class 0 always has twice the baseline's probability: its gamma stays 1, so the exponent u
     # must show as tau = (u - 1) log 2
     odds = np.array([np.full(5, np.log(2.0)), [0.1, 0.2, 0.3, 0.4, 0.5]])
-    np.testing.assert_allclose(centre_of(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6])
+    np.testing.assert_allclose(penalty_center(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6])
 
 
 def test_the_strength_stays_in_its_range():
-    assert strongest_evidence(FreeLikelihood.of(TOY), centre_of(TOY.log_odds, 1.0)) == 1e4
+    assert (
+        strongest_evidence(FreeLikelihood.from_predictions(TOY), penalty_center(TOY.log_odds, 1.0))
+        == 1e4
+    )
     separated = fit_predictions(predictions_of(TOY_X, ARGMAX), penalty="auto")
     assert separated.penalty == 0.01
     assert separated.converged
-
-
-# --- warnings and errors
 
 
 # --- Firth's
@@ -153,7 +150,7 @@ def test_the_strength_stays_in_its_range():
 
 def solve(probs, y, **options):
     predictions = predictions_of(probs, y, **options)
-    return firth_solution(FreeLikelihood.of(predictions), predictions)
+    return firth_solution(FreeLikelihood.from_predictions(predictions), predictions)
 
 
 def direct_objective(theta, odds, codes, weight=None):
@@ -185,22 +182,23 @@ def test_derivatives_match_finite_differences(theta):
     weight = np.linspace(0.5, 2.0, 16)
     odds, theta = log_odds_of(TOY_X), np.array(theta)
     predictions = predictions_of(TOY_X, TOY_Y, sample_weight=weight)
-    objective = FirthObjective(FreeLikelihood.of(predictions), predictions)
+    objective = FirthObjective(FreeLikelihood.from_predictions(predictions), predictions)
     expected = central_differences(lambda t: direct_objective(t, odds, TOY_Y, weight), theta)
     assert objective(theta).value == pytest.approx(direct_objective(theta, odds, TOY_Y, weight))
     np.testing.assert_allclose(objective(theta).gradient, expected, atol=1e-7)
 
 
-def test_the_slope_adds_over_chunks(monkeypatch):
+def test_the_slope_adds_over_chunks():
     rng = np.random.default_rng(0)
-    odds, theta = rng.normal(size=(3, 900)), rng.normal(size=6)
+    odds, theta = rng.normal(size=(3, 30_000)), rng.normal(size=6)  # more than one chunk
     inverse = np.linalg.inv(LogPartition(odds)(theta).hessian)
-    once = information_slope(theta, odds, inverse)
-    monkeypatch.setattr("mcllo._fit.penalty.CHUNK_ELEMENTS", 3)  # 256 rows at a time
-    np.testing.assert_allclose(information_slope(theta, odds, inverse), once, rtol=1e-12)
+    parts = [
+        information_slope(theta, odds[:, rows], inverse) for rows in (slice(9), slice(9, None))
+    ]
+    np.testing.assert_allclose(information_slope(theta, odds, inverse), sum(parts), rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(designs(min_rows=8, max_rows=25, max_classes=4, max_sharpness=2.0))
 def test_scipy_finds_no_better_place(design):
     probs, codes = design

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from mcllo._ground import files as _atomic
-from mcllo._ground.files import check_writable, progress, replacing, write_text
+from mcllo._ground import atomic_files as _atomic
+from mcllo._ground.atomic_files import check_writable, progress, replace_atomically, write_text
 from mcllo.exceptions import FileFormatError
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
@@ -27,7 +27,7 @@ def test_text_is_written_whole(tmp_path):
 
 
 def test_the_file_appears_when_the_block_ends(tmp_path):
-    with replacing(tmp_path / "f") as temporary:
+    with replace_atomically(tmp_path / "f") as temporary:
         temporary.write_text("x")
         assert not (tmp_path / "f").exists()
         assert temporary.parent == tmp_path
@@ -43,7 +43,7 @@ def no_space(*args):
 )
 def test_a_crash_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, kind):
     def crash():
-        with replacing(tmp_path / "f") as temporary:
+        with replace_atomically(tmp_path / "f") as temporary:
             temporary.write_text("half of the n")
             if not isinstance(kind, str):
                 raise kind

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from mcllo._ground import notebook
-from mcllo._ground.notebook import ticking
-from mcllo._ground.text import Table
+from mcllo._ground.formatting import Table
+from mcllo._ground.notebook import show_progress
 
 COLUMNS = {
     "class": ["cat", "dog", "雪"],
@@ -36,7 +36,7 @@ def test_pandas_makes_a_frame_of_a_table(table):
     assert list(table) == table.rows()
 
 
-def test_polars_and_pyarrow_make_a_frame_of_a_table(table):
+def test_others_make_a_frame_of_a_table(table):
     frame, arrow = pl.DataFrame(table), pa.table(table)
     assert frame.columns == arrow.column_names == list(COLUMNS)
     assert frame["class"].to_list() == arrow["class"].to_pylist() == COLUMNS["class"]
@@ -44,14 +44,10 @@ def test_polars_and_pyarrow_make_a_frame_of_a_table(table):
     assert frame["p"].to_list() == arrow["p"].to_pylist() == [0.5, None, 0.25]
     assert frame["converged"].to_list() == [True, False, True]
     assert np.isnan(frame["gamma"][1])
-
-
-def test_labels_of_two_kinds_are_words_in_a_frame():
+    # labels of two kinds are words
     mixed = Table({"class": ["all", 1, 2]})
     assert pl.DataFrame(mixed)["class"].to_list() == ["all", "1", "2"]
-
-
-def test_the_interchange_protocol(table):
+    # the interchange protocol
     found = table.__dataframe__()
     assert list(found.column_names()) == list(COLUMNS)
     assert found.num_rows() == 3
@@ -82,38 +78,39 @@ def shell(monkeypatch):
     module.get_ipython, display.display = (lambda: found), found.display
     monkeypatch.setitem(sys.modules, "IPython", module)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setattr(notebook, "PATIENCE", 0.1)
-    monkeypatch.setattr(notebook, "PAUSE", 0.05)
+    monkeypatch.setattr(notebook, "PROGRESS_DELAY_SECONDS", 0.02)
+    monkeypatch.setattr(notebook, "PROGRESS_INTERVAL_SECONDS", 0.02)
     return found
 
 
 def test_long_work_is_shown_and_then_taken_away(shell):
-    with ticking("reading <rows>", "rows") as advance:
+    with show_progress("reading <rows>", "rows") as advance:
         advance(1234)
-        sleep(0.4)
+        sleep(0.2)
     assert "reading &lt;rows&gt;, 1,234 rows, 0 s" in shell.seen[0]
     assert shell.seen[-1] == ""
     assert len(shell.seen) >= 3
     before = len(shell.seen)
-    sleep(0.15)
+    sleep(0.1)
     assert len(shell.seen) == before  # nobody goes on
 
 
-def test_short_work_is_not_shown(shell):
-    with ticking("short"):
+def test_short_work_is_not_shown(shell, monkeypatch):
+    monkeypatch.setattr(notebook, "PROGRESS_DELAY_SECONDS", 10.0)
+    with show_progress("short"):
         pass
     assert shell.seen == []
 
 
 def test_work_inside_work_takes_over_its_line(shell):
-    @ticking("inner")
+    @show_progress("inner")
     def inner():
-        sleep(0.3)
+        sleep(0.15)
 
-    with ticking("outer"):
-        sleep(0.2)
+    with show_progress("outer"):
+        sleep(0.15)
         inner()
-        sleep(0.2)
+        sleep(0.15)
     words = [line.partition(">")[2].partition(",")[0] for line in shell.seen[:-1]]
     assert words[0] == words[-1] == "outer"
     assert "inner" in words
@@ -121,21 +118,21 @@ def test_work_inside_work_takes_over_its_line(shell):
 
 
 def test_a_failure_takes_the_line_away(shell):
-    @ticking("failing")
+    @show_progress("failing")
     def failing():
-        sleep(0.2)
+        sleep(0.1)
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         failing()
     assert shell.seen[-1] == ""
-    with ticking("again"):
-        sleep(0.2)
+    with show_progress("again"):
+        sleep(0.1)
     assert "again" in "".join(shell.seen)
 
 
 def test_nothing_is_shown_in_a_terminal(capsys):
     assert notebook.notebook() is None
-    with ticking("work") as advance:
+    with show_progress("work") as advance:
         advance(1)
     assert capsys.readouterr() == ("", "")

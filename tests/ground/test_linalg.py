@@ -3,7 +3,7 @@ import pytest
 from independent import simplex
 
 from mcllo._ground.linalg import (
-    LARGE,
+    MAX_SIZE_WITHOUT_CHOLESKY,
     definite_inverse,
     exceeds,
     inverse,
@@ -66,7 +66,7 @@ def test_a_matrix_that_is_not_definite_is_damped_until_it_is():
     assert flat[0] > 0.0 > flat[1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 40])
+@pytest.mark.parametrize("size", [1, 40])
 def test_the_cholesky_way_is_the_same_inverse(size):
     matrix = random_definite(size)
     found = inverse(matrix, large=0)
@@ -124,7 +124,7 @@ def test_exceeds_on_the_scale_of_the_diagonal():
 
 def test_a_large_definite_matrix_is_inverted_and_solved_by_its_factor(monkeypatch):
     rng = np.random.default_rng(0)
-    n = LARGE + 20
+    n = MAX_SIZE_WITHOUT_CHOLESKY + 20
     root = rng.normal(size=(n, 2 * n))
     units = 10.0 ** rng.uniform(-2, 2, n)
     matrix, right = units[:, None] * (root @ root.T) * units, rng.normal(size=n)
@@ -141,8 +141,8 @@ def test_a_large_definite_matrix_is_inverted_and_solved_by_its_factor(monkeypatc
 
 
 def test_a_large_matrix_that_may_be_singular_is_left_to_others():
-    n = LARGE + 20
+    n = MAX_SIZE_WITHOUT_CHOLESKY + 20
     assert large_inverse(np.ones((n, n)), 1e-15) is None
     assert large_inverse(np.diag([1e-14, *np.ones(n - 1)]), 1e-13) is None
     assert large_inverse(np.diag([0.0, *np.ones(n - 1)]), 1e-13) is None
-    assert large_inverse(np.eye(LARGE), 1e-13) is None  # small ones as ever
+    assert large_inverse(np.eye(MAX_SIZE_WITHOUT_CHOLESKY), 1e-13) is None  # small ones as ever

@@ -8,14 +8,11 @@ from toy import TOY_X, TOY_Y
 import mcllo
 from mcllo._ground import threads as _chunks
 from mcllo._ground.threads import (
-    THREADS_PAY,
-    borrowed,
     limit_threads,
     n_threads,
     one_blas_thread,
     ordered_map,
     threads,
-    threads_for,
 )
 from mcllo.exceptions import InputError
 
@@ -36,10 +33,10 @@ def test_the_limit_holds_inside_the_block_only():
         assert n_threads() >= 1
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True, "2"])
-def test_a_limit_is_a_positive_whole_number(n):
-    with pytest.raises(InputError, match="number of threads must be a whole number >= 1"):
-        limit_threads(n)
+def test_a_limit_is_a_positive_whole_number():
+    for n in (0, 1.5, True, "2"):
+        with pytest.raises(InputError, match="number of threads must be a whole number >= 1"):
+            limit_threads(n)
 
 
 class Library:
@@ -61,7 +58,7 @@ def libraries(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 3, 9])
+@pytest.mark.parametrize("n_workers", [1, 2, 9])
 @pytest.mark.parametrize("kind", [list, iter])
 def test_results_are_in_the_order_of_the_items(n_workers, kind):
     def slow_first(item):
@@ -115,13 +112,13 @@ def test_the_items_are_shared_by_threads():
     assert inside == other == [1, "raise"]  # no threads of its own; NumPy as the caller has it
 
 
-@pytest.mark.parametrize("items", [[0], [0, 1, 2]])
-def test_one_worker_or_one_item_starts_no_thread(items):
-    found = ordered_map(lambda _: threading.get_ident(), items, 1 if items[1:] else 4)
-    assert set(found) == {threading.get_ident()}
+def test_one_worker_or_one_item_starts_no_thread():
+    for items, n_workers in (([0], 4), ([0, 1, 2], 1)):
+        found = ordered_map(lambda _: threading.get_ident(), items, n_workers)
+        assert set(found) == {threading.get_ident()}, n_workers
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_workers", [1, 2])
 @pytest.mark.parametrize("kind", [list, iter])
 def test_an_error_of_any_thread_is_raised_and_ends_the_others(n_workers, kind):
     def work(item):
@@ -133,31 +130,6 @@ def test_an_error_of_any_thread_is_raised_and_ends_the_others(n_workers, kind):
     with pytest.raises(ZeroDivisionError, match="item 3"):
         list(ordered_map(work, kind(range(100)), n_workers))
     assert threading.active_count() == before
-
-
-def test_how_many_threads():
-    assert threads_for(THREADS_PAY - 1) == 1
-    assert threads_for(1, 3) == 3
-    assert threads_for(10**9, 1) == 1
-    with threads(5):
-        assert threads_for(THREADS_PAY) == 5
-        assert threads_for(1, -1) == 5
-    with threads(1):
-        assert threads_for(10**9) == 1
-    with threads(100):
-        assert threads_for(10**9) == _chunks.MOST_THREADS
-
-
-def test_a_buffer_comes_back_and_is_lent_again():
-    spare = []
-    with borrowed(spare, (2, 3), np.float32) as first, borrowed(spare, (2, 3), np.float32) as other:
-        assert first.shape == (2, 3)
-        assert first.dtype == np.float32
-        assert first is not other
-        assert spare == []
-    assert len(spare) == 2
-    with borrowed(spare, (2, 3), np.float32) as again:
-        assert any(again is buffer for buffer in (first, other))
 
 
 def test_blas_has_one_thread_inside_and_its_own_number_after(libraries):
@@ -197,18 +169,10 @@ def test_blas_is_restored_after_an_exception_and_left_alone_by_small_products(li
         assert libraries[0].num_threads == 4
 
 
-def test_the_libraries_are_those_of_numpy():
-    np.ones((2, 2)) @ np.ones((2, 2))
-    for library in _chunks._blas_libraries():
-        assert library.num_threads >= 1
-
-
 DOORS = {
     "assess": lambda: mcllo.assess(TOY_X, TOY_Y, seed=0),
-    "details": lambda: mcllo.assess(TOY_X, TOY_Y, seed=0).details.class_tests,
     "compare": lambda: mcllo.compare((TOY_X, TOY_Y), (TOY_X, TOY_Y), methods=["mcllo"], seed=0),
-    "ladder": lambda: mcllo.ladder(TOY_X, TOY_Y, n_resamples=9, seed=0),
-    "class_tests": lambda: mcllo.class_tests(TOY_X, TOY_Y, n_resamples=9, seed=0),
+    "nested_models": lambda: mcllo.nested_models(TOY_X, TOY_Y, n_resamples=9, seed=0),
     "bootstrap_fits": lambda: mcllo.bootstrap_fits(TOY_X, TOY_Y, n_resamples=9, seed=0),
     "auto": lambda: mcllo.AutoCalibrator().fit(TOY_X, TOY_Y),
     "dirichlet": lambda: mcllo.CALIBRATORS["dirichlet"]().fit(TOY_X, TOY_Y),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions, isotonic_curve
-from mcllo._inference.consistency import MOST_POINTS, central_band, spread_points
-from mcllo._inference.draws import uniforms
+from mcllo._inference.consistency import MAX_BAND_POINTS, central_band, spread_points
+from mcllo._inference.monte_carlo import uniforms
 from mcllo.exceptions import InputError
 from mcllo.metrics import decompose_isotonic
 from mcllo.metrics._isotonic import Pooled, isotonic
@@ -27,7 +27,7 @@ def test_blocks_and_band_by_hand():
     assert curve.blocks.rows() == [{"from": 0.5, "to": 0.5, "counts": 5, "observed": 0.8}]
     shares = np.sort((uniforms(3, 0, 19, 5) < 0.5).mean(axis=1))
     assert (curve.band_low[0], curve.band_high[0]) == (shares[1], shares[-2])
-    # Brier: (.5 - .8)^2 is what the repair gains
+    # Brier: (.5 - .8)^2 is what the recalibration gains
     assert curve.brier.miscalibration == pytest.approx(0.09)
     gains = (shares - 0.5) ** 2
     assert curve.null.observed == pytest.approx(0.09)
@@ -59,7 +59,7 @@ def test_curves_of_draws_are_refitted():
     order = np.sort(x)
     drawn = []
     for row in uniforms(5, 0, 39, 30) < order:
-        pooled = Pooled.of(order, row.astype(float))
+        pooled = Pooled.from_values(order, row.astype(float))
         drawn.append(isotonic(pooled.frequency, pooled.weight))
     np.testing.assert_allclose(curve.band_low, np.min(drawn, axis=0))
     np.testing.assert_allclose(curve.band_high, np.max(drawn, axis=0))
@@ -112,11 +112,13 @@ def test_the_seed_alone_decides():
 def test_points_are_few_and_do_not_ask_labels():
     rng = np.random.default_rng(1)
     x = rng.beta(0.2, 0.2, 5000)
-    points = [spread_points(Pooled.of(x, hits)) for hits in (np.zeros(5000), np.ones(5000))]
+    points = [
+        spread_points(Pooled.from_values(x, hits)) for hits in (np.zeros(5000), np.ones(5000))
+    ]
     np.testing.assert_array_equal(*points)
-    assert MOST_POINTS / 2 <= len(points[0]) <= MOST_POINTS
+    assert MAX_BAND_POINTS / 2 <= len(points[0]) <= MAX_BAND_POINTS
     assert points[0][[0, -1]].tolist() == [0, len(np.unique(x)) - 1]
-    few = Pooled.of(np.array([0.1, 0.1, 0.9]), np.zeros(3))
+    few = Pooled.from_values(np.array([0.1, 0.1, 0.9]), np.zeros(3))
     assert spread_points(few).tolist() == [0, 1]
 
 

@@ -9,20 +9,20 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.draws import (
+from mcllo._inference.monte_carlo import (
     StatisticDraws,
     check_resamples,
     critical_value,
     draw_labels,
-    entropy_of,
+    expand_weights,
     metric_nulls,
     monte_carlo_p,
+    seed_entropy,
     uniforms,
-    written_out,
 )
 from mcllo._inference.pvalue import PValue
+from mcllo._math.batched_labels import LikelihoodRatio
 from mcllo._math.likelihood import sufficient_statistic
-from mcllo._math.many_labels import LikelihoodRatio
 from mcllo.exceptions import InputError
 from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
 
@@ -43,9 +43,7 @@ def test_all_draws_by_hand():
     assert isinstance(found, PValue)
     assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 5, 2)
     assert found.seed == 7
-
-
-def test_a_p_value_is_never_zero():
+    # none of 99: p = 1 / 100, never 0
     assert monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue == 0.01
 
 
@@ -59,32 +57,34 @@ def test_stopping_by_hand():
     assert (found.pvalue, found.n_resamples, found.n_exceed) == (5 / 7, 6, 4)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 100])
-@pytest.mark.parametrize("stop_at", [None, 1, 3, 30])
-def test_batches_do_not_change_the_answer(batch, stop_at):
+def test_batches_do_not_change_the_answer():
     hits = np.random.default_rng(3).random(200) < 0.2
-    whole = monte_carlo_p(stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at)
-    parts = monte_carlo_p(stretch(hits), n_resamples=200, batch=batch, seed=0, stop_at=stop_at)
-    assert (parts.pvalue, parts.n_resamples) == (whole.pvalue, whole.n_resamples)
+    for stop_at in (None, 1, 30):
+        whole = monte_carlo_p(stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at)
+        for batch in (1, 3, 100):
+            parts = monte_carlo_p(
+                stretch(hits), n_resamples=200, batch=batch, seed=0, stop_at=stop_at
+            )
+            assert (parts.pvalue, parts.n_resamples) == (whole.pvalue, whole.n_resamples), batch
 
 
-@pytest.mark.parametrize("stop_at", [None, 1, 2, 3])
-def test_p_values_are_exact_by_enumeration(stop_at):
+def test_p_values_are_exact_by_enumeration():
     # observed and four draws are exchangeable under H0: all 120 orders are equally likely, and
     # P(p <= a) = a at every attainable a (Besag and Clifford 1991)
-    found = []
-    for order in permutations(range(5)):
-        observed, drawn = order[0], np.array(order[1:])
-        p = monte_carlo_p(
-            lambda start, size, o=observed, d=drawn: d[start : start + size] >= o,
-            n_resamples=4,
-            batch=4,
-            seed=0,
-            stop_at=stop_at,
-        ).pvalue
-        found.append(Fraction(p).limit_denominator(100))
-    for level in set(found):
-        assert Fraction(sum(p <= level for p in found), 120) == level
+    for stop_at in (None, 1, 2, 3):
+        found = []
+        for order in permutations(range(5)):
+            observed, drawn = order[0], np.array(order[1:])
+            p = monte_carlo_p(
+                lambda start, size, o=observed, d=drawn: d[start : start + size] >= o,
+                n_resamples=4,
+                batch=4,
+                seed=0,
+                stop_at=stop_at,
+            ).pvalue
+            found.append(Fraction(p).limit_denominator(100))
+        for level in set(found):
+            assert Fraction(sum(p <= level for p in found), 120) == level, stop_at
 
 
 # --- the sampler
@@ -109,24 +109,24 @@ def test_a_batch_starts_anywhere_in_the_stream():
 
 
 @pytest.mark.usefixtures("both_kernels")
-@pytest.mark.parametrize("c", [64, 65, 66, 150, 300])
-def test_many_classes_are_drawn_like_few(c):
-    probs = simplex(np.random.default_rng(c), 9, c, 2.0)
-    u = uniforms(1, 0, 40, 9)
-    expected = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
-    found = draw_labels(probs, 1, 0, 40)
-    np.testing.assert_array_equal(found, expected)
-    assert found.max() < c
+def test_many_classes_are_drawn_like_few():
+    for c in (64, 65, 300):
+        probs = simplex(np.random.default_rng(c), 9, c, 2.0)
+        u = uniforms(1, 0, 40, 9)
+        expected = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
+        found = draw_labels(probs, 1, 0, 40)
+        np.testing.assert_array_equal(found, expected, err_msg=f"{c} classes")
+        assert found.max() < c
 
 
 @pytest.mark.usefixtures("both_kernels")
-@pytest.mark.parametrize("c", [3, 70])
-def test_a_uniform_on_an_edge_belongs_to_the_class_below(c):
+def test_a_uniform_on_an_edge_belongs_to_the_class_below():
     # label = number of edges that u exceeds: u does not exceed x_1 = u
     u = uniforms(1, 0, 1, 1)[0, 0]
-    row = np.array([u] + [(1.0 - u) / (c - 1)] * (c - 1))
-    assert draw_labels(row[None], 1, 0, 1) == 0
-    assert draw_labels(np.nextafter(row, 0.0)[None], 1, 0, 1) == 1
+    for c in (3, 70):
+        row = np.array([u] + [(1.0 - u) / (c - 1)] * (c - 1))
+        assert draw_labels(row[None], 1, 0, 1) == 0
+        assert draw_labels(np.nextafter(row, 0.0)[None], 1, 0, 1) == 1
 
 
 def test_a_sure_class_is_always_drawn():
@@ -134,15 +134,14 @@ def test_a_sure_class_is_always_drawn():
 
 
 @pytest.mark.usefixtures("both_kernels")
-@pytest.mark.parametrize("baseline", [0, 1, 2])
-def test_draws_enter_through_their_sufficient_statistic(baseline):
-    predictions = TOY.with_baseline(baseline)
-    found = StatisticDraws(predictions, 3)(4, 10)
+def test_draws_enter_through_their_sufficient_statistic():
     labels = draw_labels(TOY_X, 3, 4, 10)
-    for row, drawn in zip(found, labels, strict=True):
-        redrawn = Predictions.from_arrays(TOY_X, drawn, classes=range(3), baseline=baseline)
-        expected = sufficient_statistic(redrawn.log_odds, redrawn.model_codes)
-        np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
+    for baseline in range(3):
+        found = StatisticDraws(TOY.with_baseline(baseline), 3)(4, 10)
+        for row, drawn in zip(found, labels, strict=True):
+            redrawn = Predictions.from_arrays(TOY_X, drawn, classes=range(3), baseline=baseline)
+            expected = sufficient_statistic(redrawn.log_odds, redrawn.model_codes)
+            np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_mean_of_the_draws_is_the_gradient_at_the_identity():
@@ -159,7 +158,7 @@ def test_weights_are_repetitions():
     repeat = np.random.default_rng(0).integers(0, 4, size=16)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
     repeated = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
-    np.testing.assert_array_equal(written_out(weighted).probs, repeated.probs)
+    np.testing.assert_array_equal(expand_weights(weighted).probs, repeated.probs)
     draws = [StatisticDraws(p, 2)(3, 8) for p in (weighted, repeated)]
     np.testing.assert_allclose(*draws, rtol=1e-12)
     nulls = [
@@ -167,15 +166,7 @@ def test_weights_are_repetitions():
         for p in (weighted, repeated)
     ]
     assert nulls[0] == nulls[1]
-    assert written_out(TOY) is TOY
-
-
-def test_batches_fit_in_memory():
-    few = StatisticDraws(TOY, 0).batch
-    probs = simplex(np.random.default_rng(0), 300_000, 2)
-    many = StatisticDraws(Predictions.from_arrays(probs, [0, 1] * 150_000), 0).batch
-    assert few == 512
-    assert many == 1
+    assert expand_weights(TOY) is TOY
 
 
 # --- reference values
@@ -197,19 +188,19 @@ def test_toy_monte_carlo():
     assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(0.9185, abs=1e-12)
 
 
-@pytest.mark.parametrize("guess", [None, 0.001, 0.3, 1.0])
-def test_a_guess_changes_no_answer(guess):
+def test_a_guess_changes_no_answer():
     hits = np.random.default_rng(0).random(999) < 0.3
-    asked = []
-
-    def exceeds(start, size):
-        asked.append(size)
-        return hits[start : start + size]
-
-    found = monte_carlo_p(exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess)
     last = int(np.flatnonzero(hits)[19]) + 1
-    assert (found.pvalue, found.n_resamples) == (20 / last, last)
-    assert asked[0] == {None: 64, 0.001: 512, 0.3: 80, 1.0: 24}[guess]
+    for guess, first in ((None, 64), (0.001, 512), (0.3, 80), (1.0, 24)):
+        asked = []
+
+        def exceeds(start, size, asked=asked):
+            asked.append(size)
+            return hits[start : start + size]
+
+        found = monte_carlo_p(exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess)
+        assert (found.pvalue, found.n_resamples) == (20 / last, last), guess
+        assert asked[0] == first
 
 
 @pytest.mark.slow
@@ -243,26 +234,23 @@ def test_fractional_weights_cannot_be_drawn():
 
 
 def test_seeds():
-    assert entropy_of(12) == 12
-    assert entropy_of(np.int64(12)) == 12
-    assert entropy_of(np.random.default_rng(1)) == entropy_of(np.random.default_rng(1))
+    assert seed_entropy(12) == 12
+    assert seed_entropy(np.int64(12)) == 12
+    assert seed_entropy(np.random.default_rng(1)) == seed_entropy(np.random.default_rng(1))
     generator = np.random.default_rng(1)
-    assert entropy_of(generator) != entropy_of(generator)
-    assert entropy_of(None) != entropy_of(None)
+    assert seed_entropy(generator) != seed_entropy(generator)
+    assert seed_entropy(None) != seed_entropy(None)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "zero", True, [1]])
-def test_bad_seeds_are_refused(seed):
-    with pytest.raises(InputError, match="seed must be a whole number >= 0"):
-        entropy_of(seed)
-
-
-@pytest.mark.parametrize("n_resamples", [0, -5, 99.0, True, "many"])
-def test_bad_numbers_of_draws_are_refused(n_resamples):
+def test_bad_seeds_and_numbers_of_draws_are_refused():
+    for seed in (-1, 1.5, "zero", True, [1]):
+        with pytest.raises(InputError, match="seed must be a whole number >= 0"):
+            seed_entropy(seed)
+    for n_resamples in (0, -5, 99.0, True, "many"):
+        with pytest.raises(InputError, match="n_resamples must be"):
+            check_resamples(n_resamples)
     with pytest.raises(InputError, match="n_resamples must be"):
-        check_resamples(n_resamples)
-    with pytest.raises(InputError, match="n_resamples must be"):
-        monte_carlo_p(stretch([0]), n_resamples=n_resamples, batch=1, seed=0)
+        monte_carlo_p(stretch([0]), n_resamples=0, batch=1, seed=0)
 
 
 def test_draws_do_not_depend_on_the_observed_labels():

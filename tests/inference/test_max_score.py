@@ -10,9 +10,8 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._fit.fit import fit_each_baseline, fit_predictions
-from mcllo._inference.draws import draw_labels
-from mcllo._inference.max_score import BaselineScores, best_baseline, log_odds_sums, max_score_test
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo._inference.max_score import BaselineScores, best_baseline, max_score_test
+from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 ALL = np.arange(3)
@@ -49,7 +48,7 @@ def test_two_rows_by_hand():
 # --- independent implementations
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(designs(min_rows=12, max_classes=4, max_sharpness=2.0))
 def test_scores_are_the_plain_ones(design):
     probs, codes = design
@@ -95,25 +94,16 @@ def test_one_baseline_is_the_exact_score_test():
 # --- reference values: methods.md 0.4 and 8b, TOY
 
 
-@pytest.mark.parametrize(("n_resamples", "pvalue"), [(1999, 0.9810), (9999, 0.9792)])
-def test_toy_scores_and_p_value(n_resamples, pvalue):
-    scores, found = max_score_test(TOY, ALL, n_resamples=n_resamples, seed=0)
+def test_toy_scores_and_p_value():
+    scores, found = max_score_test(TOY, ALL, n_resamples=9999, seed=0)
     assert scores == pytest.approx([0.9559480156, 0.8315366381, 0.9895584940], abs=1e-9)
-    assert found.pvalue == pytest.approx(pvalue, abs=1e-12)
+    assert found.pvalue == pytest.approx(0.9792, abs=1e-12)
 
 
 # --- properties
 
 
-def test_batches_do_not_change_the_draws():
-    def draws(start, size):
-        return log_odds_sums(draw_labels(TOY.probs, 7, start, size), np.log(TOY.probs), ALL)
-
-    for whole, *parts in zip(draws(0, 12), draws(0, 5), draws(5, 7), strict=True):
-        assert np.array_equal(whole, np.concatenate(parts))
-
-
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=15)
 @given(designs(min_rows=10, max_sharpness=2.0), st.randoms(use_true_random=False))
 def test_permuting_classes_permutes_the_scores(design, random):
     probs, codes = design
@@ -131,12 +121,6 @@ def test_logits_shifted_far_give_the_same_answer():
     scores, found = max_score_test(p, ALL, n_resamples=299, seed=0)
     assert scores == pytest.approx(max_score_test(TOY, ALL, n_resamples=9)[0], abs=1e-7)
     assert found.pvalue == max_score_test(TOY, ALL, n_resamples=299, seed=0)[1].pvalue
-
-
-def test_labels_of_fractions_are_not_drawn():
-    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.5))
-    with pytest.raises(InputError, match="whole numbers where weights count rows"):
-        max_score_test(p, ALL, n_resamples=99)
 
 
 def test_a_constant_class_costs_a_degree_of_freedom():
@@ -179,7 +163,7 @@ def test_size_on_sharp_rows():
     assert np.mean(np.array(smallest) <= 0.05) > 0.08
 
 
-# --- errors
+# --- the likeliest baseline
 
 
 def test_toy():
@@ -199,11 +183,11 @@ def test_it_is_the_largest_of_the_single_fits():
     assert np.ptp(single) > 0.1
 
 
-@pytest.mark.parametrize("baseline", [0, 1])
-def test_rounding_does_not_choose_between_two_classes(baseline):
-    rng = np.random.default_rng(0)
-    p = Predictions.from_arrays(simplex(rng, 50, 2), np.resize([0, 1, 1], 50), baseline=baseline)
-    assert best_baseline(p, n_resamples=9)[0].baseline == baseline
+def test_rounding_does_not_choose_between_two_classes():
+    p = Predictions.from_arrays(simplex(np.random.default_rng(0), 50, 2), np.resize([0, 1, 1], 50))
+    for baseline in (0, 1):
+        found, _ = best_baseline(p.with_baseline(baseline), n_resamples=9)
+        assert found.baseline == baseline
 
 
 def test_a_fit_that_exists_is_preferred():

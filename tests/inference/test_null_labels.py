@@ -88,7 +88,7 @@ def test_the_weight_of_an_error_is_found():
 # --- independent implementation
 
 
-@pytest.mark.parametrize("c", [2, 3, 5])
+@pytest.mark.parametrize("c", [2, 5])
 def test_moments_and_totals_against_loops(c):
     rows = NullRows(by_label(np.random.default_rng(c), c=c))
     n, k = rows.n, c - 1
@@ -166,14 +166,14 @@ def test_a_class_that_no_row_has_is_not_drawn_where_weights_hang_on_labels():
     assert (NullRows(plain).chance[:, 2] > 0.0).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": np.arange(40) // 2}], ids=["rows", "groups"])
-def test_one_label_alone_tells_nothing_where_weights_hang_on_labels(options):
+def test_one_label_alone_tells_nothing_where_weights_hang_on_labels():
     # errors weigh 1, hits weigh 20, and all labels are 0: what a label 1 would weigh is not known
     probs = np.random.default_rng(0).dirichlet([1, 1], 40)
     weight = np.where(probs[:, 0] > 0.5, 20.0, 1.0)
-    test = robust_test(sampled(probs, np.zeros(40, dtype=int), weight, **options), seed=0)
-    assert test.obstacle.startswith("all rows have one label")
-    assert test.cannot_tell(0.5) == test.obstacle
+    for options in ({}, {"groups": np.arange(40) // 2}):
+        test = robust_test(sampled(probs, np.zeros(40, dtype=int), weight, **options), seed=0)
+        assert test.obstacle.startswith("all rows have one label")
+        assert test.inconclusive(0.5) == test.obstacle
     same = robust_test(sampled(probs, np.zeros(40, dtype=int), np.ones(40)), seed=0)
     assert (same.obstacle, same.rejects(0.05)) == ("", True)
 

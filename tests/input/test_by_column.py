@@ -14,24 +14,17 @@ PROBS = [[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]]
 LABELS = ["cat", "dog", "cat", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        (["b", "a", "b", "a"], ("a", "b")),
+def test_names_stand_in_their_natural_order():
+    for given, names in (
         ([10, 2, 10, 9], (2, 9, 10)),
         (["station 10", "station 2", "station 2", "hut"], ("hut", "station 2", "station 10")),
         ([True, False, True, False], (False, True)),
         (["x", 3, "x", 3], (3, "x")),
         (["", "a", "a", "a"], ("", "a")),
-    ],
-)
-def test_names_stand_in_their_natural_order(given, names):
-    by = clean_by(given, 4)
-    assert by.names == names
-    assert [by.names[code] for code in by.codes] == given
-
-
-def test_parts_are_the_rows_of_each():
+    ):
+        by = clean_by(given, 4)
+        assert by.names == names
+        assert [by.names[code] for code in by.codes] == given
     by = clean_by(["b", "a", "b", "c"], 4)
     assert [part.tolist() for part in by.parts] == [[1], [0, 2], [3]]
 
@@ -76,21 +69,17 @@ def test_predictions_that_are_given_can_be_divided():
 
 
 @pytest.mark.parametrize(
-    ("by", "message"),
+    ("by", "n", "message"),
     [
-        (["a", "b", "a"], r"by must hold one name per row \(4\); got shape \(3,\)"),
-        (["a", None, "b", "a"], r"every row needs a subgroup; by\[1\] is missing"),
-        (["a"] * 4, "by must name at least two subgroups; all rows are in one"),
+        (["a", "b", "a"], 4, r"by must hold one name per row \(4\); got shape \(3,\)"),
+        (["a", None, "b", "a"], 4, r"every row needs a subgroup; by\[1\] is missing"),
+        (["a"] * 4, 4, "by must name at least two subgroups; all rows are in one"),
+        (np.arange(201), 201, r"at most 200 subgroups; got 201\. Join them into"),
     ],
 )
-def test_bad_subgroups_are_refused(by, message):
+def test_bad_subgroups_are_refused(by, n, message):
     with pytest.raises(InputError, match=message):
-        Predictions.from_arrays(PROBS, LABELS, by=by)
-
-
-def test_too_many_are_refused_with_a_remedy():
-    with pytest.raises(InputError, match=r"at most 200 subgroups; got 201\. Join them into"):
-        clean_by(np.arange(201), 201)
+        clean_by(by, n)
 
 
 def test_a_column_that_is_not_there():

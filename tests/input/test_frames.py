@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from inputs import columns_of, refusal
+from inputs import refusal
 
 from mcllo import MCLLOCalibrator, Predictions
 from mcllo._input.frames import (
@@ -22,24 +22,13 @@ from mcllo._input.frames import (
     n_columns,
     shorten,
 )
-from mcllo._input.labels import plain_label
 from mcllo.calibrators import HistogramBinning
 from mcllo.exceptions import InputError
 from mcllo.metrics import log_loss
 
 P = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 COLUMNS = {"a": P[:, 0], "b": P[:, 1]}
-DECIMALS = {"a": [Decimal("0.7"), Decimal("0.2"), Decimal("0.5")], "b": [Decimal("0.3")] * 3}
-
-FRAMES = {
-    "pandas": pd.DataFrame(COLUMNS),
-    "pandas, other index": pd.DataFrame(COLUMNS, index=[7, 7, "x"]),
-    "pandas nullable": pd.DataFrame(COLUMNS).astype("Float64"),
-    "pandas arrow": pd.DataFrame(COLUMNS).astype("float64[pyarrow]"),
-    "polars": pl.DataFrame(COLUMNS),
-    "pyarrow": pa.table(COLUMNS),
-    "pyarrow, chunked": pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
-}
+WORDS = ["a", "b", "a"]
 
 
 class Gradient:
@@ -54,7 +43,17 @@ class Gradient:
 # ---- tables -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(COLUMNS, index=[7, 7, "x"]),
+        pd.DataFrame(COLUMNS).astype("Float64"),
+        pd.DataFrame(COLUMNS).astype("float64[pyarrow]"),
+        pl.DataFrame(COLUMNS),
+        pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
+    ],
+    ids=["pandas", "pandas nullable", "pandas arrow", "polars", "pyarrow, chunked"],
+)
 def test_frames_give_values_and_names(frame):
     values, names = as_matrix(frame, "probs")
     np.testing.assert_array_equal(values, P)
@@ -66,33 +65,26 @@ def test_frames_give_values_and_names(frame):
     assert names == ["b", "a"]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        P,
-        P.tolist(),
-        tuple(map(tuple, P)),
-        list(P),
-        P.astype(object),
-        P.view(np.matrix),
-        P.astype(">f8"),
-    ],
-    ids=["array", "lists", "tuples", "list of arrays", "objects", "matrix", "big-endian"],
-)
-def test_arrays_and_lists_have_no_names(table):
-    values, names = as_matrix(table, "probs", ["ignored", "for arrays"])
-    np.testing.assert_array_equal(values, P)
-    assert names is None
-    assert column_names(table) is None
+def test_arrays_and_lists_have_no_names():
+    for table in (P, P.tolist(), list(P), P.astype(object), P.view(np.matrix), P.astype(">f8")):
+        values, names = as_matrix(table, "probs", ["ignored", "for arrays"])
+        np.testing.assert_array_equal(values, P)
+        assert names is None
+        assert column_names(table) is None
+        assert n_columns(table) == 2  # seen without reading
     assert as_matrix(P, "probs")[0] is P  # no copy
 
 
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.newest
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
-def test_frames_keep_their_precision(make, precision):
+def test_frames_keep_their_precision_and_decimals_are_numbers(make):
     # the tolerance of row sums depends on it
-    frame = make({name: column.astype(precision) for name, column in COLUMNS.items()})
-    assert as_matrix(frame, "probs")[0].dtype == precision
+    for precision in ("float32", "float16"):
+        frame = make({name: column.astype(precision) for name, column in COLUMNS.items()})
+        assert as_matrix(frame, "probs")[0].dtype == precision
+    if make is not pd.DataFrame:  # pandas has no such type
+        decimals = make({"a": [Decimal("0.7"), Decimal("0.2")], "b": [Decimal("0.3")] * 2})
+        np.testing.assert_array_equal(as_matrix(decimals, "probs")[0], [[0.7, 0.3], [0.2, 0.3]])
 
 
 def test_column_names_that_are_not_text():
@@ -100,18 +92,9 @@ def test_column_names_that_are_not_text():
     values, names = as_matrix(frame, "probs", [0, 1])
     np.testing.assert_array_equal(values, P[:, ::-1])
     assert names == ["0", "1"]
-
-
-@pytest.mark.parametrize("written", ["true", "True", "TRUE"])
-def test_truth_values_find_their_columns_in_any_case(written):
-    frame = pd.DataFrame({"False": P[:, 0], written: P[:, 1]})
+    # truth values find their columns in any case
+    frame = pd.DataFrame({"False": P[:, 0], "TRUE": P[:, 1]})
     np.testing.assert_array_equal(as_matrix(frame, "probs", [True, False])[0], P[:, ::-1])
-
-
-@pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
-def test_decimal_columns_are_numbers(make):
-    values, _ = as_matrix(make(DECIMALS), "probs")
-    np.testing.assert_array_equal(values, [[0.7, 0.3], [0.2, 0.3], [0.5, 0.3]])
 
 
 def test_nulls_in_numbers_become_nan():
@@ -123,19 +106,11 @@ def test_nulls_in_numbers_become_nan():
         [[v, 0.5] for v in gap],
         np.ma.array(P, mask=[[0, 0], [1, 0], [0, 0]]),
     ):
-        assert np.argwhere(np.isnan(as_matrix(frame, "probs")[0])).tolist() == [[1, 0]]
+        found = as_matrix(frame, "probs")[0]
+        assert np.argwhere(np.isnan(found)).tolist() == [[1, 0]], type(frame)
 
 
 # ---- columns ------------------------------------------------------------------------------------
-
-WORDS = ["a", "b", "a"]
-
-
-@pytest.mark.parametrize("column", columns_of(WORDS))
-def test_columns_of_words(column):
-    array = as_column(column, "y")
-    assert array.shape == (3,)
-    assert [plain_label(word) for word in array] == WORDS
 
 
 def test_what_is_missing_stays_missing():
@@ -154,43 +129,13 @@ def test_numbers_and_wide_frames_stay_what_they_are():
     assert as_column(pd.DataFrame(COLUMNS), "y").shape == (3, 2)
 
 
-@pytest.mark.parametrize(
-    ("values", "n"),
-    [
-        (P, 2),
-        (P[:, 0], 1),
-        (P[:, :1], 1),
-        (P.tolist(), 2),
-        (list(P), 2),
-        (WORDS, 1),
-        ([[word] for word in WORDS], 1),
-        ([np.array(1.0), np.array(2.0)], 1),
-        (FRAMES["pyarrow"], 2),
-        (pa.chunked_array([WORDS]), 1),
-        (pl.Series(WORDS), 1),
-        ((None, [[]]), 1),
-        (([None, []], None), 2),
-        ([], 0),
-        (None, 0),
-        ("word", 0),
-        (np.zeros((2, 2, 2)), 0),
-        (pd.DataFrame, 0),
-    ],
-)
-def test_n_columns_is_seen_without_reading(values, n):
-    assert n_columns(values) == n
-
-
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "u1", "?"])
-def test_numbers_pass_as_they_are(dtype):
-    array = np.zeros((2, 2), dtype)
-    assert as_numbers(array, "probs") is array
-
-
-def test_long_doubles_and_number_objects_become_float64():
+def test_numbers_pass_as_they_are_and_others_become_float64():
+    for dtype in ("f8", "f2", "u1", "?"):
+        array = np.zeros((2, 2), dtype)
+        assert as_numbers(array, "probs") is array
     assert as_numbers(P.astype(np.longdouble), "probs").dtype == np.float64
     objects = np.array([Fraction(1, 4), Decimal("0.25"), True, None], dtype=object)
     np.testing.assert_array_equal(as_numbers(objects, "probs"), [0.25, 0.25, 1.0, np.nan])
@@ -200,16 +145,10 @@ def test_long_doubles_and_number_objects_become_float64():
     ("array", "word"),
     [
         (np.array([["0.7", "0.3"]]), "0.7"),
-        (np.array([["0.7", 0.3]], dtype=object), "0.7"),
         (np.array([[0.7, "many\nlines"]], dtype=object), "many lines"),
-        (np.array([[b"0.7"]]), "b'0.7'"),
         (np.array([[0.7 + 0j]]), "0.7+0j"),
-        (np.zeros((1, 1), "M8[D]"), "1970-01-01"),
-        (np.zeros((1, 1), "m8[s]"), "0 seconds"),
-        (np.zeros(1, "f8,f8"), "0.0, 0.0"),
         (np.array([[pd.NA, 0.3]], dtype=object), "<NA>"),
         (np.array([[10**400]], dtype=object), "1000"),
-        (np.array([{"a": 1}], dtype=object), "{'a': 1}"),
     ],
 )
 def test_what_is_not_a_number_is_refused_and_shown(array, word):
@@ -222,29 +161,18 @@ def test_what_is_not_a_number_is_refused_and_shown(array, word):
 
 # ---- refusals -----------------------------------------------------------------------------------
 
-NOT_TABLES = {
-    "set": {0.1, 0.2},
-    "dict": {"a": [0.7], "b": [0.3]},
-    "generator": (row for row in P),
-    "str": "0.7 0.3",
-    "float": 0.7,
-    "NoneType": None,
-    "type": pd.DataFrame,
-    "ellipsis": ...,
-    "builtin_function_or_method": len,
-    "csr_matrix": scipy.sparse.csr_matrix(P),
-    "coo_array": scipy.sparse.coo_array(P),
-    "LazyFrame": pl.LazyFrame(COLUMNS),
-    "RecordBatch": pa.record_batch(COLUMNS),
-    "Gradient": Gradient(),
-}
 
-
-@pytest.mark.parametrize("kind", NOT_TABLES)
 @pytest.mark.parametrize("read", [as_matrix, as_column])
-def test_what_is_no_table_is_refused_by_its_type(read, kind):
-    error = refusal(read, NOT_TABLES[kind], "probs")
-    assert f"got {kind}." in str(error)
+def test_what_is_no_table_is_refused_by_its_type(read):
+    for thing, words in (
+        ({0.1, 0.2}, "got set."),
+        (pd.DataFrame, "got type."),
+        (pa.record_batch(COLUMNS), "got RecordBatch."),
+        (Gradient(), "got Gradient."),
+        (scipy.sparse.csr_matrix(P), "got csr_matrix. Pass x.toarray()."),
+        (pl.LazyFrame(COLUMNS), "got LazyFrame. Pass x.collect()."),
+    ):
+        assert words in str(refusal(read, thing, "x"))
 
 
 TWICE = {
@@ -256,18 +184,17 @@ WIDE = pl.Series([2**70, 1, 1], dtype=pl.Int128)
 TRUCK = pd.DataFrame(COLUMNS).rename(columns={"a": "truck"})
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(
     ("read", "table", "words"),
     [
-        (as_matrix, NOT_TABLES["csr_matrix"], "Pass x.toarray()."),
-        (as_matrix, NOT_TABLES["LazyFrame"], "Pass x.collect()."),
         (as_matrix, [[0.7, 0.3], [1.0]], "rows differ in length"),
         (as_column, [["a"], ["b", "c"]], "rows differ in length"),
-        *((read, frame, REPEATED) for read in (as_matrix, as_column) for frame in TWICE.values()),
+        (as_matrix, TWICE["pandas"], REPEATED),
+        (as_column, TWICE["pyarrow"], REPEATED),
         (as_matrix, pd.DataFrame(P, columns=[1, "1"]), "x has '1' twice"),
         (as_matrix, pl.DataFrame({"a": WIDE, "b": WIDE}), "convert its columns to floats"),
         (as_column, WIDE, "convert its columns to floats"),
-        (as_column, pl.DataFrame({"a": WIDE}), "convert its columns to floats"),
         (partial(as_matrix, columns=["trcuk"]), TRUCK, "x has no column 'trcuk'; did you mean 'tr"),
         (partial(as_matrix, columns=[7]), TRUCK, "x has no column '7'; it has ['truck', 'b']."),
     ],
@@ -276,38 +203,29 @@ def test_tables_that_are_refused(read, table, words):
     assert words in str(refusal(read, table, "x"))
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
+def test_columns_that_are_not_numbers_are_named():
+    for column, kind in (
         (["x", "y", "z"], "String"),
         ([datetime.date(2020, 1, 1)] * 3, "Date"),
         ([True, False, True], "Boolean"),
-        (pl.Series(["x", "y", "x"], dtype=pl.Categorical), "Categorical"),
         ([[1], [2], [3]], "List"),
         ([None] * 3, "Unknown"),
-    ],
-)
-def test_columns_that_are_not_numbers_are_named(column, kind):
-    frame = pl.DataFrame({"a": P[:, 0], "id": column})
-    message = str(refusal(as_matrix, frame, "probs"))
-    assert f"column 'id' is {kind}" in message
-    assert "classes=" in message
-    # it does not matter when others are chosen
-    assert as_matrix(frame, "probs", ["a"])[1] == ["a"]
-
-
-def test_odd_pandas_columns_are_named():
+    ):
+        frame = pl.DataFrame({"a": P[:, 0], "id": column})
+        message = str(refusal(as_matrix, frame, "probs"))
+        assert f"column 'id' is {kind}" in message
+        assert "classes=" in message
+        # it does not matter when others are chosen
+        assert as_matrix(frame, "probs", ["a"])[1] == ["a"]
     for kind in ("object", "complex", "category", "Sparse[float]"):
         frame = pd.DataFrame(COLUMNS).astype({"b": kind})
-        assert "column 'b' is" in str(refusal(as_matrix, frame, "probs"))
+        assert "column 'b' is" in str(refusal(as_matrix, frame, "probs")), kind
 
 
 def test_words_of_errors():
-    assert did_you_mean("trcuk", ["car", "truck"]) == "did you mean 'truck'?"
     assert did_you_mean("zebra", ["car", "truck"]) == "it has ['car', 'truck']."
     assert did_you_mean(10, [1, 100]) == "did you mean '100'?"
     assert first_word(np.array(["x" * 60])) == "x" * 39 + "…"
-    assert shorten([1, "a"]) == "[1, 'a']"
     assert shorten(range(100), most=4) == "[0, 1, ..., 99]"
     assert shorten(range(4), most=4) == "[0, 1, 2, 3]"
 
@@ -326,10 +244,8 @@ def frame_and_labels(rows=None, labels=None):
 @pytest.mark.parametrize(
     ("rows", "labels"),
     [
-        (None, None),
         ([7, 3, 5], [7, 3, 5]),  # train_test_split gives both the same index
         (None, [7, 3, 5]),  # a frame made from predict_proba, labels that were split off
-        (NAMED, None),
         ([1, 1, 2], [1, 1, 2]),
         ([0, 1, 2], [0.0, 1.0, 2.0]),
         (PAIRS, PAIRS.copy()),

@@ -1,5 +1,4 @@
 import datetime
-import enum
 from decimal import Decimal
 
 import numpy as np
@@ -53,7 +52,7 @@ def test_numbers_as_text_in_two_orders_are_refused():
     assert coded(text[:10], 10) == (list(range(10)), tuple(text[:10]))
 
 
-@pytest.mark.parametrize("y", [["a", "b"], [7, 8], [True, False], [0, 3]], ids=str)
+@pytest.mark.parametrize("y", [["a", "b"], [True, False], [0, 3]], ids=str)
 def test_too_few_or_too_large_labels_leave_it_unclear(y):
     message = str(refusal(encode, y, 3, None))
     assert message.startswith("which column is which class is unclear: probs has 3 columns and y ")
@@ -61,23 +60,9 @@ def test_too_few_or_too_large_labels_leave_it_unclear(y):
     assert message.endswith("Pass classes=.")
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
-        [0, 1],
-        np.array([0, 1], np.intp),
-        np.array([0, 1], "u8"),
-        np.array([0, 1], ">i2"),
-        [0.0, 1.0],
-    ],
-    ids=repr,
-)
-def test_the_integer_path_does_not_sort_and_copies(monkeypatch, y):
-    for name in ("unique", "sort", "argsort", "searchsorted", "isin"):
-        monkeypatch.delattr(np, name)
-    codes, _ = encode(y, 2, None)
-    assert codes.tolist() == encode(y, 2, ["0", "1"])[0].tolist() == [0, 1]
-    assert not np.shares_memory(codes, y)
+def test_codes_are_new_memory():
+    y = np.array([0, 1], np.intp)
+    assert not np.shares_memory(encode(y, 2, None)[0], y)
 
 
 # ---- types of labels and names ------------------------------------------------------------------
@@ -87,13 +72,9 @@ def test_the_integer_path_does_not_sort_and_copies(monkeypatch, y):
     ("y", "names", "codes", "classes"),
     [
         (["0", "1"], [1, 0], [1, 0], (1, 0)),
-        ([0, 1], ["1", "0"], [1, 0], (1, 0)),
         ([0.0, 1.0], ["1", "0"], [1, 0], (1, 0)),
-        ([True, False], ["True", "False"], [0, 1], (True, False)),
-        ([True, False], ["false", "true"], [1, 0], (False, True)),
         ([True, False], ["FALSE", "TRUE"], [1, 0], (False, True)),
         ([b"a", b"b"], ["b", "a"], [1, 0], ("b", "a")),
-        ([np.str_("a"), "b"], ["b", "a"], [1, 0], ("b", "a")),
         (["1", 2], ["2", "1"], [1, 0], ("2", "1")),
         ([-1, 1], ["-1", "1"], [0, 1], (-1, 1)),
     ],
@@ -104,58 +85,44 @@ def test_labels_and_names_meet_as_text(y, names, codes, classes):
     assert [type(c) for c in found[1]] == [type(c) for c in classes]
 
 
-@pytest.mark.parametrize("names", [["²", "--1"], ["1_0", "٣"], ["01", "1.0"], ["other", "2"]])
-def test_names_that_are_no_integers_or_only_look_like_them(names):
+@pytest.mark.parametrize("names", [["²", "--1"], ["1_0", "٣"], ["01", "1.0"]])
+def test_names_that_only_look_like_integers(names):
     assert refusal(encode, [1, 2], 2, names).row == 0
 
 
-@pytest.mark.parametrize("y", columns_of(WORDS))
-def test_every_kind_of_column_gives_the_same_codes(y):
-    assert coded(y, 3) == ([1, 0, 1, 2], ("a", "b", "c"))
+def test_every_kind_of_column_gives_the_same_codes():
+    for kind in columns_of(WORDS):
+        (y,) = kind.values
+        assert coded(y, 3) == ([1, 0, 1, 2], ("a", "b", "c")), kind.id
+    for y in (
+        pd.Series([1, 0, 1], dtype="Int64"),
+        pl.Series([1, 0, 1], dtype=pl.UInt8),
+        pa.chunked_array([[1, 0], [1]]),
+        np.array([1, 0, 1], ">i2"),
+        np.array([[1], [0], [1]]).view(np.matrix),
+    ):
+        assert coded(y, 2) == ([1, 0, 1], (0, 1)), type(y)
 
 
 @pytest.mark.parametrize(
     "y",
     [
-        pd.Series([1, 0, 1], dtype="Int64"),
-        pd.Series([1.0, 0.0, 1.0]),
-        pl.Series([1, 0, 1], dtype=pl.UInt8),
-        pa.chunked_array([[1, 0], [1]]),
-        np.array([[1], [0], [1]]),
-        np.array([[1], [0], [1]]).view(np.matrix),
-        range(1, -1, -1),
+        ["a", float("nan"), "b"],
+        np.array([0.0, np.nan, 1.0]),
+        np.ma.array(["a", "b", "a"], mask=[0, 1, 0]),
+        pd.Series(["a", None, "b"], dtype="category"),
+        pd.Series([0, None, 1], dtype="Int64"),
+        pd.DataFrame({"y": pd.array([True, None, False], dtype="boolean")}),
+        pl.Series([0, None, 1]),
+        pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode()]),
     ],
-    ids=lambda y: type(y).__name__,
+    ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
 )
-def test_every_kind_of_integer_column(y):
-    codes, classes = coded(y, 2)
-    assert codes[:2] == [1, 0]
-    assert classes == (0, 1)
-
-
-NULLABLE = {
-    ("string", "category"): ["a", None, "b"],
-    ("Int64", "int64[pyarrow]", "float64"): [0, None, 1],
-    ("boolean",): [True, None, False],
-}
-GAPS = [
-    ["a", float("nan"), "b"],
-    pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode()]),
-    np.ma.array([0, 1, 0], mask=[0, 1, 0]),
-    np.ma.array(["a", "b", "a"], mask=[0, 1, 0]),
-]
-for dtypes, gap in NULLABLE.items():
-    GAPS += [gap, pl.Series(gap), pl.DataFrame({"y": gap}), pa.array(gap), pa.chunked_array([gap])]
-    GAPS += [pd.Series(gap, dtype=dtype) for dtype in dtypes]
-    GAPS += [pd.DataFrame({"y": pd.array(gap, dtype=dtypes[0])}), pd.array(gap, dtype=dtypes[0])]
-
-
-@pytest.mark.parametrize("y", GAPS, ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}")
-@pytest.mark.parametrize("names", [None, ["a", "b"]], ids=["unnamed", "named"])
-def test_a_missing_label_is_found_in_every_kind_of_column(y, names):
-    error = refusal(encode, y, 2, names)
-    assert error.row == 1
-    assert "y[1] is missing" in str(error)
+def test_a_missing_label_is_found_in_every_kind_of_column(y):
+    for names in (None, ["a", "b"]):
+        error = refusal(encode, y, 2, names)
+        assert error.row == 1
+        assert "y[1] is missing" in str(error)
 
 
 @settings(deadline=None, max_examples=50)
@@ -176,9 +143,7 @@ HOT = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0]])
 
 
 @pytest.mark.parametrize(
-    "y",
-    [HOT, HOT.astype(bool), HOT.astype("f4"), HOT.tolist(), HOT.astype(object), HOT.astype(">i4")],
-    ids=["int", "bool", "float", "lists", "object", "big-endian"],
+    "y", [HOT, HOT.astype(bool), HOT.astype(object)], ids=["int", "bool", "object"]
 )
 def test_one_hot_arrays_go_by_position(y):
     assert coded(y, 3) == ([1, 0, 2, 1], (0, 1, 2))
@@ -199,7 +164,6 @@ def test_one_hot_frames_go_by_name(make):
     ("row", "shown"),
     [
         ([1, 1, 0], "1.0, 1.0"),
-        ([1e308, 1e308, 0], "1e+308"),
         ([0, 0, 0], "0.0"),
         ([0.5, 0.5, 0], "0.5"),
         ([np.nan, 1, 0], "nan"),
@@ -225,18 +189,13 @@ OTHER_NAMES = pd.DataFrame(HOT, columns=["y_x", "y_y", "y_z"])
     [
         (["car", "lorry", "lorry"], 3, TYPES, 1, LORRY),
         ([0, 3], 3, ["0", "1", "2"], 1, "y contains 3 (row 1)"),
-        ([-1, 0], 3, ["0", "1", "2"], 0, "y contains -1 (row 0)"),
         (np.array([1, 2**63], "u8"), 3, ["0", "1", "2"], 1, f"y contains {2**63} (row 1)"),
         ([True], 2, ["true", "True"], None, "'True' occurs twice"),
         ([], 2, None, None, "got none"),
-        (np.array([], int), 2, None, None, "got none"),
-        (np.array([], "U1"), 2, None, None, "got none"),
-        (pl.Series([]), 2, None, None, "got none"),
         (np.zeros((2, 2, 2)), 2, None, None, "shape (2, 2, 2)"),
         (HOT, 4, None, None, "(4); got 3 columns"),
         ([["a", "b"], ["b", "a"]], 2, None, None, "one-hot y must hold only 0 and 1; got 'a'"),
         (OTHER_NAMES, 3, ["x", "y", "z"], None, "['x', 'y', 'z']; got ['y_x', 'y_y', 'y_z']. Ren"),
-        (OTHER_NAMES, 3, ["x", "y", "z"], None, "pass an array"),
     ],
 )
 def test_labels_that_are_refused(y, n_classes, names, row, words):
@@ -248,69 +207,54 @@ def test_labels_that_are_refused(y, n_classes, names, row, words):
 # ---- classes and baseline -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("classes", "names"),
-    [
+def test_class_names_from_anything_in_order():
+    for classes, names in (
         (["a", "A", "b", 1], ["a", "A", "b", 1]),
-        (("a", "b"), ["a", "b"]),
-        (np.array(["a", "b"]), ["a", "b"]),
         ([b"a", b"b"], ["a", "b"]),
-        ([np.str_("a"), np.str_("b")], ["a", "b"]),
-        (pd.Index(["a", "b"]), ["a", "b"]),
+        (np.array(["a", "b"]), ["a", "b"]),
         (pd.Series(["a", "b"], index=[5, 4]), ["a", "b"]),
-        (pl.Series(["a", "b"]), ["a", "b"]),
         (pa.array(["a", "b"]), ["a", "b"]),
-        ({"a": 0, "b": 1}.keys(), ["a", "b"]),
         ((word for word in "ab"), ["a", "b"]),
         (np.array([1.0, 2.0]), [1, 2]),
-        (range(2), [0, 1]),
-    ],
-    ids=lambda classes: type(classes).__name__,
-)
-def test_class_names_from_anything_in_order(classes, names):
-    assert class_names(classes) == names
-
-
-NO_ORDER = ["ab", b"ab", {"a", "b"}, frozenset("ab"), {"a": 0}, 3, len]
-NO_LABELS = [["a", bad] for bad in (None, float("nan"), pd.NA, ["a"], np.array(["a", "b"]))]
-SAME_TEXT = [["a", "b", "a"], [1, "1"], [1, 1.0], ["b", b"b"]]
+    ):
+        assert class_names(classes) == names, classes
 
 
 @pytest.mark.parametrize(
     ("classes", "words"),
     [
-        *((classes, "classes must be a list of labels") for classes in NO_ORDER),
-        *((classes, "as a label") for classes in NO_LABELS),
-        *((classes, "occurs twice. Rename one.") for classes in SAME_TEXT),
+        ("ab", "classes must be a list of labels"),
+        ({"a", "b"}, "classes must be a list of labels"),
+        (3, "classes must be a list of labels"),
+        (["a", None], "as a label"),
+        (["a", ["a"]], "as a label"),
+        (["a", "b", "a"], "occurs twice. Rename one."),
+        ([1, "1"], "occurs twice. Rename one."),
+        (["b", b"b"], "occurs twice. Rename one."),
     ],
 )
 def test_class_names_that_are_refused(classes, words):
     assert words in str(refusal(class_names, classes))
 
 
-@pytest.mark.parametrize(
-    ("label", "classes", "index"),
-    [
-        ("b", ("a", "b"), 1),
-        ("1", (0, 1), 1),
-        (1, ("0", "1"), 1),
-        (1.0, (0, 1), 1),
-        (np.int64(1), (0, 1), 1),
-        (np.str_("b"), ("a", "b"), 1),
-        (b"b", ("a", "b"), 1),
-        ("True", (False, True), 1),
-        (True, (False, True), 1),
-    ],
-)
-def test_find_class(label, classes, index):
-    assert find_class(label, classes, "baseline") == index
+def test_find_class():
+    for label, classes in (
+        ("b", ("a", "b")),
+        ("1", (0, 1)),
+        (1, ("0", "1")),
+        (1, ("1", 1)),  # the same type first
+        (np.float64(1.0), (0, 1)),
+        ("True", (False, True)),
+        (True, (False, True)),
+    ):
+        assert find_class(label, classes, "baseline") == 1, (label, classes)
 
 
 def test_find_class_suggests_a_near_one_or_lists_the_classes():
     # style.md: the model sentence
     message = "baseline='trcuk' is not a class; did you mean 'truck'?"
     assert str(refusal(find_class, "trcuk", ("car", "truck"), "baseline")) == message
-    for label in (5, -1, True, ["a"], np.array([1]), pd.NA, ("a", "b")):
+    for label in (5, True, ["a"], pd.NA):
         message = str(refusal(find_class, label, ("a", "b"), "baseline"))
         assert message.endswith("is not a class; classes are ['a', 'b'].")
 
@@ -321,38 +265,19 @@ def unfold(labels):
     return (values if place is None else values[place]).tolist()
 
 
-class Colour(enum.Enum):
-    RED = 1
-
-
-def test_numbers_pass_as_they_are_and_words_are_gathered_in_order_of_appearance():
-    for dtype in ("i8", "u1", ">i4", "?"):
-        labels = np.array([1, 0, 1], dtype)
-        values, place = label_values(labels)
-        assert values is labels
-        assert place is None
-    values, place = label_values(np.array(WORDS))
-    assert values.tolist() == ["b", "a", "c"]
-    assert place.tolist() == [0, 1, 0, 2]
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (np.array([0.0, 2.0, -1.0]), [0, 2, -1]),
         (np.array([0.0, 1.0], dtype="f2"), [0, 1]),
         (objects(1, np.int64(2), True), [1, 2, 1]),
         (objects(1, 2.0, Decimal("3")), [1, 2, 3]),
         (objects(True, np.bool_(False)), [True, False]),
-        (objects("a", np.str_("b"), b"c"), ["a", "b", "c"]),
-        (np.array([b"cat", b"dog"]), ["cat", "dog"]),
-        (objects(b"caf\xc3\xa9"), ["café"]),
+        (objects("a", np.str_("b"), b"caf\xc3\xa9"), ["a", "b", "café"]),
         (objects(1, "a"), ["1", "a"]),
         (objects(2**62 + 1, 5), [2**62 + 1, 5]),
         (objects(10**30, 5), [str(10**30), "5"]),
         (objects(10**400, 5.0), [str(10**400), "5"]),
         (objects(datetime.date(2020, 1, 2)), ["2020-01-02"]),
-        (objects(Colour.RED), ["Colour.RED"]),
         (objects("<NA>", "NaT", "nan"), ["<NA>", "NaT", "nan"]),  # words, however unwise
     ],
 )
@@ -377,16 +302,14 @@ def test_whole_floats_are_the_integers_they_were(numbers):
 MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan")]
 
 
-@pytest.mark.parametrize("gap", MISSING, ids=repr)
-@pytest.mark.parametrize("others", ["ab", (0, 1), (True, False)], ids=str)
-def test_missing_labels_are_refused_with_their_first_row(gap, others):
-    error = refusal(label_values, objects(others[0], others[1], gap, others[0], gap))
-    assert error.row == 2
-    assert str(error) == "every row needs a label; y[2] is missing. Drop those rows."
-    assert refusal(label_values, np.array([0.0, np.nan, np.nan])).row == 1
+def test_missing_labels_are_refused_with_their_first_row():
+    for gap in MISSING:
+        error = refusal(label_values, objects("a", "b", gap, "a", gap))
+        assert error.row == 2, gap
+        assert str(error) == "every row needs a label; y[2] is missing. Drop those rows."
 
 
-@pytest.mark.parametrize("bad", [0.5, np.inf, -np.inf, 1e300, 2.0**53 + 2])
+@pytest.mark.parametrize("bad", [0.5, -np.inf, 2.0**53 + 2])
 def test_floats_that_are_no_labels(bad):
     for labels in (np.array([1.0, bad]), objects(1, bad)):
         error = refusal(label_values, labels)
@@ -396,9 +319,9 @@ def test_floats_that_are_no_labels(bad):
 
 
 def test_containers_and_other_dtypes_are_no_labels():
-    for container in ([1], {"a": 1}, {1}, np.zeros(2)):
+    for container in ([1], {"a": 1}, np.zeros(2)):
         assert "plain label" in str(refusal(label_values, objects("a", container)))
-    for dtype in ("c16", "M8[D]", "m8[s]", "i4,i4"):
+    for dtype in ("c16", "M8[D]"):
         assert "Convert the labels to text." in str(refusal(label_values, np.zeros(2, dtype)))
 
 
@@ -407,28 +330,15 @@ def test_is_missing():
     assert not any(map(is_missing, [0, "", "nan", False, 0.0, ()]))
 
 
-class Scalar:
-    """An Arrow scalar, as far as labels are concerned."""
-
-    def as_py(self):
-        return "cat"
-
-
-@pytest.mark.parametrize(
-    ("label", "plain"),
-    [
+def test_plain_label():
+    for label, plain in (
         (np.str_("cat"), "cat"),
-        (np.int32(3), 3),
         (np.bool_(True), True),
-        (2.0, 2),
         (np.float32(2), 2),
         (2.5, 2.5),
         (b"cat", "cat"),
-        (Scalar(), "cat"),
-        (("a", 1), ("a", 1)),
+        (pa.scalar("cat"), "cat"),
         (None, None),
-    ],
-)
-def test_plain_label(label, plain):
-    assert plain_label(label) == plain
-    assert type(plain_label(label)) is type(plain)
+    ):
+        assert plain_label(label) == plain, label
+        assert type(plain_label(label)) is type(plain), label

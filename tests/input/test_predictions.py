@@ -20,27 +20,6 @@ def toy():
     return read(FRAME, WORDS, sample_weight=np.arange(1.0, 17.0))
 
 
-# ---- fixed point --------------------------------------------------------------------------------
-
-
-# ---- by hand ------------------------------------------------------------------------------------
-
-
-# ---- frames, names, labels ----------------------------------------------------------------------
-
-
-# ---- the zero rule ------------------------------------------------------------------------------
-
-
-# ---- logits -------------------------------------------------------------------------------------
-
-
-# ---- nothing of the caller's is kept or changed -------------------------------------------------
-
-
-# ---- weights ------------------------------------------------------------------------------------
-
-
 # ---- counts and groups --------------------------------------------------------------------------
 
 COUNTS = np.array([[2, 1], [0, 3], [1, 0]])
@@ -74,37 +53,25 @@ def test_columns_of_a_table_y_are_found_by_name_in_any_order():
     assert read(probs, hot).codes.tolist() == [0, 1]
 
 
-def test_a_table_with_a_negative_number_counts_nothing():
-    assert not is_count_table([[2, -1], [1, 0]])
+def test_which_tables_count():
+    assert is_count_table(COUNTS)
+    assert not is_count_table(np.eye(3)[TOY_Y])  # one-hot
+    assert not is_count_table(TOY_X)
+    assert not is_count_table([[2, -1], [1, 3]])
     error = refusal(read, [[0.5, 0.5], [0.5, 0.5]], [[1, 0], [2, -1]])
     assert error.row == 1
 
 
-def test_a_one_hot_table_is_no_count_table():
-    assert not is_count_table(np.eye(3)[TOY_Y])
-    assert not is_count_table(TOY_X)
-    assert is_count_table(COUNTS)
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [["b", "a", "b"], np.array([7, 3, 7]), pd.Series(["x", "y", "x"]), objects((1, 2), 3, (1, 2))],
-)
-def test_groups_of_any_kind(groups):
-    codes = clean_groups(groups, 3)
-    assert codes[0] == codes[2] != codes[1]
-
-
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
+def test_groups_of_any_kind():
+    for groups in (np.array([7, 3, 7]), pd.Series(["x", "y", "x"]), objects((1, 2), 3, (1, 2))):
+        codes = clean_groups(groups, 3)
+        assert codes[0] == codes[2] != codes[1], groups
+    for groups, words in (
         (["a", "a", "a"], "at least two groups"),
         (["a", None, "b"], "groups[1] is missing"),
         (["a", "b"], "one name per row"),
-    ],
-)
-def test_groups_refused(groups, words):
-    assert words in str(refusal(clean_groups, groups, 3))
+    ):
+        assert words in str(refusal(clean_groups, groups, 3))
 
 
 def test_survey_weights_are_not_repetitions():
@@ -133,9 +100,6 @@ def test_as_predictions_passes_its_own_kind(toy):
         assert message.endswith("must not be given beside a Predictions; it holds its own.")
 
 
-# ---- refusals -----------------------------------------------------------------------------------
-
-
 def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
     p = scored_predictions([0, 1, 0], ZEROS)
     np.testing.assert_array_equal(p.probs, ZEROS)
@@ -157,9 +121,7 @@ def test_the_default_baseline_is_the_last_class_that_occurs():
     assert p.baseline == "D"
     assert p.absent == ("E", "F")
     assert Predictions.from_arrays(OPTIONS, list("AFBC"), classes=list("ABCDEF")).baseline == "F"
-
-
-def test_a_baseline_that_was_asked_for_stays():
+    # one that was asked for stays
     p = Predictions.from_arrays(OPTIONS, list("ADBC"), classes=list("ABCDEF"), baseline="F")
     assert p.baseline == "F"
     assert p.take([0, 1]).baseline == "F"
@@ -172,13 +134,6 @@ def test_rows_of_weight_zero_do_not_occur():
     assert p.baseline == 1
 
 
-def test_rows_that_were_chosen_keep_the_baseline():
-    p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2])
-    assert p.take([0, 1]).baseline == p.baseline == 2
-
-
-def test_negative_weights_and_counts_are_none():
+def test_negative_weights_are_refused():
     found = refusal(Predictions.from_arrays, TOY_X, TOY_Y, sample_weight=[-1.0, *[1.0] * 15])
     assert (found.argument, found.row, found.value) == ("sample_weight", 0, -1.0)
-    assert is_count_table([[2, 0], [1, 3]])
-    assert not is_count_table([[2, -1], [1, 3]])

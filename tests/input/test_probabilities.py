@@ -10,7 +10,11 @@ from hypothesis.extra.numpy import arrays
 from inputs import refusal
 from toy import TOY_X
 
+import mcllo
+from mcllo import Predictions
+from mcllo._input import probabilities
 from mcllo._input.probabilities import clean_logits, clean_probs, given_simplex
+from mcllo.exceptions import InputError
 
 ROWS = (
     st.integers(2, 5)
@@ -69,7 +73,7 @@ def test_a_sum_off_by_more_than_1e9_is_divided_out_and_counted():
     assert clean.max_row_error == pytest.approx(1e-10, rel=1e-4)
 
 
-@pytest.mark.parametrize("off", [1e-5, -1e-5, 2e-6, 0.04, -0.04])
+@pytest.mark.parametrize("off", [2e-6, -0.04])
 def test_a_sum_off_by_more_is_refused(off):
     error = refusal(clean_probs, [[0.5, 0.5], [0.5, 0.5 + off]])
     assert error.row == 1
@@ -133,21 +137,18 @@ def test_normalising_twice_is_normalising_once(rows):
     ("value", "shown", "words"),
     [
         (math.nan, "nan", "be finite"),
-        (math.inf, "inf", "be finite"),
         (-math.inf, "-inf", "be finite"),
         (-0.1, "-0.1", "lie in [0, 1]"),
-        (1.5, "1.5", "lie in [0, 1]"),
-        (70.0, "70", "lie in [0, 1]"),
         (1e308, "1e+308", "lie in [0, 1]"),
     ],
 )
-@pytest.mark.parametrize("normalize", [False, True])
-def test_impossible_values_are_shown_with_their_place(value, shown, words, normalize):
+def test_impossible_values_are_shown_with_their_place(value, shown, words):
     rows = TOY_X.copy()
     rows[4, 1] = value
-    error = refusal(clean_probs, rows, normalize=normalize)
-    assert error.row == 4
-    assert f"probs must {words}; got probs[4, 1]={shown}." in str(error)
+    for normalize in (False, True):
+        error = refusal(clean_probs, rows, normalize=normalize)
+        assert error.row == 4
+        assert f"probs must {words}; got probs[4, 1]={shown}." in str(error)
 
 
 def test_the_remedy_fits_the_value():
@@ -169,9 +170,7 @@ def test_the_remedy_fits_the_value():
         (np.zeros((2, 2, 2)), "shape (2, 2, 2)"),
         (np.empty((0, 3)), "at least one row; got none"),
         ([], "at least one row; got none"),
-        (pd.DataFrame({"a": [], "b": []}, dtype=float), "at least one row; got none"),
         ([[1.0], [1.0]], "at least two columns, one for each class; got 1"),
-        ([[]], "at least two columns, one for each class; got 0"),
         (pd.DataFrame(index=[0, 1]), "at least two columns, one for each class; got 0"),
     ],
 )
@@ -224,7 +223,7 @@ def test_clip_0_refuses_zeros_and_passes_what_has_none():
     np.testing.assert_array_equal(clean_probs(TOY_X, clip=0.0).probs, TOY_X)
 
 
-@pytest.mark.parametrize("clip", [-1e-9, 1 / 3, 0.5, 1.0, math.nan, math.inf, "1e-6", True, [1e-6]])
+@pytest.mark.parametrize("clip", [-1e-9, 1 / 3, math.nan, "1e-6", True])
 def test_clip_out_of_range(clip):
     message = str(refusal(clean_probs, TOY_X, clip=clip))
     assert message == f"clip must be a number in [0, 1/3); got clip={clip!r}."
@@ -277,21 +276,44 @@ def test_logits_by_hand():
     np.testing.assert_allclose(clean_logits(np.log(TOY_X) + 50.0).probs, TOY_X, rtol=1e-13)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e101, -1.7e308])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e101])
 def test_logits_must_be_finite(value):
     error = refusal(clean_logits, [[0.0, 1.0], [value, 0.0]])
     assert error.row == 1
     assert f"got logits[1, 0]={value:g}." in str(error)
 
 
-@pytest.mark.parametrize("apart", [5e-4, 0.01])
-def test_probabilities_beside_logits_are_their_softmax(apart):
-    probs = np.array([[0.5 + apart, 0.5 - apart]])
-    if apart < 1e-3:
-        assert given_simplex(probs, np.zeros((1, 2)), None, False, None).probs.tolist() == [
-            [0.5, 0.5]
-        ]
-    else:
-        found = str(refusal(given_simplex, probs, np.zeros((1, 2)), None, False, None))
-        assert "must be the softmax of logits" in found
-        assert "differs by 0.01" in found
+def test_probabilities_beside_logits_are_their_softmax():
+    logits = np.zeros((1, 2))
+    near = given_simplex(np.array([[0.5005, 0.4995]]), logits, None, False, None)
+    assert near.probs.tolist() == [[0.5, 0.5]]
+    found = str(refusal(given_simplex, np.array([[0.51, 0.49]]), logits, None, False, None))
+    assert "must be the softmax of logits" in found
+    assert "differs by 0.01" in found
+
+
+def test_large_tables_of_single_logits_stay_single_and_change_no_number(monkeypatch):
+    rng = np.random.default_rng(0)
+    logits = (3.0 * rng.normal(size=(300, 3))).astype(np.float32)
+    y = rng.integers(3, size=300)
+    wide = Predictions.from_arrays(y=y, logits=logits)
+    assert wide.logits.dtype == np.float64
+    monkeypatch.setattr(probabilities, "MIN_LOGITS_KEPT_SINGLE", logits.size)
+    kept = Predictions.from_arrays(y=y, logits=logits)
+    assert kept.logits.dtype == np.float32
+    assert kept.logits is not logits
+    for name in ("probs", "log_odds"):
+        assert getattr(kept, name).dtype == np.float64
+        assert (getattr(kept, name) == getattr(wide, name)).all()
+    assert str(mcllo.assess(kept, seed=0)) == str(mcllo.assess(wide, seed=0))
+    for options in ({"baseline": "all"}, {}):
+        maps = [mcllo.MCLLOCalibrator(**options).fit(rows) for rows in (kept, wide)]
+        first, second = (
+            one.predict_proba(rows) for one, rows in zip(maps, (kept, wide), strict=True)
+        )
+        assert (first == second).all()
+    found = [mcllo.calibration_test(rows, baseline="auto", seed=0) for rows in (kept, wide)]
+    assert found[0].statistic == found[1].statistic
+    logits[7, 1] = np.inf
+    with pytest.raises(InputError, match="finite"):
+        Predictions.from_arrays(y=y, logits=logits)

@@ -62,15 +62,15 @@ def test_value_against_the_plain_loss(diagonal):
 
 
 @KINDS
-@pytest.mark.parametrize("weighted", [True, False])
-def test_derivatives_against_finite_differences(diagonal, weighted):
+def test_derivatives_against_finite_differences(diagonal):
     z, y, weight, theta = random_problem(1, 60, 3, diagonal)
-    loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
-    terms, x = loss(theta.ravel()), theta.ravel()
-    slope = central_differences(lambda x: loss(x).value, x, h=1e-5)
-    np.testing.assert_allclose(terms.gradient, slope, atol=1e-7)
-    bend = central_differences(lambda x: loss(x).gradient, x, h=1e-5)
-    np.testing.assert_allclose(terms.hessian, bend, atol=1e-7)
+    for own in (weight, None):
+        loss = LinearMapLoss(z, y, own, diagonal=diagonal)
+        terms, x = loss(theta.ravel()), theta.ravel()
+        slope = central_differences(lambda x, loss=loss: loss(x).value, x, h=1e-5)
+        np.testing.assert_allclose(terms.gradient, slope, atol=1e-7)
+        bend = central_differences(lambda x, loss=loss: loss(x).gradient, x, h=1e-5)
+        np.testing.assert_allclose(terms.hessian, bend, atol=1e-7)
 
 
 @KINDS
@@ -93,7 +93,7 @@ def test_some_classes_modelled(diagonal):
     assert loss(rows.ravel()).value == pytest.approx(expected, rel=1e-13)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 900), diagonal=st.booleans())
 def test_terms_of_any_parts_add_up(seed, n, diagonal):
     # Chunks of 75000 // (12 * 13) = 480 and 75000 // (100 * 2) = 375 rows.
@@ -125,21 +125,13 @@ def test_small_losses_keep_their_digits():
 
 
 @pytest.mark.parametrize("scale", [1.0, 2000.0])
-@pytest.mark.parametrize("shape", [(3, 5), (3, 2, 5)])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_softmax_against_scipy(shape, scale, order):
-    eta = scale * np.random.default_rng(0).normal(size=shape)
-    g = np.array(eta, order=order)
-    logs = softmax(g)
-    np.testing.assert_allclose(g, their_softmax(eta, axis=0), atol=1e-12)
-    np.testing.assert_allclose(logs, logsumexp(eta, axis=0), rtol=1e-12, atol=1e-12)
-
-
-def test_softmax_of_large_scores():
-    eta = np.array([[1e6, -1e6], [1e6, 0.0]])
-    log_sum = softmax(eta)
-    np.testing.assert_allclose(eta, [[0.5, 0.0], [0.5, 1.0]])
-    np.testing.assert_allclose(log_sum, [1e6 + np.log(2.0), 0.0])
+def test_softmax_against_scipy(scale):
+    for shape, order in [((3, 5), "C"), ((3, 2, 5), "C"), ((3, 5), "F")]:
+        eta = scale * np.random.default_rng(0).normal(size=shape)
+        g = np.array(eta, order=order)
+        logs = softmax(g)
+        np.testing.assert_allclose(g, their_softmax(eta, axis=0), atol=1e-12)
+        np.testing.assert_allclose(logs, logsumexp(eta, axis=0), rtol=1e-12, atol=1e-12)
 
 
 def test_softmax_of_scores_that_are_all_low():
@@ -195,27 +187,22 @@ def test_hand_sized_temperature():
     assert inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(math.log(4.0))
 
 
-@pytest.mark.parametrize("scale", [1e-5, 0.1, 1.0, 30.0, 1e5])
 @pytest.mark.parametrize(
-    ("n", "c", "weighted"), [(50, 2, False), (400, 3, False), (5000, 10, False), (6000, 4, True)]
+    ("n", "c", "weighted"), [(50, 2, False), (5000, 10, False), (600, 4, True)]
 )
-def test_against_brent(n, c, weighted, scale):
-    z, y = scores_and_labels(n, c, seed=n, scale=scale)
+def test_against_brent(n, c, weighted):
     weight = np.random.default_rng(2).exponential(size=n) if weighted else None
-    expected = root_of_the_likelihood_equation(z, y, weight)
-    assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-9)
+    for scale in (1e-5, 1.0, 30.0, 1e5):
+        z, y = scores_and_labels(n, c, seed=n, scale=scale)
+        expected = root_of_the_likelihood_equation(z, y, weight)
+        assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-9), scale
 
 
-def test_few_passes_over_the_rows():
-    z, y = scores_and_labels(8000, 10, seed=0, scale=1.5)
-    assert inverse_temperature(z, y).n_iter == 2
-
-
-@pytest.mark.parametrize(("pick", "bound"), [("argmax", 1), ("argmin", -1)])
-def test_all_labels_on_the_largest_or_smallest_score(pick, bound):
+def test_all_labels_on_the_largest_or_smallest_score():
     z, _ = scores_and_labels(100, 3, seed=0)
-    root = inverse_temperature(z, getattr(z, pick)(axis=0))
-    assert (root.value, root.bound) == (math.exp(16.0 * bound), bound)
+    for labels, bound in ((z.argmax(axis=0), 1), (z.argmin(axis=0), -1)):
+        root = inverse_temperature(z, labels)
+        assert (root.value, root.bound) == (math.exp(16.0 * bound), bound)
 
 
 def test_one_hard_row_among_easy_ones_has_a_root():
@@ -240,7 +227,7 @@ def test_the_first_guess_does_not_matter():
     assert guessed == pytest.approx(plain, rel=1e-11)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10**6), log_scale=st.floats(-10, 10), shift=st.floats(-100, 100))
 def test_scaled_and_shifted_scores(seed, log_scale, shift):
     z, y = scores_and_labels(40, 3, seed)
@@ -260,10 +247,9 @@ def test_a_plateau_far_out_does_not_overflow():
 
 
 @KINDS
-@pytest.mark.parametrize("weighted", [False, True])
-def test_curvature_along_a_direction_is_the_hessian_s(diagonal, weighted):
+def test_curvature_along_a_direction_is_the_hessian_s(diagonal):
     z, y, weight, theta = random_problem(3, 900, 4, diagonal)
-    loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
+    loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
     along = np.random.default_rng(4).normal(size=theta.size)
     expected = along @ loss(theta.ravel()).hessian @ along
     assert loss.curvature(theta.ravel(), along) == pytest.approx(expected, rel=1e-11)

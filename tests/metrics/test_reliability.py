@@ -11,10 +11,15 @@ from scipy.stats import binom
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, reliability_curve
-from mcllo._ground.text import Table
-from mcllo._inference.draws import draw_labels
+from mcllo._ground.formatting import Table
+from mcllo._inference.monte_carlo import draw_labels
 from mcllo.metrics._bins import bin_index, width_edges
-from mcllo.metrics._reliability import central_range, poisson_binomial
+from mcllo.metrics._reliability import (
+    MAX_RARE_PROB,
+    central_range,
+    poisson_binomial,
+    poisson_binomial_of_rare,
+)
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -65,10 +70,22 @@ def test_one_factor_at_a_time_agrees(probs):
     np.testing.assert_allclose(poisson_binomial(probs), mass, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [7, 64, 1000, 3001])
-def test_equal_probabilities_are_binomial(n):
-    mass = poisson_binomial(np.full(n, 0.37))
-    np.testing.assert_allclose(mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13)
+@pytest.mark.parametrize("n", [255, 256, 3000, 20_000])  # from 256 rare rows on by sums of powers
+@pytest.mark.parametrize("n_often", [0, 40])
+def test_rows_that_hit_rarely_are_summed_up(n, n_often):
+    rng = np.random.default_rng(n + n_often)
+    rare = MAX_RARE_PROB * rng.random(n) ** rng.integers(1, 6)
+    probs = rng.permutation(np.concatenate([rare, rng.uniform(MAX_RARE_PROB, 1.0, n_often)]))
+    found, mass = poisson_binomial_of_rare(probs), poisson_binomial(probs)
+    assert len(found) == len(mass) if n < 256 else len(found) < len(mass)
+    np.testing.assert_allclose(found, mass[: len(found)], atol=2e-13)
+    assert mass[len(found) :].sum() < 1e-13
+
+
+def test_equal_probabilities_are_binomial():
+    for n in (7, 64, 3001):
+        mass = poisson_binomial(np.full(n, 0.37))
+        np.testing.assert_allclose(mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13)
 
 
 def test_expected_calibration_error_under_calibration():

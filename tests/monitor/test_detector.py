@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mcllo._monitor.detector import Detector, named_by_e_values
-from mcllo._monitor.evidence import EXPONENTS, PER_CLASS, log_weights
+from mcllo._monitor.e_values import EXPONENTS, PER_CLASS, log_weights
 
 
 def run(log_factors, c):

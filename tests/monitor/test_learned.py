@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mcllo._monitor.learned import GAMMA_PRECISION, KAPPA, MOST_ROWS, TAU_PRECISION, Filter, Shifts
+from mcllo._monitor.learned import (
+    GAMMA_PRECISION,
+    MAX_ROWS_TO_LEARN,
+    PSEUDO_LABELS_PER_CLASS,
+    TAU_PRECISION,
+    Filter,
+    Shifts,
+)
 
 
 def table(rng, n, c):
@@ -51,7 +58,7 @@ def test_what_is_believed_of_an_old_batch_is_forgotten():
 
 def test_of_a_huge_batch_rows_at_even_distances_are_enough():
     rng = np.random.default_rng(2)
-    odds, codes = table(rng, 2 * MOST_ROWS + 1, 2)
+    odds, codes = table(rng, 2 * MAX_ROWS_TO_LEARN + 1, 2)
     some = Filter.new(2).after(odds, codes, memory=1e9)
     tripled = Filter.new(2).after(
         odds[:, ::3].copy(), codes[::3], memory=1e9, weight=np.full(len(codes[::3]), 3.0)
@@ -61,7 +68,12 @@ def test_of_a_huge_batch_rows_at_even_distances_are_enough():
 
 def test_shifts_are_counts_over_what_was_predicted():
     shifts = Shifts.new(2).after(np.array([30.0, 10.0]), np.array([20.0, 20.0]), memory=100.0)
-    known = np.log([(30 + KAPPA) / (20 + KAPPA), (10 + KAPPA) / (20 + KAPPA)])
+    known = np.log(
+        [
+            (30 + PSEUDO_LABELS_PER_CLASS) / (20 + PSEUDO_LABELS_PER_CLASS),
+            (10 + PSEUDO_LABELS_PER_CLASS) / (20 + PSEUDO_LABELS_PER_CLASS),
+        ]
+    )
     np.testing.assert_allclose(shifts.tau, known)
     rho = np.exp(-8.0 / 200.0)
     later = shifts.after(np.array([4.0, 4.0]), np.array([4.0, 4.0]), memory=100.0)

@@ -26,9 +26,9 @@ def monitor_with(path, n):
     return monitor
 
 
-@pytest.mark.parametrize("times", [15, pytest.param(60, marks=pytest.mark.slow)])
-def test_killed_at_random_moments_no_batch_is_lost_and_it_goes_on(tmp_path, times):
-    path = tmp_path / "m.db"
+@pytest.mark.slow
+def test_killed_at_random_moments_no_batch_is_lost_and_it_goes_on(tmp_path):
+    path, times = tmp_path / "m.db", 60
     mcllo.Monitor.start(path, classes=range(killed.N_CLASSES)).close()
     command = [sys.executable, str(HERE / "killed.py"), str(path), str(times), "1"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -137,13 +137,13 @@ FORMAT_1 = [
 ]
 
 
-@pytest.mark.parametrize("content", [b"", b"cat,dog,y\n0.5,0.5,cat\n", b"SQLite format 3\x00junk"])
-def test_what_is_no_monitor_is_refused(tmp_path, content):
+def test_what_is_no_monitor_is_refused(tmp_path):
     path = tmp_path / "m.db"
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="must be a monitor"):
-        mcllo.Monitor.open(path)
-    with pytest.raises(FileFormatError, match="must be a new file"):
-        mcllo.Monitor.start(path)
+    for content in (b"", b"cat,dog,y\n0.5,0.5,cat\n", b"SQLite format 3\x00junk"):
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match="must be a monitor"):
+            mcllo.Monitor.open(path)
+        with pytest.raises(FileFormatError, match="must be a new file"):
+            mcllo.Monitor.start(path)
     with pytest.raises(FileFormatError, match="there is no such file"):
         mcllo.Monitor.open(tmp_path / "none.db")

@@ -25,6 +25,11 @@ SEVERAL = {
     "monitor": (lambda: watched(), 4),
 }
 """Figures of several panels: what is drawn, and how many panels it has."""
+slow = pytest.mark.slow
+each_of_several = pytest.mark.parametrize(
+    "name",
+    [name if name == "parameters" else pytest.param(name, marks=slow) for name in SEVERAL],
+)
 
 
 def divided():
@@ -40,12 +45,7 @@ def watched():
     return monitor
 
 
-def texts_of(axes):
-    """Return the words of some axes that say what they show."""
-    return [(ax.get_title(loc="left"), len(ax.lines), len(ax.collections)) for ax in axes]
-
-
-@pytest.mark.parametrize("name", SEVERAL)
+@each_of_several
 def test_several_panels_fill_an_array_of_axes(name):
     result, n_panels = SEVERAL[name][0](), SEVERAL[name][1]
     figure = Figure(figsize=(5 * n_panels, 5), layout="constrained")
@@ -58,13 +58,13 @@ def test_several_panels_fill_an_array_of_axes(name):
     assert figure.get_size_inches().tolist() == [5.0 * n_panels, 5.0]
     with aside():
         own = getattr(plot, name)(result)
-    assert [line[0] for line in texts_of(made)] == [line[0] for line in texts_of(own)]
+    assert [ax.get_title(loc="left") for ax in made] == [ax.get_title(loc="left") for ax in own]
     for one, other in zip(made, own, strict=True):
         np.testing.assert_array_equal(one.get_xlim(), other.get_xlim())
     assert_readable(figure)
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@each_of_several
 def test_several_panels_fill_a_part_of_a_figure(name):
     result, n_panels = SEVERAL[name][0](), SEVERAL[name][1]
     figure = Figure(figsize=(12, 9), layout="constrained")
@@ -83,10 +83,10 @@ def test_several_panels_fill_a_part_of_a_figure(name):
 
 def test_as_many_classes_as_there_are_axes():
     given = Figure(figsize=(8, 4), layout="constrained").subplots(1, 2)
-    made = plot.reliability_by_class(assessment(10), ax=given)
-    whole = plot.reliability_by_class(assessment(10), max_classes=2)
+    made = plot.reliability_by_class(assessment(5), ax=given)
+    whole = plot.reliability_by_class(assessment(5), max_classes=2)
     assert [ax.get_title(loc="left") for ax in made] == [ax.get_title(loc="left") for ax in whole]
-    assert "2 of 10 classes" in " ".join(word for word, _ in drawn_texts(given[0].figure)[0])
+    assert "2 of 5 classes" in " ".join(word for word, _ in drawn_texts(given[0].figure)[0])
 
 
 def test_a_column_of_axes_is_labelled_at_its_own_left_and_foot():
@@ -103,10 +103,13 @@ def test_places_that_do_not_fit():
     with pytest.raises(InputError, match=r"ax must hold 2 axes, .*; got str"):
         plot.baselines(assessment(3), ax=["left", "right"])
     with pytest.raises(InputError, match=r"ax must be an Axes, .*; got ndarray"):
-        plot.ladder(assessment(3), ax=np.array([ax, ax]))
+        plot.nested_models(assessment(3), ax=np.array([ax, ax]))
 
 
-@pytest.mark.parametrize("name", ["reliability", "ladder", "ternary"])
+@pytest.mark.parametrize(
+    "name",
+    ["nested_models", pytest.param("reliability", marks=slow), pytest.param("ternary", marks=slow)],
+)
 def test_one_axes_in_a_part_of_a_figure(name):
     upper, _ = Figure(figsize=(6, 10), layout="constrained").subfigures(2, 1)
     ax = getattr(plot, name)(assessment(3), ax=upper)
@@ -173,6 +176,7 @@ def run(backend, code):
     ).stdout
 
 
+@slow
 def test_windows_show_figures_and_few_stay_open():
     found = run(
         "module://a_screen",
@@ -190,6 +194,7 @@ def test_windows_show_figures_and_few_stay_open():
     assert found.split("\n")[:4] == ["[[1]]", "[1, 2]", "2", "21 20"]
 
 
+@slow
 def test_without_a_screen_pyplot_hears_of_nothing():
     found = run(
         "agg",
@@ -198,6 +203,7 @@ def test_without_a_screen_pyplot_hears_of_nothing():
     assert found.split() == ["[]"]
 
 
+@slow
 def test_other_threads_open_no_windows():
     found = run(
         "module://a_screen",
@@ -208,6 +214,7 @@ def test_other_threads_open_no_windows():
     assert found.split() == ["[]"]
 
 
+@slow
 def test_windows_save_the_bytes_that_scripts_save(tmp_path):
     code = "mcllo.plot.save(mcllo.plot.reliability(a), r'{}')\n"
     paths = [tmp_path / name for name in ("window.svg", "script.svg")]

@@ -12,7 +12,7 @@ from mcllo.exceptions import InputError
 from mcllo.metrics import expected_calibration_error
 from mcllo.plot import caption, reliability, reliability_by_class, ternary
 from mcllo.plot._style import DASHES, MARKERS, SERIES
-from mcllo.plot._ternary import FEWER, STEPS, grid, places
+from mcllo.plot._ternary import N_ARROW_STEPS, N_ARROW_STEPS_LONG, grid, places
 
 CLASSES = ("calm", "rain", "snow")
 
@@ -72,15 +72,10 @@ def test_a_comparison_is_several_sets():
     np.testing.assert_array_equal(line(ax, "_line0")[:, 1], curve.observed[used])
 
 
-def test_sets_in_a_given_axes():
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    ax = figure.subplots()
-    assert reliability(two(), ax=ax, caption=True) is ax
-    assert_readable(figure)
-
-
 def test_how_many_sets():
     a = assessment(3)
+    ax = Figure().subplots()
+    assert reliability({"one": a}, ax=ax) is ax
     for n in (0, 8):
         with pytest.raises(InputError, match=f"1 to 7 assessments by name; got {n}"):
             reliability({str(k): a for k in range(n)})
@@ -93,7 +88,7 @@ def test_places_by_hand():
     corners = places(np.eye(3))
     np.testing.assert_allclose(corners, [[0, 0], [1, 0], [0.5, 0.75**0.5]])
     np.testing.assert_allclose(places(np.full((1, 3), 1 / 3)), [corners.mean(axis=0)])
-    assert len(grid()) == (STEPS - 1) * (STEPS - 2) / 2
+    assert len(grid()) == (N_ARROW_STEPS - 1) * (N_ARROW_STEPS - 2) / 2
     np.testing.assert_allclose(grid().sum(axis=1), 1.0)
     assert grid().min() > 0.0
 
@@ -113,7 +108,7 @@ def test_marks_and_arrows_of_an_assessment():
     for k in range(3):
         np.testing.assert_allclose(line(ax, f"_rows{k}"), where[a.predictions.codes == k])
     start, move = arrows(ax)
-    steps = STEPS if len(start) > 20 else FEWER
+    steps = N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG
     probs = grid(steps)
     near = np.hypot(*(places(a.fit.recalibrate(probs)) - places(probs)).T) >= 0.004
     np.testing.assert_allclose(start, places(probs)[near])
@@ -144,8 +139,8 @@ def test_arrows_of_a_calibrator_and_of_nothing():
     a = mcllo.assess(rows, seed=0, n_resamples=19)
     labels = [CLASSES[k] for k in rows.codes]
     made = mcllo.calibrators.TemperatureScaling().fit(rows.probs, labels)
-    start, move = arrows(ternary(a, repair=made))
-    probs = grid(STEPS if len(start) > 20 else FEWER)
+    start, move = arrows(ternary(a, recalibration=made))
+    probs = grid(N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG)
     moved = places(made.predict_proba(probs)) - places(probs)
     np.testing.assert_allclose(move, moved[np.hypot(*moved.T) >= 0.004], atol=1e-12)
     assert not ternary(a, arrows=False).collections
@@ -158,6 +153,6 @@ def test_only_three_classes():
     with pytest.raises(InputError, match="must have three classes; got 10"):
         ternary(assessment(10))
     other = MCLLOMap(np.zeros(2), np.ones(2), CLASSES, "snow")
-    with pytest.raises(InputError, match="repair must have the classes"):
-        ternary(assessment(3), repair=other)
+    with pytest.raises(InputError, match="recalibration must have the classes"):
+        ternary(assessment(3), recalibration=other)
     assert len(reliability_by_class(assessment(10))) == 10

@@ -11,7 +11,10 @@ from sklearn.metrics import log_loss
 
 from mcllo import MCLLOCalibrator, RecalibratedClassifierCV, assess
 
-pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
+]
 
 
 def rows(c=3, seed=0):
@@ -117,37 +120,3 @@ def test_tensors_of_pytorch():
     np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     half = MCLLOCalibrator().fit(y=y_cal, logits=logits.to(torch.bfloat16))
     np.testing.assert_allclose(half.fit_.gamma, plain.fit_.gamma, rtol=0, atol=0.02)  # 8 bits
-
-
-class Tensor:
-    """What this package needs of a tensor, so that the branch is tested without PyTorch too."""
-
-    def __init__(self, values, dtype="torch.float64"):
-        self.values, self.dtype, self.free = values, dtype, False
-
-    def detach(self):
-        free = Tensor(self.values, self.dtype)
-        free.free = True
-        return free
-
-    def cpu(self):
-        return self
-
-    def float(self):
-        assert self.free
-        return Tensor(self.values.astype(np.float32), "torch.float32").detach()
-
-    def __array__(self, dtype=None, copy=None):
-        if not self.free or self.dtype == "torch.bfloat16":
-            raise RuntimeError("cannot be converted")
-        return self.values
-
-
-def test_what_stands_for_a_tensor():
-    _, (X_cal, y_cal), _ = rows()
-    logits = X_cal[:, :3]
-    expected = MCLLOCalibrator().fit(y=y_cal, logits=logits).fit_.theta
-    found = MCLLOCalibrator().fit(y=y_cal, logits=Tensor(logits)).fit_.theta
-    np.testing.assert_array_equal(found, expected)
-    short = MCLLOCalibrator().fit(y=y_cal, logits=Tensor(logits, "torch.bfloat16")).fit_.theta
-    np.testing.assert_allclose(short, expected, rtol=1e-4)

@@ -14,6 +14,7 @@ import pytest
 from approval import settled_values
 from inputs import (
     CLASSES,
+    case,
     csv_rows,
     csv_text,
     parquet_bytes,
@@ -29,18 +30,23 @@ from mcllo.__main__ import run
 LABEL = ["--label", "y"]
 
 
-@pytest.fixture
-def good(tmp_path):
-    path = tmp_path / "good.csv"
+PROBS, Y = predictions()
+CODES = [CLASSES.index(label) for label in Y]
+STATISTIC = mcllo.calibration_test(PROBS, Y, classes=CLASSES, method="chi2").statistic
+"""Of the rows of every `good` file, as Python finds it."""
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    path = tmp_path_factory.mktemp("good") / "good.csv"
     path.write_text(csv_text())
     return str(path)
 
 
-@pytest.fixture
-def model(tmp_path, good, capsys):
-    path = str(tmp_path / "model.json")
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, good):
+    path = str(tmp_path_factory.mktemp("model") / "model.json")
     assert run(["fit", good, *LABEL, "-o", path]) == 0
-    capsys.readouterr()
     return path
 
 
@@ -62,6 +68,14 @@ def strict(text):
     return json.loads(text, parse_constant=refuse_constant)
 
 
+CHI2 = ["assess", *LABEL, "--json", "--method", "chi2", "--seed", "0"]
+
+
+def statistic(capsys, file, *words):
+    """Return the statistic of a file."""
+    return strict(output(capsys, *CHI2, file, *words))["test"]["statistic"]
+
+
 def write(folder, name, content):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -81,8 +95,7 @@ def test_alone_it_shows_help_and_it_knows_its_version(capsys):
 
 
 def test_assess_prints_what_python_prints(good, capsys):
-    probs, y = predictions()
-    a = mcllo.assess(probs, y, classes=CLASSES, baseline="dog", seed=1)
+    a = mcllo.assess(PROBS, Y, classes=CLASSES, baseline="dog", seed=1)
     words = ["assess", good, *LABEL, "--baseline", "dog", "--seed", 1]
     assert output(capsys, *words) == f"{a}\n"
     assert strict(output(capsys, *words, "--json")) == json.loads(json.dumps(a.to_dict()))
@@ -91,7 +104,7 @@ def test_assess_prints_what_python_prints(good, capsys):
 SEPARATED = "a,b,y\n" + "0.9,0.1,a\n0.8,0.2,a\n0.3,0.7,b\n0.2,0.8,b\n" * 3
 
 
-@pytest.mark.parametrize("statistic", ["lr", "score", "wald"])
+@pytest.mark.parametrize("statistic", ["lr", "wald"])
 def test_json_of_separated_rows_has_null_and_never_nan(tmp_path, capsys, statistic):
     file = write(tmp_path, "f.csv", SEPARATED)
     method = [] if statistic != "wald" else ["--method", "chi2"]
@@ -142,27 +155,21 @@ def test_normalize_accepts_rounded_rows_and_clip_raises_what_is_below(tmp_path, 
 
 
 def test_weight_counts_rows(tmp_path, capsys):
-    lines = csv_text(30).splitlines()
-    twice = "\n".join([lines[0], *[line for line in lines[1:] for _ in range(2)]])
+    lines = csv_text().splitlines()
     weighted = "\n".join([lines[0] + ",w", *[line + ",2" for line in lines[1:]]])
-    words = ["--json", "--method", "chi2", "--seed", "0"]
-    a = strict(output(capsys, "assess", write(tmp_path, "a.csv", twice), *LABEL, *words))
-    file = write(tmp_path, "b.csv", weighted)
-    b = strict(output(capsys, "assess", file, *LABEL, *words, "--weight", "w"))
-    assert b["test"]["statistic"] == pytest.approx(a["test"]["statistic"], rel=1e-9)
-    assert b["data"]["weighted"] is True
+    file = write(tmp_path, "f.csv", weighted)
+    content = strict(output(capsys, *CHI2, file, "--weight", "w"))
+    # every row twice: twice the log likelihood
+    assert content["test"]["statistic"] == pytest.approx(2.0 * STATISTIC, rel=1e-9)
+    assert content["data"]["weighted"] is True
 
 
-def test_logits_are_what_their_softmax_is(tmp_path, good, capsys):
-    probs, y = predictions()
-    file = write(tmp_path, "logits.csv", csv_rows([*CLASSES, "y"], np.log(probs) + 3.0, y))
-    words = [*LABEL, "--json", "--method", "chi2", "--seed", "0"]
-    a = strict(output(capsys, "assess", good, *words))
-    b = strict(output(capsys, "assess", file, *words, "--logits"))
-    assert b["test"]["statistic"] == pytest.approx(a["test"]["statistic"], rel=1e-9)
+def test_logits_are_what_their_softmax_is(tmp_path, capsys):
+    file = write(tmp_path, "logits.csv", csv_rows([*CLASSES, "y"], np.log(PROBS) + 3.0, Y))
+    assert statistic(capsys, file, "--logits") == pytest.approx(STATISTIC, rel=1e-9)
     model = tmp_path / "m.json"
     output(capsys, "fit", file, *LABEL, "--logits", "-o", model)
-    recalibrated = mcllo.load_calibrator(model).predict_proba(probs)
+    recalibrated = mcllo.load_calibrator(model).predict_proba(PROBS)
     out = tmp_path / "out.parquet"
     output(capsys, "apply", model, file, "--logits", "-o", out)
     np.testing.assert_allclose(written(out), recalibrated, rtol=1e-9)
@@ -171,39 +178,32 @@ def test_logits_are_what_their_softmax_is(tmp_path, good, capsys):
 # which columns
 
 
-def statistic(capsys, file, *words):
-    arguments = ["assess", file, *LABEL, "--json", "--method", "chi2", "--seed", "0", *words]
-    return strict(output(capsys, *arguments))["test"]["statistic"]
-
-
 def with_ids(header, text=None):
     """Return CSV text with another header and a column of numbers before the others."""
     lines = (text or csv_text()).splitlines()[1:]
     return "\n".join([header, *(f"{i:05d},{line}" for i, line in enumerate(lines))])
 
 
-def test_classes_choose_columns_among_others(tmp_path, good, capsys):
+def test_classes_choose_columns_among_others(tmp_path, capsys):
     file = write(tmp_path, "ids.csv", with_ids("id,cat,dog,truck,y"))
-    wanted = statistic(capsys, good)
-    assert statistic(capsys, file, "--classes", "cat,dog,truck") == wanted
+    assert statistic(capsys, file, "--classes", "cat,dog,truck") == STATISTIC
     assert statistic(capsys, file, "--classes", " truck, cat , dog", "--baseline", "truck") == (
-        pytest.approx(wanted, rel=1e-9)
+        pytest.approx(STATISTIC, rel=1e-9)
     )
     index = write(tmp_path, "index.csv", with_ids(",cat,dog,truck,y"))  # pandas wrote it
-    assert statistic(capsys, index) == wanted
+    assert statistic(capsys, index) == STATISTIC
 
 
-def test_class_names_may_hold_commas_and_quotes(tmp_path, good, capsys):
+def test_class_names_may_hold_commas_and_quotes(tmp_path, capsys):
     quoted = ['"a, ""b"""', '"ça va"', '"c"']
-    probs, y = predictions()
-    text = csv_rows("", probs, [quoted[CLASSES.index(label)] for label in y])
+    text = csv_rows("", PROBS, [quoted[CLASSES.index(label)] for label in Y])
     file = write(tmp_path, "f.csv", with_ids(",".join(["id", *quoted, "y"]), text))
-    assert statistic(capsys, file, "--classes", ",".join(quoted)) == statistic(capsys, good)
+    assert statistic(capsys, file, "--classes", ",".join(quoted)) == STATISTIC
 
 
 def test_a_prefix_of_class_columns(tmp_path, good, model, capsys):
     file = write(tmp_path, "f.csv", with_ids("id,p_cat,p_dog,p_truck,y"))
-    assert statistic(capsys, file, "--prefix", "p_") == statistic(capsys, good)
+    assert statistic(capsys, file, "--prefix", "p_") == STATISTIC
     again = tmp_path / "again.json"
     output(capsys, "fit", file, *LABEL, "--prefix", "p_", "-o", again)
     assert again.read_text() == Path(model).read_text()
@@ -214,46 +214,46 @@ def test_a_prefix_of_class_columns(tmp_path, good, model, capsys):
 
 
 def test_labels_as_floats_and_spaces_around_names(tmp_path, capsys):
-    probs, y = predictions()
-    codes = [CLASSES.index(label) for label in y]
-
-    def found(header, label):
-        text = csv_rows(header.split(","), probs, [label.format(code) for code in codes])
-        return statistic(capsys, write(tmp_path, "f.csv", text))
-
-    plain = found("0,1,2,y", "{}")
-    assert found("0,1,2,y", "{}.0") == found(" 0 , 1, 2 ,y ", " {} ") == plain
+    for header, label in (("0,1,2,y", "{}.0"), (" 0 , 1, 2 ,y ", " {} ")):
+        text = csv_rows(header.split(","), PROBS, [label.format(code) for code in CODES])
+        assert statistic(capsys, write(tmp_path, "f.csv", text)) == STATISTIC
 
 
 # kinds of files
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_dialects_of_csv(tmp_path, good, capsys, separator, mark, end):
-    text = mark + csv_text(separator=separator).replace("\n", end)
-    assert statistic(capsys, write(tmp_path, "f.csv", text)) == statistic(capsys, good)
+def test_dialects_of_csv(tmp_path, capsys):
+    for separator, mark, end in (
+        (";", "", "\n"),
+        ("\t", "\ufeff", "\r\n"),
+        ("|", "", "\r\n"),
+        (",", "\ufeff", "\n"),
+    ):
+        text = mark + csv_text(separator=separator).replace("\n", end)
+        with case((separator, mark, end)):
+            assert statistic(capsys, write(tmp_path, "f.csv", text)) == STATISTIC
 
 
-Y = predictions()[1]
-CODES = [CLASSES.index(label) for label in Y]
+TABLES = {
+    "text": (parquet_table(), 1e-12),
+    "dictionary": (parquet_table(y=pa.array(Y).dictionary_encode()), 1e-12),
+    "large text": (parquet_table(y=pa.array(Y, pa.large_string())), 1e-12),
+    "integers": (
+        parquet_table(y=pa.array(CODES, pa.int8())).rename_columns(["0", "1", "2", "y"]),
+        1e-12,
+    ),
+    "single precision": (
+        parquet_table(**dict(zip(CLASSES, np.float32(PROBS.T), strict=True))),
+        1e-4,
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("table", "within"),
-    [
-        (parquet_table(), 1e-12),
-        (parquet_table(y=pa.array(Y).dictionary_encode()), 1e-12),
-        (parquet_table(y=pa.array(Y, pa.large_string())), 1e-12),
-        (parquet_table(y=pa.array(CODES, pa.int8())).rename_columns(["0", "1", "2", "y"]), 1e-12),
-        (parquet_table(**dict(zip(CLASSES, np.float32(predictions()[0].T), strict=True))), 1e-4),
-    ],
-    ids=["text", "dictionary", "large text", "integers", "single precision"],
-)
-def test_parquet_is_told_from_the_content(tmp_path, good, capsys, table, within):
-    file = write(tmp_path, "f.csv", parquet_bytes(table))
-    assert statistic(capsys, file) == pytest.approx(statistic(capsys, good), rel=within)
+def test_parquet_is_told_from_the_content(tmp_path, capsys):
+    for kind, (table, within) in TABLES.items():
+        file = write(tmp_path, "f.csv", parquet_bytes(table))
+        with case(kind):
+            assert statistic(capsys, file) == pytest.approx(STATISTIC, rel=within)
 
 
 @pytest.mark.parametrize(
@@ -261,37 +261,34 @@ def test_parquet_is_told_from_the_content(tmp_path, good, capsys, table, within)
     [csv_text().encode(), gzip.compress(csv_text().encode()), parquet_bytes(parquet_table())],
     ids=["csv", "gzip", "parquet"],
 )
-def test_standard_input_and_files_are_told_from_the_content(
-    tmp_path, good, capsys, monkeypatch, raw
-):
-    wanted = statistic(capsys, good)
-    assert statistic(capsys, write(tmp_path, "f.csv", raw)) == wanted
+def test_standard_input_and_files_are_told_from_the_content(tmp_path, capsys, monkeypatch, raw):
+    assert statistic(capsys, write(tmp_path, "f.csv", raw)) == STATISTIC
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-    assert statistic(capsys, "-") == wanted
+    assert statistic(capsys, "-") == STATISTIC
 
 
 # fit and apply
 
 
 def test_fit_apply_and_python_agree(tmp_path, good, model, capsys):
-    probs, y = predictions()
-    direct = mcllo.MCLLOCalibrator(classes=CLASSES).fit(probs, y)
-    loaded = mcllo.load_calibrator(model)
-    np.testing.assert_array_equal(loaded.predict_proba(probs), direct.predict_proba(probs))
-    lines = output(capsys, "apply", model, good).splitlines()
-    assert lines[0] == "cat,dog,truck,y"
-    written = [[float(cell) for cell in line.split(",")[:3]] for line in lines[1:]]
-    np.testing.assert_array_equal(np.array(written), direct.predict_proba(probs))
+    direct = mcllo.MCLLOCalibrator(classes=CLASSES).fit(PROBS, Y)
+    expected = direct.predict_proba(PROBS)
+    np.testing.assert_array_equal(mcllo.load_calibrator(model).predict_proba(PROBS), expected)
+    text = output(capsys, "apply", model, good)
+    header, *lines = text.splitlines()
+    assert header == "cat,dog,truck,y"
+    cells = [[float(cell) for cell in line.split(",")[:3]] for line in lines]
+    np.testing.assert_array_equal(np.array(cells), expected)
+    out = tmp_path / "out.csv"
+    assert output(capsys, "apply", model, good, "-o", out) == f"{out}: 60 rows recalibrated\n"
+    assert out.read_text() == text
 
 
-def test_fit_and_apply_say_what_they_did(tmp_path, good, model, capsys):
+def test_fit_takes_a_baseline(tmp_path, good, capsys):
     out = tmp_path / "m.json"
     text = output(capsys, "fit", good, *LABEL, "--baseline", "dog", "-o", out)
     assert text == f"{out}: map of 3 classes (baseline: dog) from 60 rows\n"
     assert mcllo.load_calibrator(out).fit_.baseline == "dog"
-    out = tmp_path / "out.csv"
-    assert output(capsys, "apply", model, good, "-o", out) == f"{out}: 60 rows recalibrated\n"
-    assert out.read_text() == output(capsys, "apply", model, good)
 
 
 def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsys):
@@ -320,8 +317,9 @@ def test_apply_needs_no_labels_and_can_write_over_the_file_it_reads(tmp_path, go
     expected = output(capsys, "apply", model, good)
     without_labels = [line.rsplit(",", 1)[0] for line in expected.splitlines()]
     assert output(capsys, "apply", model, file).splitlines() == without_labels
-    output(capsys, "apply", model, good, "-o", good)
-    assert Path(good).read_text() == expected
+    own = write(tmp_path, "own.csv", csv_text())
+    output(capsys, "apply", model, own, "-o", own)
+    assert Path(own).read_text() == expected
 
 
 def test_apply_takes_its_own_normalize_and_clip(tmp_path, model, capsys):
@@ -341,29 +339,28 @@ def test_apply_takes_its_own_normalize_and_clip(tmp_path, model, capsys):
 # any method
 
 
-PROBABILITIES = sorted(set(mcllo.CALIBRATORS) - {"vector", "matrix"})
-
-
 def written(path):
     table = parquet.read_table(path)
     return np.column_stack([table[name].to_numpy() for name in CLASSES])
 
 
-@pytest.mark.parametrize("method", PROBABILITIES)
-def test_every_method_is_fitted_saved_and_applied_in_batches(
-    tmp_path, good, capsys, monkeypatch, method
-):
+OTHERS = sorted(set(mcllo.CALIBRATORS) - {"auto", "beta", "histogram", "vector", "matrix"})
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["auto", "beta", "histogram", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)],
+)
+def test_a_method_is_fitted_saved_and_applied(tmp_path, good, capsys, method):
     model, out = tmp_path / "m.json", tmp_path / "out.parquet"
     text = output(capsys, "fit", good, *LABEL, "--method", method, "-o", model)
     assert text.startswith(f"{model}: ")
-    for name, value in (("BLOCK", 1024), ("BYTES_PER_CELL", 1)):  # a few rows in each batch
-        monkeypatch.setattr(f"mcllo._files.source.{name}", value)
     output(capsys, "apply", model, good, "-o", out)
     direct = mcllo.CALIBRATORS[method]().fit(mcllo.read_predictions(good, label="y"))
-    np.testing.assert_allclose(written(out), direct.predict_proba(predictions()[0]), rtol=1e-12)
+    np.testing.assert_allclose(written(out), direct.predict_proba(PROBS), rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["auto", "temperature", "vector", "matrix"])
+@pytest.mark.parametrize("method", ["temperature", "matrix"])
 def test_methods_of_logits(tmp_path, capsys, method):
     probs, y = predictions(150)
     rows = 2.0 * np.log(probs) + 1.0
@@ -393,6 +390,17 @@ def test_auto_says_what_is_in_it_and_keeps_its_gate(tmp_path, good, capsys):
     assert content["weights"] == made.weights_
 
 
+def test_flexible_is_an_option_of_auto_alone(tmp_path, good, capsys):
+    model = tmp_path / "m.json"
+    words = ["fit", good, *LABEL, "--flexible", "-o", model, "--method"]
+    assert "no trees: trees ask for 1,000 rows and there are 60" in output(capsys, *words, "auto")
+    assert mcllo.load_calibrator(model).flexible
+    assert run([*map(str, words), "temperature"]) == 2
+    message = capsys.readouterr().err
+    assert "--flexible must be left out" in message
+    assert "auto has it" in message
+
+
 def test_the_default_method_is_mcllo_and_only_some_have_a_floor(good, model, tmp_path, capsys):
     again = str(tmp_path / "again.json")
     output(capsys, "fit", good, *LABEL, "--method", "mcllo", "-o", again)
@@ -415,30 +423,34 @@ def files(tmp_path):
     return [tmp_path / "train.csv", tmp_path / "holdout.csv"]
 
 
-@pytest.mark.parametrize("methods", [None, ["mcllo", "histogram"]], ids=["all", "two"])
-def test_compare_prints_what_python_compares(files, capsys, methods):
-    named = [] if methods is None else ["--methods", ",".join(methods)]
-    words = ["compare", *files, *LABEL, "--seed", "0", "--json", *named]
+def test_compare_prints_what_python_compares(files, capsys):
+    words = ["compare", *files, *LABEL, "--seed", "0", "--json", "--methods", "mcllo,histogram"]
     train, holdout = (mcllo.read_predictions(file, label="y") for file in files)
-    direct = mcllo.compare(train, holdout, methods=methods, seed=0).to_dict()
+    direct = mcllo.compare(train, holdout, methods=["mcllo", "histogram"], seed=0).to_dict()
     # all but the seconds that fits took
     printed = settled_values(strict(output(capsys, *words)))
     assert printed == settled_values(json.loads(json.dumps(direct)))
     assert printed["skipped"] == {}
 
 
-@pytest.mark.parametrize("ending", ["html", "md", "json"])
-def test_verbs_write_reports(files, tmp_path, capsys, ending):
+@pytest.mark.usefixtures("undrawn")
+def test_verbs_write_reports(files, tmp_path, capsys):
     folds = ["--cv", "2", "--methods", "temperature"]
-    for verb, words in (("assess", []), ("compare", folds)):
+    for verb, words, ending in (
+        ("assess", [], "html"),
+        ("assess", [], "md"),
+        ("compare", folds, "html"),
+        ("compare", folds, "json"),
+    ):
         out = tmp_path / f"{verb}.{ending}"
         arguments = [verb, str(files[0]), *words, *LABEL, "--seed", "0", "--html", str(out)]
-        assert run(arguments) == 0
-        printed = capsys.readouterr()
-        assert "report written" in printed.err
-        assert "400" in printed.out
-        assert "train.csv" in out.read_text()
-        assert verb == "assess" or "temperature" in out.read_text().lower()
+        with case(out.name):
+            assert run(arguments) == 0
+            printed = capsys.readouterr()
+            assert "report written" in printed.err
+            assert "400" in printed.out
+            assert "train.csv" in out.read_text()
+            assert verb == "assess" or "temperature" in out.read_text().lower()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -450,13 +462,11 @@ def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "r.html")
     assert run(["assess", good, *LABEL, "--html", out, "--open"]) == 0
     assert opened == [out]
-    for name in ("r.pdf", "no/such/dir/r.html"):
-        assert run(["assess", good, *LABEL, "--html", str(tmp_path / name)]) == 2
-        assert "Traceback" not in capsys.readouterr().err
+    assert run(["assess", good, *LABEL, "--html", str(tmp_path / "no/such/dir/r.html")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
-def test_plot(good, tmp_path, capsys, ending):
-    out = tmp_path / f"figure.{ending}"
+def test_plot(good, tmp_path, capsys):
+    out = tmp_path / "figure.png"
     assert "reliability figure written" in output(capsys, "plot", good, *LABEL, "-o", out)
-    assert out.stat().st_size > 1000
+    assert out.read_bytes().startswith(b"\x89PNG")

@@ -19,7 +19,7 @@ LOADERS = [load_obesity_forest, load_portal_rodents, load_cifar10_vgg]
 
 
 @pytest.mark.parametrize("load", LOADERS)
-def test_every_part_is_ready_for_use(load):
+def test_every_part_is_ready_for_use_and_described(load):
     data = load()
     assert data.train.classes == data.holdout.classes
     for part, columns in (
@@ -30,11 +30,6 @@ def test_every_part_is_ready_for_use(load):
         assert part.absent == ()
         assert {len(column) for column in columns.values()} <= {part.n_samples}
         assert not any(array.flags.writeable for array in (part.probs, *columns.values()))
-
-
-@pytest.mark.parametrize("load", LOADERS)
-def test_a_description_names_source_licence_script_and_checksum(load):
-    data = load()
     path = DATA / f"{data.name}.npz"
     assert data.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     for word in ("Data  ", "Licence  ", "Script   studies/", data.sha256):
@@ -84,14 +79,17 @@ def test_sizes_and_hits():
         load_portal_rodents(groups="animal")
 
 
-@pytest.mark.parametrize(("groups", "number"), [("plot", 24), ("month", 87), ("plot_month", 1776)])
-def test_groups_of_rodents(groups, number):
+def test_groups_of_rodents():
     # 24 plots; months counted as pairs (year, month) with at least one capture after 1994
-    data = load_portal_rodents(groups=groups)
-    columns = data.holdout_columns
-    keys = {"plot": ("plot",), "month": ("year", "month"), "plot_month": ("year", "month", "plot")}
-    seen = set(zip(*(columns[key].tolist() for key in keys[groups]), strict=True))
-    assert len(np.unique(data.holdout.groups)) == len(seen) == number
+    for groups, keys, number in (
+        ("plot", ("plot",), 24),
+        ("month", ("year", "month"), 87),
+        ("plot_month", ("year", "month", "plot"), 1776),
+    ):
+        data = load_portal_rodents(groups=groups)
+        columns = (data.holdout_columns[key].tolist() for key in keys)
+        seen = set(zip(*columns, strict=True))
+        assert len(np.unique(data.holdout.groups)) == len(seen) == number
 
 
 def test_cifar10_split_and_accuracy():
@@ -118,6 +116,7 @@ def test_files_are_small_and_all_have_a_checksum():
     assert listed == [file.name for file in files]
 
 
+@pytest.mark.slow
 def test_loading_is_light():
     code = (
         "import sys, mcllo.datasets; mcllo.datasets.load_obesity_forest(); "

@@ -1,8 +1,8 @@
 """One decision: whatever a comparison is shown as, it says the same.
 
-Ten comparisons of weak repairs (true rows raised to the power 1.25, 250 rows to learn from, 250 to
-judge on). In all but seed 24, which has a clear winner, the text and the report once named
-different methods, or different ones that cannot be told from the best.
+Six comparisons of weak recalibrations (true rows raised to the power 1.25, 250 rows to learn from,
+250 to judge on). Seed 3 has auto first and seed 24 a clear winner; in the others the text and the
+report once named different methods, or different ones that cannot be told from the best.
 """
 
 import json
@@ -16,7 +16,7 @@ from data import DataSet, drawn
 import mcllo
 from mcllo.__main__ import run
 
-SEEDS = (1, 6, 13, 19, 21, 24, 30, 36, 38, 39)
+SEEDS = (1, 3, 19, 24, 30, 36)
 METHODS = ("temperature", "beta", "auto")
 CLASSES = ["cat", "dog", "truck"]
 KEYS = ("method", "improves", "ties", "simplest")
@@ -34,18 +34,6 @@ def rows(seed):
 @cache
 def compared(seed):
     return rows(seed).compare()
-
-
-@cache
-def pictures():
-    return mcllo.report(compared(SEEDS[0])).pictures
-
-
-@cache
-def reported(seed):
-    made = mcllo.report(compared(seed))
-    vars(made)["pictures"] = pictures()  # drawn once: they take seconds and hold no words of ours
-    return made
 
 
 def decision(seed):
@@ -76,19 +64,16 @@ def check_text(text, seed):
     assert marked(table, " best ") == {decision(seed)["method"]}
 
 
-def test_the_ten_are_of_every_kind():
+def test_the_six_are_of_every_kind():
     found = [decision(seed) for seed in SEEDS]
     assert {d["improves"] for d in found} == {True, False}
     assert {d["method"] for d in found} == {"uncalibrated", *METHODS}
+    assert {len(d["ties"]) for d in found} == {0, 1, 2, 3}
 
 
 @each_seed
-def test_text(seed):
+def test_text_and_dictionary(seed):
     check_text(str(compared(seed)), seed)
-
-
-@each_seed
-def test_dictionary(seed):
     content = json.loads(json.dumps(compared(seed).to_dict(), allow_nan=False))
     assert of_dict(content["recommendation"]) == decision(seed)
     assert content["best"] == decision(seed)["method"]
@@ -109,18 +94,16 @@ def test_statements(seed):
     assert texts == comparison.recommendation.sentences
 
 
-@each_seed
-def test_markdown(seed):
-    text = reported(seed).markdown().replace("\\", "").replace("**", "")
-    assert words(str(compared(seed).recommendation)) in words(text)
-    table = [line for line in text.splitlines() if line.startswith("|")]
+def check_markdown(text, seed):
+    bare = text.replace("\\", "").replace("**", "")
+    assert words(str(compared(seed).recommendation)) in words(bare)
+    table = [line for line in bare.splitlines() if line.startswith("|")]
     assert marked(table, "] ≈ |") == set(decision(seed)["ties"])
     assert marked(table, "| best |") == {decision(seed)["method"]}
 
 
-@each_seed
-def test_page(seed):
-    page, found = reported(seed).html(), decision(seed)
+def check_page(page, seed):
+    found = decision(seed)
     tag = re.search(r"<[^<>]*data-test-recommended[^<>]*>", page)[0]
     assert dict(re.findall(r'data-test-(\w+)="([^"]*)"', tag)) == {
         "recommended": found["method"],
@@ -129,27 +112,29 @@ def test_page(seed):
         "simplest": found["simplest"],
     }
     assert page.count('class="number tie"') == len(found["ties"])
-    words = unescape(page).replace("\u00a0", " ")  # a number keeps its per cent sign
+    text = unescape(page).replace("\u00a0", " ")  # a number keeps its per cent sign
     for sentence in compared(seed).recommendation.sentences:
-        assert sentence in words
+        assert sentence in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @each_seed
-def test_json_of_the_report_holds_it_once(seed):
-    text = reported(seed).json()
+def test_report(seed):
+    report = mcllo.report(compared(seed))
+    check_markdown(report.markdown(), seed)
+    check_page(report.html(), seed)
+    # JSON holds it once
+    text = report.json()
     assert of_dict(json.loads(text)["result"]["recommendation"]) == decision(seed)
     assert text.count(compared(seed).recommendation.sentences[0]) == 1
-
-
-@each_seed
-def test_what_to_do_next_follows(seed):
-    step = reported(seed).summary.steps[0]
+    # what to do next follows from it
+    step = report.summary.steps[0]
     found = decision(seed)
     assert (f"CALIBRATORS[{found['method']!r}]" in step.code) == found["improves"]
     assert bool(step.code) == found["improves"]
 
 
-@each_seed
+@pytest.mark.parametrize("seed", [1, 30])
 def test_command_line(seed, tmp_path, capsys):
     early, late = tmp_path / "early.csv", tmp_path / "late.csv"
     rows(seed).write_csv(early)

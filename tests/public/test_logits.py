@@ -1,9 +1,11 @@
 """One way to pass logits: `logits=` in the place of probabilities, wherever there are rows."""
 
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pytest
+from inputs import case
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
@@ -25,24 +27,26 @@ def test_assess():
     assert assess(None, Y, logits=Z).test.statistic == by_logits.test.statistic
 
 
+def column(name):
+    """Return what reads a column of a table."""
+    return lambda found: found.to_frame()[name]
+
+
 @pytest.mark.parametrize(
     ("function", "number"),
     [
-        (mcllo.calibration_test, lambda found: found.statistic),
-        (mcllo.ladder, lambda found: [row["aic"] for row in found.to_frame().to_dict("records")]),
-        (mcllo.class_tests, lambda found: found.to_frame()["statistic"].tolist()),
-        (mcllo.calibration_table, lambda found: found.to_frame()["estimate"].tolist()),
-        (mcllo.baseline_sensitivity, lambda found: found.max_score),
-        (mcllo.profile_intervals, lambda found: found.gamma.ravel().tolist()),
-        (mcllo.calibration_posterior, lambda found: found.posterior),
-        (mcllo.boldness_recalibrate, lambda found: found.map.gamma.tolist()),
-        (mcllo.robust_test, lambda found: found.statistic),
-        (mcllo.omnibus_test, lambda found: found.statistic),
-        (
-            partial(mcllo.subgroups, by=np.arange(400) % 2),
-            lambda found: found.test.statistic,
-        ),
-        (partial(mcllo.bootstrap_fits, n_resamples=9, seed=0), lambda found: found.theta.tolist()),
+        (mcllo.calibration_test, attrgetter("statistic")),
+        (mcllo.baseline_sensitivity, attrgetter("max_score")),
+        (mcllo.calibration_posterior, attrgetter("posterior")),
+        (mcllo.robust_test, attrgetter("statistic")),
+        (mcllo.omnibus_test, attrgetter("statistic")),
+        (mcllo.profile_intervals, attrgetter("gamma")),
+        (mcllo.boldness_recalibrate, attrgetter("map.gamma")),
+        (partial(mcllo.subgroups, by=np.arange(400) % 2), attrgetter("test.statistic")),
+        (partial(mcllo.bootstrap_fits, n_resamples=9, seed=0), attrgetter("theta")),
+        (mcllo.nested_models, column("aic")),
+        (mcllo.class_tests, column("statistic")),
+        (mcllo.calibration_table, column("estimate")),
     ],
     ids=lambda value: getattr(getattr(value, "func", value), "__name__", ""),
 )
@@ -51,15 +55,15 @@ def test_every_function_of_rows(function, number):
     np.testing.assert_allclose(number(by_logits), number(by_probs), rtol=1e-6)
 
 
-@pytest.mark.parametrize("key", CALIBRATORS)
-def test_every_calibrator(key):
-    calibrator = CALIBRATORS[key]()
-    X = Z if calibrator.input == "logits" else P
-    expected = CALIBRATORS[key]().fit(X, Y).predict_proba(X)
-    found = calibrator.fit(y=Y, logits=Z)
-    np.testing.assert_allclose(found.predict_proba(logits=Z), expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.predict_proba(X), expected, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(found.predict(logits=Z), expected.argmax(axis=1))
+def test_every_calibrator():
+    for key, cls in CALIBRATORS.items():
+        X = Z if cls().input == "logits" else P
+        expected = cls().fit(X, Y).predict_proba(X)
+        with case(key):
+            found = cls().fit(y=Y, logits=Z)
+            np.testing.assert_allclose(found.predict_proba(logits=Z), expected, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(found.predict_proba(X), expected, rtol=0, atol=1e-9)
+            np.testing.assert_array_equal(found.predict(logits=Z), expected.argmax(axis=1))
 
 
 def test_logits_beyond_what_probabilities_hold():
@@ -71,22 +75,17 @@ def test_logits_beyond_what_probabilities_hold():
     np.testing.assert_allclose(found.predict_proba(logits=400.0 * Z), expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: assess(Z, Y, logits=True),
-        lambda: MCLLOCalibrator().fit(Z, Y, logits=True),
-        lambda: Predictions.from_arrays(Z, Y, logits=True),
-        lambda: compare(Z, y=Y, logits=True, cv=3),
-    ],
-    ids=["assess", "fit", "from_arrays", "compare"],
-)
-def test_a_flag_gets_a_sentence_that_works(call):
-    with pytest.raises(
-        InputError, match="Pass y=y, logits=z instead of z, y, logits=True"
-    ) as caught:
-        call()
-    assert (caught.value.argument, caught.value.value) == ("logits", True)
+def test_a_flag_gets_a_sentence_that_works():
+    for call in (
+        partial(assess, Z, Y),
+        partial(MCLLOCalibrator().fit, Z, Y),
+        partial(Predictions.from_arrays, Z, Y),
+        partial(compare, Z, y=Y, cv=3),
+    ):
+        with case(call), pytest.raises(InputError) as caught:
+            call(logits=True)
+        assert "Pass y=y, logits=z instead of z, y, logits=True" in str(caught.value)
+        assert (caught.value.argument, caught.value.value) == ("logits", True)
     y, z = Y, Z  # as the sentence has them
     assess(y=y, logits=z)
     MCLLOCalibrator().fit(y=y, logits=z)
@@ -104,6 +103,38 @@ def test_only_one_of_both():
         MCLLOCalibrator().fit(P, Y, logits=Z)
     with pytest.raises(InputError, match="X must be left out where logits are given"):
         MCLLOCalibrator().fit(P, Y).predict_proba(P, logits=Z)
+
+
+class Tensor:
+    """What this package needs of a tensor, so that the branch is tested without PyTorch too."""
+
+    def __init__(self, values, dtype="torch.float64"):
+        self.values, self.dtype, self.free = values, dtype, False
+
+    def detach(self):
+        free = Tensor(self.values, self.dtype)
+        free.free = True
+        return free
+
+    def cpu(self):
+        return self
+
+    def float(self):
+        assert self.free
+        return Tensor(self.values.astype(np.float32), "torch.float32").detach()
+
+    def __array__(self, dtype=None, copy=None):
+        if not self.free or self.dtype == "torch.bfloat16":
+            raise RuntimeError("cannot be converted")
+        return self.values
+
+
+def test_what_stands_for_a_tensor():
+    expected = MCLLOCalibrator().fit(y=Y, logits=Z).fit_.theta
+    found = MCLLOCalibrator().fit(y=Y, logits=Tensor(Z)).fit_.theta
+    np.testing.assert_array_equal(found, expected)
+    short = MCLLOCalibrator().fit(y=Y, logits=Tensor(Z, "torch.bfloat16")).fit_.theta
+    np.testing.assert_allclose(short, expected, rtol=1e-4)
 
 
 # ---------------------------------------------------------------------------------------- compare
@@ -182,18 +213,14 @@ def test_a_calibrator_without_a_column_for_each_class_is_refused():
         compare((P, Y), cv=3, methods=[Short()])
 
 
-@pytest.mark.parametrize(
-    "cv",
-    [StratifiedKFold(4), KFold(4, shuffle=True, random_state=1), list(KFold(4).split(P))],
-    ids=["stratified", "shuffled", "pairs"],
-)
-def test_compare_takes_splitters(cv):
-    found = compare((P, Y), cv=cv, methods=["temperature"], seed=0)
-    expected = np.empty_like(P)
-    for train, test in cv.split(P, Y) if hasattr(cv, "split") else cv:
-        expected[test] = TemperatureScaling().fit(P[train], Y[train]).predict_proba(P[test])
-    made = found.recalibrated["temperature"].probs
-    np.testing.assert_allclose(made, expected, rtol=0, atol=1e-12)
+def test_compare_takes_splitters():
+    for cv in (StratifiedKFold(4), list(KFold(4, shuffle=True, random_state=1).split(P))):
+        found = compare((P, Y), cv=cv, methods=["temperature"], seed=0)
+        expected = np.empty_like(P)
+        for train, test in cv if isinstance(cv, list) else cv.split(P, Y):
+            expected[test] = TemperatureScaling().fit(P[train], Y[train]).predict_proba(P[test])
+        made = found.recalibrated["temperature"].probs
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-12)
 
 
 def test_splitters_by_group():

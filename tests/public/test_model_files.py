@@ -48,7 +48,7 @@ def write(path=PATH):
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_old_files_load_and_predict(name, tmp_path):
+def test_old_files_load_predict_and_are_saved_again(name, tmp_path):
     stored = STORED[name]
     path = tmp_path / "model.json"
     path.write_text(json.dumps(stored["file"]))
@@ -59,22 +59,18 @@ def test_old_files_load_and_predict(name, tmp_path):
         warnings.simplefilter("ignore", mcllo.exceptions.ZeroProbabilityWarning)
         found = calibrator.predict_proba(np.array(stored["rows"]))
     np.testing.assert_allclose(found, stored["probs"], rtol=0.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_saving_again_writes_the_same_document(name, tmp_path):
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps(STORED[name]["file"]))
-    mcllo.load_calibrator(path).save(path, covariance=True)
+    # saved again it is the same document, with what later versions added
+    calibrator.save(path, covariance=True)
     again = json.loads(path.read_text()) | {"mcllo_version": "0.1.0"}
     assert again["format_version"] == 2  # which adds two fields
-    old = STORED[name]["file"]
+    old = stored["file"]
     again = {key: again[key] for key in old} | {"format_version": 1}
     again["state"] = {key: again["state"][key] for key in old["state"]}
     again["params"] = {key: again["params"][key] for key in old["params"]}  # new ones may be added
     if "members" in old["state"]:
         assert again["state"]["members"].pop("similar") is None  # full maps of log g, as then
-    assert not list(differences(STORED[name]["file"], again))
+        assert again["state"]["members"].pop("curves") == {}
+    assert not list(differences(old, again))
 
 
 def test_every_calibrator_has_a_file():

@@ -32,8 +32,9 @@ def csv(path, probs, y):
     return str(path)
 
 
-def watched(n_calm, n_wrong, slope=0.6, **options):
-    monitor = mcllo.Monitor.start(classes=CLASSES, **options)
+def watched(n_calm, n_wrong, slope=0.6, file=None, **options):
+    """Return a monitor of calibrated batches, then of batches that are wrong."""
+    monitor = mcllo.Monitor.start(file, classes=CLASSES, **options)
     for k in range(n_calm + n_wrong):
         wrong = k >= n_calm
         monitor.add(*batch(k, slope=slope if wrong else 1.0), batch=f"w{k:02}")
@@ -63,9 +64,9 @@ def test_a_change_raises_an_alarm_that_says_when_how_much_and_what_to_do(rule):
 
 def test_calibrated_batches_raise_none_and_few_rows_cannot_tell():
     monitor = watched(12, 0)
-    assert monitor.status().kind == "none_found"
+    assert monitor.status().kind == "not_detected"
     first = mcllo.Monitor.start().add(*batch(0, n=5), batch="a")
-    assert first.kind == "cannot_tell"
+    assert first.kind == "inconclusive"
     assert first.temperature_change.high >= 0.1
 
 
@@ -131,14 +132,14 @@ def test_what_a_monitor_refuses():
     assert monitor.status().n_batches == 1
 
 
-@pytest.mark.parametrize("wrong", [{"rule": "often"}, {"run_length": 1}, {"alpha": 1.0}])
-def test_levels_that_are_none(wrong):
-    with pytest.raises(InputError) as caught:
-        mcllo.Monitor.start(**wrong)
-    assert caught.value.argument in wrong
+def test_levels_that_are_none():
+    for name, value in (("rule", "often"), ("run_length", 1), ("alpha", 1.0)):
+        with pytest.raises(InputError) as caught:
+            mcllo.Monitor.start(**{name: value})
+        assert caught.value.argument == name
 
 
-def test_the_repaired_predictions_of_a_model_are_watched(tmp_path):
+def test_the_recalibrated_predictions_of_a_model_are_watched(tmp_path):
     train = batch(50, n=4000, slope=0.6)
     model = mcllo.calibrators.TemperatureScaling().fit(*train)
     model.save(tmp_path / "model.json")
@@ -149,13 +150,16 @@ def test_the_repaired_predictions_of_a_model_are_watched(tmp_path):
         raw.add(*rows, batch=str(k))
         statuses = [monitor.add(*rows, batch=str(k)) for monitor in kept]
     assert raw.status().kind == "alarm"
-    assert {status.kind for status in statuses} == {"none_found"}
-    assert {status.repaired for status in statuses} == {"temperature"}
+    assert {status.kind for status in statuses} == {"not_detected"}
+    assert {status.recalibrated for status in statuses} == {"temperature"}
     by_hand = mcllo.Monitor.start(classes=CLASSES)
     for k in range(8):
         probs, y = batch(k, slope=0.6)
         by_hand.add(model.predict_proba(probs), y, batch=str(k))
-    assert by_hand.status().log_evidence == pytest.approx(statuses[0].log_evidence, abs=1e-6)
+    # sizes are those of the recalibrated predictions; evidence also allows for the estimation error
+    assert by_hand.status().temperature == statuses[0].temperature
+    assert by_hand.status().classes[0].predicted == pytest.approx(statuses[0].classes[0].predicted)
+    assert statuses[0].log_evidence == pytest.approx(statuses[1].log_evidence)
     with pytest.raises(InputError, match="those of the model"):
         mcllo.Monitor.start(model=model, classes=["a", "b", "c"])
 
@@ -203,13 +207,13 @@ def test_it_says_the_same_in_json_and_in_history(tmp_path):
     assert "since about here" in (tmp_path / "m.svg").read_text()
 
 
-def test_batches_of_one_row_and_of_many(tmp_path):
+def test_batches_of_one_row_and_of_many():
     monitor = mcllo.Monitor.start(classes=CLASSES)
     probs, y = batch(0, n=40)
     for k in range(40):
         status = monitor.add(probs[[k]], y[[k]], batch=str(k))
     assert math.isfinite(status.log_evidence)
-    assert monitor.add(*batch(1, n=120_000), batch="many").n_rows == 120_040
+    assert monitor.add(*batch(1, n=25_000), batch="many").n_rows == 25_040
 
 
 def test_the_command_line(tmp_path, capsys):
@@ -232,9 +236,16 @@ def test_the_command_line(tmp_path, capsys):
     content = json.loads(capsys.readouterr().out)
     assert [row["batch"] for row in content["batches"]] == [f"w{k}" for k in range(6)]
     assert content["n_rows"] == 1800
-    for name in ("m.html", "m.md"):
-        assert run(["monitor", "show", file, "--html", str(tmp_path / name)]) == 1
-        assert "w04" in (tmp_path / name).read_text() or "w4" in (tmp_path / name).read_text()
+    assert run(["monitor", "show", file, "--html", str(tmp_path / "m.md")]) == 1
+    assert "w4" in (tmp_path / "m.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_command_line_draws(tmp_path):
+    file = str(tmp_path / "weekly.db")
+    watched(2, 3, file=file)
+    assert run(["monitor", "show", file, "--html", str(tmp_path / "m.html")]) == 1
+    assert "w02" in (tmp_path / "m.html").read_text()
     assert run(["monitor", "show", file, "--figure", str(tmp_path / "m.png")]) == 1
     assert (tmp_path / "m.png").stat().st_size > 10_000
 
@@ -268,7 +279,7 @@ def test_a_stale_file_is_not_counted_twice_and_rows_that_may_recur_are():
     assert status.n_batches == 8
 
 
-def test_the_repair_that_it_names_in_python_can_be_fitted():
+def test_the_recalibration_that_it_names_in_python_can_be_fitted():
     status = watched(6, 4).status()
     (step,) = (s for s in status.statements() if s.kind == "step")
     call = str(step).split(" on: ")[1].split(". Learned")[0]

@@ -272,6 +272,7 @@ def help_words(page):
     return "".join(f"{line}\n" for line in lines if line)
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", data.SETS)
 def test_words(name, approve):
     assessment, comparison, said = made(name)
@@ -293,6 +294,7 @@ def test_numbers(name, approve):
     check_json(f"{name}.json", content, approve, drifting=name == "separated")
 
 
+@pytest.mark.newest
 def test_help(call, monkeypatch, approve):
     monkeypatch.setenv("COLUMNS", "1000")  # one line for each option, whatever typer's columns
     pages = [call("--help"), *(call(f"{verb} --help") for verb in VERBS)]
@@ -313,8 +315,8 @@ def test_command_line(call, tmp_path, approve):
         "fit sharp.csv --label y -o mcllo.json",
         "fit votes.csv --label y -o auto.json --method auto",
         "fit votes.csv --label y -o pulled.json --penalty 1",
-        "apply mcllo.json sharp_holdout.csv -o repaired.csv",
-        "export auto.json --to python -o repair.py",
+        "apply mcllo.json sharp_holdout.csv -o recalibrated.csv",
+        "export auto.json --to python -o recalibration.py",
         "compare sharp.csv --label y --seed 0 --methods temperature",
         "plot sharp.csv --label y -o reliability.svg",
         "power sharp.csv --label y --gamma 0.8 --n 100 --reps 50 --seed 0",
@@ -324,6 +326,7 @@ def test_command_line(call, tmp_path, approve):
     check_text("command_line.txt", "\n".join(map(call, lines)), approve)
 
 
+@pytest.mark.newest
 def test_errors(call, tmp_path, approve):
     for name, content in (FILES | BROKEN).items():
         raw = content if isinstance(content, bytes) else content.encode()
@@ -349,11 +352,11 @@ def test_a_change_is_seen():
         assert list(differences(old, now))
 
 
-@pytest.mark.parametrize("name", data.SETS)
-def test_the_sets_are_what_they_are_called(name):
-    assessment = made(name)[0]
-    rows = data.SETS[name]()
-    assert np.array_equal(rows.probs, data.SETS[name].__wrapped__().probs)
-    assert bool(assessment.test.rejects(0.05)) == (name not in ("toy", "calm"))
-    assert assessment.fit.separated == (name == "separated")
-    assert bool((rows.probs == 0.0).mean() > 0.2) == (name == "votes")
+def test_the_sets_are_what_they_are_called():
+    for name in data.SETS:
+        assessment = made(name)[0]
+        rows = data.SETS[name]()
+        assert np.array_equal(rows.probs, data.SETS[name].__wrapped__().probs), name
+        assert bool(assessment.test.rejects(0.05)) == (name not in ("toy", "calm")), name
+        assert assessment.fit.separated == (name == "separated"), name
+        assert bool((rows.probs == 0.0).mean() > 0.2) == (name == "votes"), name

@@ -10,23 +10,23 @@ import pytest
 import mcllo
 from mcllo.__main__ import run
 
-KINDS = ("matters", "little", "none_found", "cannot_tell")
+KINDS = ("miscalibrated", "negligible", "not_detected", "inconclusive")
 WORDS = {
-    "matters": "iscalibrated, and it matters",
-    "little": "iscalibrated, but by little",
-    "none_found": "o miscalibration found",
-    "cannot_tell": "hese rows cannot tell",
+    "miscalibrated": "do not read them as frequencies",
+    "negligible": "iscalibrated, but negligibly",
+    "not_detected": "o miscalibration found",
+    "inconclusive": "hese rows cannot tell",
 }
 DESIGNS = {
-    "sharp": (800, 0.6, 0, "matters"),
-    "little": (60_000, 0.96, 0, "little"),
-    "calm": (800, 1.0, 0, "none_found"),
-    "few": (15, 1.0, 0, "cannot_tell"),
-    "three groups": (730, 1.6, 3, "cannot_tell"),
-    "thirty groups": (730, 0.5, 30, "matters"),
+    "sharp": (800, 0.6, 0, "miscalibrated"),
+    "negligible": (60_000, 0.96, 0, "negligible"),
+    "calm": (800, 1.0, 0, "not_detected"),
+    "few": (15, 1.0, 0, "inconclusive"),
+    "three groups": (730, 1.6, 3, "inconclusive"),
+    "thirty groups": (730, 0.5, 30, "miscalibrated"),
 }
-EXIT = {"matters": 1, "little": 0, "none_found": 0, "cannot_tell": 3}
-STRICT = EXIT | {"little": 1}
+EXIT = {"miscalibrated": 1, "negligible": 0, "not_detected": 0, "inconclusive": 3}
+STRICT = EXIT | {"negligible": 1}
 each_design = pytest.mark.parametrize("name", DESIGNS)
 
 
@@ -48,19 +48,16 @@ def assessed(name):
     return mcllo.assess(x, y, classes=classes, groups=groups, n_resamples=199, seed=0)
 
 
-@each_design
-def test_the_verdict(name):
-    assert assessed(name).verdict.kind == DESIGNS[name][-1]
-
-
+@pytest.mark.usefixtures("undrawn")
 @each_design
 def test_text_statements_dictionary_and_report(name):
     a, kind = assessed(name), DESIGNS[name][-1]
+    assert a.verdict.kind == kind
     assert [k for k in KINDS if WORDS[k] in " ".join(str(a).split())] == [kind]
     assert {s.kind: s for s in a.statements()}["verdict"].numbers["kind"] == kind
     content = json.loads(json.dumps(a.to_dict(), allow_nan=False))
     assert content["verdict"]["kind"] == kind
-    assert content["size"]["high"] == pytest.approx(a.size.high)
+    assert content["effect_size"]["high"] == pytest.approx(a.effect_size.high)
     report = mcllo.report(a, date="today")
     assert report.summary.verdict.kind == kind
     assert [k for k in KINDS if WORDS[k] in report.markdown()] == [kind]
@@ -70,18 +67,22 @@ def test_text_statements_dictionary_and_report(name):
     assert json.loads(report.json())["result"]["verdict"] == content["verdict"]
 
 
-@pytest.mark.usefixtures("undrawn")
-@each_design
-def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
+def write_csv(name, file):
+    """Write the rows of a design; without groups each row is its own station."""
     x, y, groups = rows(name)
+    stations = range(len(y)) if groups is None else groups
+    lines = ["dry,rain,snow,station,y"]
+    for probs, station, label in zip(x.tolist(), stations, y, strict=True):
+        lines.append(",".join([*map(repr, probs), str(station), label]))
+    file.write_text("\n".join(lines))
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("name", ["sharp", "calm", "few", "three groups"])
+def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
+    groups = rows(name)[2]
     kind, file = DESIGNS[name][-1], tmp_path / "rows.csv"
-    columns = [*x.T, np.zeros(len(y), int) if groups is None else groups]
-    lines = [
-        f"{a!r},{b!r},{c!r},{g},{label}"
-        for *p, g, label in zip(*columns, y, strict=True)
-        for a, b, c in [map(float, p)]
-    ]
-    file.write_text("\n".join(["dry,rain,snow,station,y", *lines]))
+    write_csv(name, file)
     call = ["assess", str(file), "--label", "y", "--classes", "dry,rain,snow", "--draws", "199"]
     call += ["--seed", "0"] + (["--groups", "station"] if groups is not None else [])
     assert run([*call, "--json"]) == 0
@@ -94,20 +95,25 @@ def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
 
 @pytest.mark.usefixtures("undrawn")
 def test_level_and_tolerance_reach_every_output(tmp_path, capsys):
-    x, y, _ = rows("sharp")
-    assert assessed("sharp").decide(tolerance=0.3).kind == "little"
+    assert assessed("sharp").decide(tolerance=0.3).kind == "negligible"
     file = tmp_path / "rows.csv"
-    lines = [",".join([*map(repr, map(float, p)), label]) for p, label in zip(x, y, strict=True)]
-    file.write_text("\n".join(["dry,rain,snow,y", *lines]))
-    call = ["assess", str(file), "--label", "y", "--tolerance", "0.3", "--gate"]
+    write_csv("sharp", file)
+    call = ["assess", str(file), "--label", "y", "--classes", "dry,rain,snow"]
+    call += ["--tolerance", "0.3", "--gate"]
     html, made = tmp_path / "page.html", tmp_path / "page.json"
-    assert run([*call, "--html", str(html)]) == 0
-    assert WORDS["little"] in " ".join(capsys.readouterr().out.split())
-    assert 'data-test-verdict="little"' in html.read_text()
+    assert run([*call, "--html", str(html)]) == EXIT["negligible"]
+    assert WORDS["negligible"] in " ".join(capsys.readouterr().out.split())
+    assert 'data-test-verdict="negligible"' in html.read_text()
     assert run([*call, "--html", str(made), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)["verdict"]
     stored = json.loads(made.read_text())["result"]["verdict"]
-    assert (printed["kind"], printed["tolerance"], stored["kind"]) == ("little", 0.3, "little")
+    assert (printed["kind"], printed["tolerance"], stored["kind"]) == (
+        "negligible",
+        0.3,
+        "negligible",
+    )
+    assert run([*call, "--strict"]) == STRICT["negligible"]
+    capsys.readouterr()
     assert run(["assess", str(file), "--label", "y", "--tolerance", "2"]) == 2
     assert "--tolerance" in capsys.readouterr().err
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from inputs import case
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.naive_bayes import GaussianNB
@@ -27,20 +28,10 @@ CALLS = {
     "assess, separated": lambda: mcllo.assess(HONEST, PERFECT, seed=0),
     "assess, a class without rows": lambda: mcllo.assess(HONEST, Y % 2, seed=0),
     "test": lambda: mcllo.calibration_test(ZEROS, Y, seed=0),
-    "ladder": lambda: mcllo.ladder(HONEST, PERFECT, n_resamples=99, seed=0),
+    "nested_models": lambda: mcllo.nested_models(HONEST, PERFECT, n_resamples=99, seed=0),
     "compare": lambda: mcllo.compare((ZEROS, Y), (ZEROS, Y), methods=["mcllo"], seed=0),
     "compare, cv": lambda: mcllo.compare(ZEROS, y=Y, cv=3, methods=["vector", "beta"], seed=0),
     "predictions": lambda: Predictions.from_arrays(ZEROS, Y),
-    **{
-        f"{key}, {what}": lambda key=key, X=X, y=y: CALIBRATORS[key]().fit(X, y)
-        for key in CALIBRATORS
-        if CALIBRATORS[key]().input == "probs"
-        for what, X, y in (
-            ("zeros", ZEROS, Y),
-            ("separated", HONEST, PERFECT),
-            ("a class without rows", HONEST, Y % 2),
-        )
-    },
     "every baseline": lambda: MCLLOCalibrator(baseline="all").fit(HONEST, PERFECT),
     "a forest": lambda: RecalibratedClassifierCV(
         RandomForestClassifier(5, random_state=0), cv=3
@@ -49,9 +40,17 @@ CALLS = {
         GaussianNB(), "temperature", cv=KFold(3)
     ).fit(HONEST, np.where(np.arange(120) < 2, 2, Y % 2)),
 }
-SILENT = {"identity, zeros", "identity, separated", "histogram, zeros", "histogram, separated"}
-SILENT |= {"isotonic, zeros", "isotonic, separated", "beta, zeros", "xu_davoine, zeros"}
-SILENT |= {"xu_davoine, separated", "auto, separated", "beta, separated"}
+DATA = {
+    "zeros": (ZEROS, Y),
+    "separated": (HONEST, PERFECT),
+    "a class without rows": (HONEST, Y % 2),
+}
+SILENT = {
+    "zeros": {"identity", "histogram", "isotonic", "beta", "xu_davoine"},
+    "separated": {"identity", "histogram", "isotonic", "beta", "xu_davoine", "auto"},
+    "a class without rows": set(),
+}
+"""Calibrators that have nothing to warn of."""
 
 
 def caught_from(call):
@@ -61,27 +60,45 @@ def caught_from(call):
     return found
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_one_of_a_kind_at_the_callers_line_without_counts(name):
-    found = caught_from(CALLS[name])
-    assert bool(found) == (name not in SILENT)
+def check(found, named):
+    """Check warnings of a call: one of a kind, at this file's line, without counts.
+
+    Those about classes without rows are `named`: they hold the names of classes, here numbers.
+    """
     for one in found:
         assert isinstance(one.message, MclloWarning)
         assert one.filename == __file__
         words = {word.strip(".,();") for word in str(one.message).split()}
         assert not {"p-value", "statistic"} & words
-        named = name.endswith("without rows") or "a class in" in name  # by the names of classes
         assert named or not any(word.isdecimal() for word in words - {"0", "1"})
     kinds = [type(one.message) for one in found]
     assert len(set(kinds)) == len(kinds)
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_one_of_a_kind_at_the_callers_line_without_counts(name):
+    found = caught_from(CALLS[name])
+    assert found
+    check(found, named="a class" in name)
+
+
+@pytest.mark.parametrize("what", DATA)
+def test_calibrators_warn_once_or_have_nothing_to_warn_of(what):
+    X, y = DATA[what]
+    for name, calibrator in CALIBRATORS.items():
+        if calibrator().input != "probs":
+            continue
+        with case(name):
+            found = caught_from(lambda calibrator=calibrator: calibrator().fit(X, y))
+            assert bool(found) == (name not in SILENT[what])
+            check(found, named=what == "a class without rows")
+
+
 def test_a_search_over_forests_warns_once():
-    # 6 candidates, 3 folds, 3 inner folds: 37 messages once upon a time
-    forest = RandomForestClassifier(10, random_state=0)
-    model = RecalibratedClassifierCV(forest, cv=3)
-    grid = {"estimator__n_estimators": [5, 10], "estimator__max_depth": [2, 4, None]}
-    search = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss")
+    # once a message for each candidate, fold and inner fold
+    forest = RandomForestClassifier(5, random_state=0)
+    model = RecalibratedClassifierCV(forest, cv=2)
+    search = GridSearchCV(model, {"estimator__max_depth": [2, None]}, cv=2, scoring="neg_log_loss")
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")  # what Python does unasked
         search.fit(HONEST, Y)
@@ -97,6 +114,7 @@ def test_a_pipeline_between_does_not_hide_the_line():
     assert len(found.message.also) == 2
 
 
+@pytest.mark.slow
 def test_warnings_of_other_processes_come_home():
     forest = RandomForestClassifier(5, random_state=0)
     found = caught_from(lambda: RecalibratedClassifierCV(forest, cv=2, n_jobs=2).fit(HONEST, Y))

@@ -144,14 +144,11 @@ def test_no_finite_theta_is_refused_and_smoothing_is_the_remedy(pick, which):
     assert (fitted.theta_ > 0.0) == (pick == "argmax")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_refused_options():
+    for options, message in (
         ({"scores": "logit"}, "scores must be one of 'prob', 'log'; got scores='logit'"),
         ({"output": "betp"}, "output must be one of 'pignistic'"),
         ({"order": "random"}, "order must be one of 'score'"),
-    ],
-)
-def test_refused_options(options, message):
-    with pytest.raises(InputError, match=message):
-        XuDavoine(**options).fit(TOY_X, TOY_Y)
+    ):
+        with pytest.raises(InputError, match=message):
+            XuDavoine(**options).fit(TOY_X, TOY_Y)

@@ -35,12 +35,6 @@ def shows_no_commands(text):
     return not {ord(letter) for letter in text} & CONTROLS
 
 
-def program(*arguments, timeout=120, **options):
-    """Run the program in a process of its own."""
-    command = [sys.executable, "-m", "mcllo", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=timeout, check=False, **options)
-
-
 def redirected(how, *arguments):
     """Run the program from a shell that redirects its streams, as in ``<&-``."""
     line = [sys.executable, "-m", "mcllo", *map(str, arguments)]

@@ -1,4 +1,4 @@
-"""Stop every verb that writes at random moments: ``moments.py FOLDER TIMES SEED [VERB ...]``.
+"""Stop verbs that write at random moments: ``moments.py FOLDER TIMES SEED [VERB ...]``.
 
 =========  ========================================================================================
 killed     the process is killed (SIGKILL): one half at a moment drawn from the time that the verb
@@ -13,13 +13,11 @@ program of its own, so that one import serves all children; it prints a line of 
 """
 
 import contextlib
-import gzip
 import importlib
 import io
 import json
 import os
 import random
-import re
 import resource
 import signal
 import sqlite3
@@ -38,25 +36,6 @@ def read_bytes(path):
     return path.read_bytes()
 
 
-def read_unpacked(path):
-    content = path.read_bytes()
-    return OLD if content == OLD else gzip.decompress(content)
-
-
-def read_timeless(path):
-    """Return a page without the times that fits took, which differ from run to run."""
-    return re.sub(rb'data-sort="[^"]*"|\b\d+(\.\d+)? m?s\b', b"", path.read_bytes())
-
-
-def read_sheet(path):
-    if path.read_bytes() == OLD:
-        return OLD
-    import openpyxl
-
-    book = openpyxl.load_workbook(path, read_only=True)
-    return list(book.worksheets[0].iter_rows(values_only=True))
-
-
 def read_monitor(path):
     """Return the batches in a monitor; SQLite brings it back to what it was."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -65,46 +44,27 @@ def read_monitor(path):
 
 
 def commands(folder):
-    """Return each verb: what it writes, how it is called, how that is read, what it was before."""
-    data, model, labels = folder / "good.csv", folder / "model.json", ["--label", "y"]
-    apply, seed = ["apply", model, data, "-o"], ["--seed", "1"]
+    """Return one verb for each way of writing: how it is called and how its file is read.
+
+    Other forms of a verb (``.tsv``, ``.png``, ``--to sql``) write by the same lines.
+    """
+    data = folder / "good.csv"
+    model = folder / "model.json"
+    labels = ["--label", "y"]
     power = ["power", "--n", "50", "--delta1", "1.2", "--reps", "3", "--n-classes", "3"]  # one cell
     plain = {
-        "apply.csv": apply,
-        "apply.tsv": apply,
-        "apply.parquet": apply,
-        "apply.feather": apply,
+        "apply.csv": ["apply", model, data, "-o"],
+        "apply.parquet": ["apply", model, data, "-o"],
         "fit.json": ["fit", data, *labels, "-o"],
-        "auto.json": ["fit", data, *labels, "--method", "auto", "-o"],
-        "assess.html": ["assess", data, *labels, *seed, "--html"],
-        "assess.md": ["assess", data, *labels, *seed, "--html"],
-        "assess_report.json": ["assess", data, *labels, *seed, "--html"],
-        "compare.html": ["compare", data, *labels, *seed, "--methods", "mcllo", "--html"],
-        "export.sql": ["export", model, "--to", "sql", "-o"],
+        "assess.html": ["assess", data, *labels, "--seed", "1", "--html"],
         "export.mjs": ["export", model, "--to", "js", "-o"],
-        "export_plain.py": ["export", model, "--to", "python", "-o"],
-        "export_torch.py": ["export", model, "--to", "torch", "-o"],
-        "export.onnx": ["export", model, "--to", "onnx", "-o"],
-        "plot.svg": ["plot", data, *labels, *seed, "-o"],
-        "plot.png": ["plot", data, *labels, *seed, "-o"],
-        "plot.pdf": ["plot", data, *labels, *seed, "-o"],
-        "power.json": [*power, *seed, "--resume"],
-        "show.html": ["monitor", "show", folder / "shown.db", "--html"],
-        "show.svg": ["monitor", "show", folder / "shown.db", "--figure"],
-        "show.prom": ["monitor", "show", folder / "shown.db", "--textfile"],
+        "plot.svg": ["plot", data, *labels, "--seed", "1", "-o"],
+        "power.json": [*power, "--seed", "1", "--resume"],
     }
     found = {name: ([*words, folder / name], read_bytes) for name, words in plain.items()}
-    found["compare.html"] = (found["compare.html"][0], read_timeless)
-    found["apply.csv.gz"] = ([*apply, folder / "apply.csv.gz"], read_unpacked)
-    found["apply.xlsx"] = ([*apply, folder / "apply.xlsx"], read_sheet)
-    found["apply.npy"] = (
-        ["apply", model, folder / "good.npy", "-o", folder / "apply.npy"],
-        read_bytes,
-    )
     found["start.db"] = (["monitor", "start", folder / "start.db"], read_monitor)
     add = ["monitor", "add", folder / "add.db", folder / "more.csv", *labels, "--batch", "new"]
     found["add.db"] = (add, read_monitor)
-    found["reproduce.csv"] = (["reproduce", "table2", "-o", folder], read_bytes)
     return found
 
 
@@ -119,12 +79,11 @@ def prepare(folder, run):
     ]
     (folder / "good.csv").write_text("\n".join(["a,b,c,y", *lines, ""]))
     (folder / "more.csv").write_text("\n".join(["a,b,c,y", *lines[:150], ""]))  # rows count once
-    np.save(folder / "good.npy", probs)
     data = [str(folder / "good.csv"), "--label", "y"]
     assert run(["fit", *data, "-o", str(folder / "model.json")]) == 0
-    for name in ("add.db", "shown.db"):
-        assert run(["monitor", "start", str(folder / name)]) == 0
-        assert run(["monitor", "add", str(folder / name), *data, "--batch", "first"]) in (0, 1, 3)
+    monitor = str(folder / "add.db")
+    assert run(["monitor", "start", monitor]) == 0
+    assert run(["monitor", "add", monitor, *data, "--batch", "first"]) in (0, 1, 3)
 
 
 def child(run, words, said, limit=None):
@@ -170,7 +129,7 @@ class Verb:
 
     def __init__(self, folder, name, words, read, run):
         self.words, self.read, self.run = words, read, run
-        self.path = folder / ("table2.csv" if name == "reproduce.csv" else name)
+        self.path = folder / name
         self.said = folder.parent / "said.txt"
         self.before = self.path.read_bytes() if name == "add.db" else None
         if name not in ("add.db", "start.db", "power.json"):

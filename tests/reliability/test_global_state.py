@@ -54,6 +54,7 @@ def blas():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limited_before", [False, True])
 def test_F11_six_threads_leave_the_threads_of_blas_as_they_were(limited_before):
     work()  # all libraries are loaded
@@ -96,6 +97,7 @@ def test_F11_an_error_gives_them_back_too():
     assert {path: library.num_threads for path, library in blas().items()} == before
 
 
+@pytest.mark.slow
 def test_F5_a_thread_that_listens_does_not_silence_the_others():
     # whoever judges many fits hears their warnings instead of issuing them; others still get theirs
     separable, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]] * 5), [0, 0, 1, 1] * 5
@@ -118,6 +120,7 @@ def test_F5_a_thread_that_listens_does_not_silence_the_others():
         thread.join()
 
 
+@pytest.mark.slow
 def test_importing_and_using_leaves_filters_error_state_and_signals():
     code = """
 import signal, warnings, gc, sys

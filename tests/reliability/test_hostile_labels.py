@@ -15,9 +15,7 @@ from mcllo.exceptions import InputError
 X = np.full((6, 3), 1 / 3)
 
 
-@pytest.mark.parametrize(
-    "kind", [list, np.array, pd.Series, pl.Series, pa.array, lambda y: np.array(y, dtype=object)]
-)
+@pytest.mark.parametrize("kind", [list, np.array, pl.Series])
 def test_F7_classes_that_end_in_nul_are_refused(kind):
     y = ["a", "a\0", "b", "a\0", "a", "b"]
     with pytest.raises(InputError, match="class names must be words that do not end in NUL"):
@@ -27,9 +25,7 @@ def test_F7_classes_that_end_in_nul_are_refused(kind):
         Predictions.from_arrays(frame, kind(y))
 
 
-@pytest.mark.parametrize(
-    "kind", [list, pd.Series, pl.Series, pa.array, lambda y: np.array(y, dtype=object)]
-)
+@pytest.mark.parametrize("kind", [list, pd.Series, pa.array])
 def test_F7_so_are_labels_where_they_can_be_seen(kind):
     y = ["a", "b", "c", "a\0", "a", "b"]
     with pytest.raises(InputError, match=r"y must hold labels that do not end in NUL; got y\[3\]"):
@@ -43,14 +39,11 @@ def test_F7_a_nul_inside_is_kept():
         assert found.codes.tolist() == [0, 1, 2, 1, 0, 2]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_F7_columns_and_labels_of_files(kind, tmp_path, capsys):
+def test_F7_columns_and_labels_of_files(tmp_path, capsys):
     table = parquet_table().rename_columns(["cat", "cat\0", "truck", "y"])
-    if kind == "parquet":
-        path = tmp_path / "f.parquet"
-        pq.write_table(table, path)
-        assert "do not end in NUL" in refused(capsys, "assess", path, *LABEL)
-        return
+    path = tmp_path / "f.parquet"
+    pq.write_table(table, path)
+    assert "do not end in NUL" in refused(capsys, "assess", path, *LABEL)
     path = tmp_path / "f.csv"
     path.write_bytes(b"cat,cat\0,y\n" + b"0.5,0.5,cat\n0.5,0.5,cat\0\n" * 5)
     assert "binary data" in refused(capsys, "assess", path, *LABEL)
@@ -59,7 +52,7 @@ def test_F7_columns_and_labels_of_files(kind, tmp_path, capsys):
 HUGE = "h" * 900_000
 
 
-@pytest.mark.parametrize("kind", [list, lambda y: np.array(y, dtype=object), pd.Series, pl.Series])
+@pytest.mark.parametrize("kind", [list, pl.Series])
 def test_F8_one_huge_label_among_many(kind):
     # as words of one length they would take 335 GiB
     y = ["a", "b", "c"] * 33_334
@@ -93,23 +86,27 @@ def test_F8_one_huge_label_in_a_file(kind, tmp_path, capsys):
     assert ("line 9 of" if kind == "csv" else "row 7 of") in line
 
 
+def test_F8_a_row_that_is_wrong_too_does_not_hide_such_labels(tmp_path, capsys):
+    # once: ArrowNotImplementedError, where a data check looked for the labels
+    rows = parquet_table().column("cat").to_pylist()
+    table = parquet_table(cat=[0.9, *rows[1:]], y=pa.array([[i % 3] for i in range(60)]))
+    pq.write_table(table, tmp_path / "f.parquet")
+    refused(capsys, "assess", tmp_path / "f.parquet", *LABEL)
+
+
 NESTED = {
-    "list": pa.array([[i % 3] for i in range(60)]),
     "struct": pa.array([{"a": i % 3} for i in range(60)]),
     "map": pa.array([[("a", i)] for i in range(60)], pa.map_(pa.string(), pa.int64())),
 }
 
 
 @pytest.mark.parametrize("kind", NESTED)
-@pytest.mark.parametrize("positive", [False, True])
-def test_F8_labels_that_are_containers(kind, positive, tmp_path, capsys):
-    table = parquet_table()
-    table = table.set_column(table.column_names.index("y"), "y", NESTED[kind])
+def test_F8_labels_that_are_containers(kind, tmp_path, capsys):
     path = tmp_path / "f.parquet"
-    pq.write_table(table, path)
-    flags = ["--positive", "cat"] if positive else []
-    line = refused(capsys, "assess", path, *LABEL, *flags)
-    assert "hold one plain label per row" in line or "--positive" in line
+    pq.write_table(parquet_table(y=NESTED[kind]), path)
+    for flags in ([], ["--positive", "cat"]):
+        line = refused(capsys, "assess", path, *LABEL, *flags)
+        assert "hold one plain label per row" in line
     # a folder is read in blocks
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -119,18 +116,16 @@ def test_F8_labels_that_are_containers(kind, positive, tmp_path, capsys):
 
 def foreign_text(path):
     """Write a Parquet file whose text column holds bytes that are no UTF-8."""
-    table = parquet_table()
     words = [b"cat", b"d\xff\xfeg", *[b"dog"] * 58]
     bad = pa.array(words, pa.binary()).view(pa.string())
-    pq.write_table(table.set_column(table.column_names.index("y"), "y", bad), path)
+    pq.write_table(parquet_table(y=bad), path)
 
 
-@pytest.mark.parametrize("folder", [False, True])
-def test_F8_labels_that_are_no_utf8(folder, tmp_path, capsys):
+def test_F8_labels_that_are_no_utf8(tmp_path, capsys):
     foreign_text(tmp_path / "f.parquet")
-    path = tmp_path if folder else tmp_path / "f.parquet"
-    line = refused(capsys, "assess", path, *LABEL)
-    assert "must hold UTF-8 text; column 'y' holds other bytes." in line
+    for path in (tmp_path, tmp_path / "f.parquet"):
+        line = refused(capsys, "assess", path, *LABEL)
+        assert "must hold UTF-8 text; column 'y' holds other bytes." in line
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

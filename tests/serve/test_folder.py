@@ -12,7 +12,7 @@ import pytest
 
 from mcllo.__main__ import run
 from mcllo._serve import listening
-from mcllo._serve.folder import LOCK, NAME, YOUNG, private_folder, sweep
+from mcllo._serve.folder import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
 from mcllo.exceptions import InputError
 
 PATIENCE = 120.0
@@ -32,9 +32,6 @@ def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
         (folder / "job").mkdir()
         (folder / "job" / "table.csv").write_text("secret")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_does_not_keep_it(tmp_path):
     with pytest.raises(RuntimeError, match="oops"), private_folder(tmp_path):
         raise RuntimeError("oops")
     assert list(tmp_path.iterdir()) == []
@@ -50,6 +47,7 @@ with private_folder(Path(sys.argv[1])) as folder:
 """
 
 
+@pytest.mark.slow
 def test_a_crash_does_not_keep_it(tmp_path):
     done = subprocess.run([sys.executable, "-c", CRASH, str(tmp_path)], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -61,7 +59,7 @@ def test_what_an_earlier_run_left_is_swept(tmp_path):
     for folder in (left, young, other):
         folder.mkdir()
         (folder / "table.csv").write_text("secret")
-    old = os.stat(left).st_mtime - 2 * YOUNG
+    old = os.stat(left).st_mtime - 2 * MAX_SECONDS_WITHOUT_LOCK
     with private_folder(tmp_path) as used:
         assert (used / LOCK).exists()
         for folder in (left, other, used):
@@ -82,6 +80,7 @@ def running(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_the_verb_serves_until_it_is_killed(running, tmp_path):
     address = running.stdout.readline().split()[-1]
     assert address.startswith("http://127.0.0.1:")
@@ -94,6 +93,7 @@ def test_the_verb_serves_until_it_is_killed(running, tmp_path):
     until(lambda: list(tmp_path.glob(f"{NAME}*")) == [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
     with urllib.request.urlopen(running.stdout.readline().split()[-1]) as answer:
@@ -104,6 +104,7 @@ def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
     assert list(tmp_path.glob(f"{NAME}*")) == []
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_outlive_the_page(tmp_path):
     pipe = tmp_path / "never written"
     os.mkfifo(pipe)

@@ -30,7 +30,10 @@ from report_data import HOSTILE
 pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
 from selenium.common.exceptions import StaleElementReferenceException
 
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER),
+]
 
 TAB, ENTER = "\ue004", "\ue007"
 PATIENCE = 240.0
@@ -162,7 +165,7 @@ def workbook(path):
     book.save(path)
 
 
-def test_from_a_spreadsheet_to_the_repaired_one_with_a_mouse(person, axe, downloads, tmp_path):
+def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(person, axe, downloads, tmp_path):
     workbook(tmp_path / "forecasts.xlsx")
     assert grave_faults(person.driver, axe) == []
     person.choose(tmp_path / "forecasts.xlsx")
@@ -186,15 +189,17 @@ def test_from_a_spreadsheet_to_the_repaired_one_with_a_mouse(person, axe, downlo
     assert person.one("th[aria-sort]")
     person.driver.switch_to.default_content()
     assert grave_faults(person.driver, axe) == []
-    person.click("Repair the table")
-    assert person.one("[data-test-repaired]")
-    assert person.focus() == "Repaired"
-    person.click("Download repaired.xlsx")
+    person.click("Recalibrate the table")
+    assert person.one("[data-test-recalibrated]")
+    assert person.focus() == "Recalibrated"
+    person.click("Download recalibrated.xlsx")
     person.click("Download the model")
     person.click("Download the report")
-    names = {"repaired.xlsx", "model.json", "report.html"}
+    names = {"recalibrated.xlsx", "model.json", "report.html"}
     until(lambda: {path.name for path in downloads.iterdir()} == names)
-    first = [cell.value for cell in openpyxl.load_workbook(downloads / "repaired.xlsx").active[2]]
+    first = [
+        cell.value for cell in openpyxl.load_workbook(downloads / "recalibrated.xlsx").active[2]
+    ]
     assert (first[0], first[-1]) == ("day 0", csv_text(n=300).splitlines()[1].split(",")[-1])
     assert abs(sum(first[1:4]) - 1.0) < 1e-9
 

@@ -4,41 +4,35 @@ import asyncio
 
 import pytest
 
-from mcllo._serve.files import LONGEST, safe_name
 from mcllo._serve.limits import Limits
+from mcllo._serve.result_files import MAX_NAME_BYTES, safe_name
 from mcllo._serve.upload import receive_file
 from mcllo.exceptions import FileFormatError
 
 KIND = "multipart/form-data; boundary=XX"
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ("forecasts.xlsx", "forecasts.xlsx"),
-        ("../../etc/passwd", "passwd"),
-        ("C:\\Users\\me\\data.csv", "data.csv"),
-        ("<img src=x onerror=alert(1)>.csv", "_img src=x onerror=alert(1)_.csv"),
-        ('a"; filename="b.csv', "a_; filename=_b.csv"),
-        ("--html=x.csv", "html=x.csv"),
-        (".bashrc", "bashrc"),
-        ("-", "table"),
-        ("..", "table"),
-        ("", "table"),
-        ("a\r\nb\x00\u202ecsv.exe", "a _bcsv.exe"),
-        ("Repaired.csv", "my Repaired.csv"),
-        ("model.json", "my model.json"),
-        ("наблюдения 2026.csv", "наблюдения 2026.csv"),
-    ],
-)
-def test_names(given, name):
-    assert safe_name(given) == name
-
-
-def test_long_names_keep_their_ending():
-    name = safe_name("é" * 300 + ".parquet")
-    assert name.endswith("é.parquet")
-    assert len(name.encode()) <= LONGEST
+def test_names_lead_out_of_no_folder_and_into_no_page():
+    names = {
+        "forecasts.xlsx": "forecasts.xlsx",
+        "../../etc/passwd": "passwd",
+        "C:\\Users\\me\\data.csv": "data.csv",
+        "<img src=x onerror=alert(1)>.csv": "_img src=x onerror=alert(1)_.csv",
+        'a"; filename="b.csv': "a_; filename=_b.csv",
+        "--html=x.csv": "html=x.csv",
+        ".bashrc": "bashrc",
+        "-": "table",
+        "..": "table",
+        "": "table",
+        "a\r\nb\x00\u202ecsv.exe": "a _bcsv.exe",
+        "Recalibrated.csv": "my Recalibrated.csv",
+        "model.json": "my model.json",
+        "наблюдения 2026.csv": "наблюдения 2026.csv",
+    }
+    assert {given: safe_name(given) for given in names} == names
+    long = safe_name("é" * 300 + ".parquet")
+    assert long.endswith("é.parquet")
+    assert len(long.encode()) <= MAX_NAME_BYTES
 
 
 def received(body, folder, kind=KIND, chunk=7, **limits):
@@ -79,17 +73,14 @@ def test_too_large_a_file_is_refused_and_not_written_to_the_end(tmp_path):
     assert (tmp_path / "a.csv").stat().st_size <= 1000
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_a_form_without_a_file(tmp_path):
+    for body, kind in (
         (form(('name="file"; filename=""', "")), KIND),
         (form(('name="x"', "y")), KIND),
         (b"file=x", "application/x-www-form-urlencoded"),
         (b"no form at all", KIND),
         (b"", ""),
-    ],
-)
-def test_a_form_without_a_file(tmp_path, body, kind):
-    with pytest.raises(FileFormatError, match="a file must be chosen; none was sent"):
-        received(body, tmp_path, kind=kind)
+    ):
+        with pytest.raises(FileFormatError, match="a file must be chosen; none was sent"):
+            received(body, tmp_path, kind=kind)
     assert list(tmp_path.iterdir()) == []

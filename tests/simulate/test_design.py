@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcllo import MCLLOMap, Predictions
 from mcllo._math.likelihood import identity_theta
-from mcllo.simulate._design import Design, named_design, part_of, table_design
+from mcllo.simulate._design import Design, named_design, table_design, table_of_sample
 
 HEAVY = named_design("dirichlet_heavy", 10)
 ABC = ["a", "b", "c"]
@@ -25,7 +25,7 @@ def surprise(g, codes):
 
 def one(design, theta, n, seed):
     """Return the table of one stream."""
-    return part_of(design.sample(np.asarray(theta), n, streams(seed)))
+    return table_of_sample(design.sample(np.asarray(theta), n, streams(seed)))
 
 
 def test_the_identity_leaves_the_rows_calibrated():
@@ -98,7 +98,7 @@ def test_a_sample_and_its_predictions_agree():
     sample = abc(50, 0, "b").sample(np.array([0.3, 0.0, 1.0, 2.0]), 30, streams(4, 5))
     for b in range(2):
         rows = slice(30 * b, 30 * b + 30)
-        p = part_of(sample, rows)
+        p = table_of_sample(sample, rows)
         assert (p.classes, p.baseline) == (("a", "b", "c"), "b")
         np.testing.assert_allclose(p.log_odds, sample.log_odds[:, rows], rtol=1e-12)
         assert p.model_codes.tolist() == sample.model_codes[rows].tolist()
@@ -148,9 +148,3 @@ def test_a_table_depends_on_its_stream_alone(seeds):
         alone = HEAVY.sample(theta, 20, streams(seed))
         assert (together.probs[20 * b : 20 * b + 20] == alone.probs).all()
         assert (together.codes[20 * b : 20 * b + 20] == alone.codes).all()
-
-
-def test_words():
-    assert HEAVY.words == "Dirichlet(3, 0.3, ..., 0.3)"
-    assert named_design("softmax_normal", 3, scale=2.0).words == "softmax of N(0, 2^2)"
-    assert named_design("dirichlet", 2).words == "Dirichlet(1, 1)"

@@ -12,6 +12,7 @@ import pytest
 if "MCLLO_SITE" not in os.environ:
     pytest.skip("`make docs` builds the site and runs this", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
 SITE = Path(os.environ["MCLLO_SITE"]).resolve()
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)  # templates
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}

@@ -9,21 +9,20 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnosis.families import Family, FullDraws, mcllo_places, restricted_fit
-from mcllo._diagnosis.ladder_models import mcllo_bases
-from mcllo._diagnosis.nested import (
-    Plan,
+from mcllo._diagnosis.model_comparison import mcllo_bases
+from mcllo._diagnosis.nested_pvalues import (
     ProjectedScore,
+    PValuePlan,
     against_identity,
     against_larger,
     gain,
     nested_bound,
 )
-from mcllo._inference.draws import StatisticDraws
+from mcllo._diagnosis.restricted_models import Family, FullDraws, mcllo_places, restricted_fit
 from mcllo._inference.likelihood_tests import split_pvalue
-from mcllo._inference.pvalue import Ground, Limit, Note
+from mcllo._inference.monte_carlo import StatisticDraws
+from mcllo._math.batched_labels import LikelihoodRatio
 from mcllo._math.likelihood import recalibrate
-from mcllo._math.many_labels import LikelihoodRatio
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -46,12 +45,9 @@ def rows_of(probs, codes):
 
 def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
     options = {"seed": 0, "n_tests": 8} | options
-    return Plan.of(predictions, method=method, n_resamples=n_resamples, **options)
-
-
-def test_nothing_gained_has_p_value_one():
-    tail = against_identity(plan_for(), FAMILY, BASES["identity"], 0.0)
-    assert (tail.pvalue, tail.method) == (1.0, "chi2")
+    return PValuePlan.from_predictions(
+        predictions, method=method, n_resamples=n_resamples, **options
+    )
 
 
 def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
@@ -103,52 +99,6 @@ def test_weights_are_rows_written_out():
     assert found[0] == found[1]
 
 
-def test_work_pays_for_refits_then_for_scores_then_for_nothing():
-    # 16 x 3 = 48 cells a draw and 8 tests: work for B refits each is 384 B
-    for work, kind, n_draws in (
-        (384 * 1999, "refit", 1999),
-        (384 * 150, "refit", 150),
-        (384 * 98, "score", 1999),
-        (384 * 99 / 25, "score", 99),
-        (384 * 3, "chi2", 0),
-    ):
-        choice = plan_for(method="auto", n_resamples=1999, work=work).choose(FAMILY, 4)
-        assert (choice.kind, choice.n_draws) == (kind, n_draws)
-        assert choice.why.ground is Ground.FEW_ERRORS
-        assert choice.why.errors == pytest.approx(6.45 / 4)  # the sum of 1 - max x is 6.45
-    assert plan_for(method="auto", work=384 * 98).choose(FAMILY, 4).why.notes == (Note.SCORED,)
-    poor = plan_for(method="auto", work=1.0).choose(FAMILY, 4).why
-    assert poor.limits == (Limit.TESTS,)
-    assert poor.too_costly
-    assert plan_for(method="sequential", work=1.0).choose(FAMILY, 4).kind == "refit"
-
-
-def test_information_is_counted_per_parameter_of_the_larger_model():
-    p = rows_of(*sample(200, 3, 4))
-    plan, family = plan_for(p, "auto"), Family(p)
-    assert plan.choose(family, 4).kind == "chi2"
-    assert plan.choose(family, 6).kind == "refit"
-    assert plan.choose(family, 6).why.in_doubt
-
-
-def test_few_draws_stop_at_fewer_exceedances():
-    assert plan_for(method="auto").stop_at(1999) == 50
-    assert plan_for(method="auto").stop_at(200) == 20
-    assert plan_for(method="exact").stop_at(200) is None
-
-
-def test_scores_are_exact_against_the_identity():
-    # the score test of `calibration_test` with the same draws, which has no parameter to estimate
-    value = gain(*fitted("identity", "mcllo"))
-    plan = plan_for(method="auto", n_resamples=999, work=384 * 60)
-    tail = against_identity(plan, FAMILY, BASES["mcllo"], value)
-    expected = calibration_test(
-        TOY, statistic="score", method="sequential", seed=0, n_resamples=999
-    )
-    assert (tail.method, tail.n_resamples) == ("score", expected.n_resamples)
-    assert tail.pvalue == expected.pvalue
-
-
 def test_scores_of_the_fitted_smaller_model():
     # an independent loop over labels drawn from the fitted shift, scored at that fit
     small, large = fitted("shift", "mcllo")
@@ -187,18 +137,6 @@ def test_far_off_models_have_a_bound_and_no_draws():
         assert (found.method, found.n_resamples) == ("bound", 0)
         assert found.pvalue < 1 / (20 * 200)
     assert against_larger(plan_for(p), family, shift, family, mcllo).method == "bootstrap"
-
-
-def test_a_full_map_too_large_to_refit_is_scored():
-    p = rows_of(*sample(12_000, 12, 4))
-    family = Family(p, full=True)
-    # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
-    choice = plan_for(p).choose(family, 132)
-    assert (choice.kind, choice.n_draws) == ("score", 199)
-    assert plan_for(p, n_resamples=50).choose(family, 132).kind == "refit"
-    poor = plan_for(p, "auto", work=1e6).choose(family, 10_000)
-    assert poor.kind == "chi2"
-    assert poor.why.limits == (Limit.FULL_MAP,)
 
 
 def test_arguments_are_checked():
@@ -255,15 +193,6 @@ def test_against_scipy():
     assert found < 0.5  # the comparison says something
 
 
-def test_a_model_that_is_far_off_is_seen():
-    rng = np.random.default_rng(1)
-    probs = simplex(rng, 2000, 3, 1.5)
-    y = draw(power_formula(probs, np.array([2.0, 0.5]), np.array([0.5, 0.5])), rng)
-    p = rows_of(probs, y)
-    assert nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) < 1e-10
-    assert nested_bound(p, BASES["common_slope"], BASES["mcllo"], full=False) > 0.05
-
-
 def test_weights_count_rows():
     weight = np.resize([2.0, 1.0], 16)  # rows of weight 2 in one half, of weight 1 in the other
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight)
@@ -291,11 +220,6 @@ def test_it_seldom_falls_below_the_level():
     assert low / 200 < 0.2
 
 
-def test_the_expected_statistic_has_score_zero():
-    score = scored("shift")
-    assert score(score.mean[None])[0] == pytest.approx(0.0, abs=1e-12)
-
-
 def test_two_rows_by_hand():
     # x = (.8, .2) and (.2, .8), both labelled 0: u = (1, log 4 (.2 - .8)) and
     # H = diag(.32, .32 log(4)^2). All: 1 / .32 + .36 / .32 = 4.25; tau's part is 1 / .32 = 3.125
@@ -312,32 +236,6 @@ def test_against_the_identity_it_is_the_score_of_the_calibration_test():
     np.testing.assert_allclose(score(drawn), LikelihoodRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
     # methods specification 0.4, TOY, baseline 2
     assert score(FAMILY.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
-
-
-def test_at_the_estimate_it_is_the_textbook_score_test():
-    # efficient score: u_j - H_jS H_SS^-1 u_S, whose information is H_jj - H_jS H_SS^-1 H_Sj
-    (fit,) = fitted("shift")
-    terms = FAMILY.partition()(fit.theta)
-    drawn = StatisticDraws(TOY, 1)(0, 20)
-    u, h = drawn - terms.gradient, terms.hessian
-    project = np.linalg.solve(h[:2, :2], h[:2, 2:])
-    left = u[:, 2:] - u[:, :2] @ project
-    spread = h[2:, 2:] - h[2:, :2] @ project
-    expected = np.einsum("bi,ij,bj->b", left, np.linalg.inv(spread), left)
-    score = scored("shift", theta=fit.theta)
-    np.testing.assert_allclose(score(drawn), expected, rtol=1e-8)
-    assert np.abs((FAMILY.statistic - terms.gradient)[:2]).max() < 1e-6
-
-
-def test_the_mean_is_the_difference_of_parameters():
-    # labels drawn at theta: E[S_large - S_small] = df exactly; 1 and 3 here, of 4000 draws
-    for small, df in (("common_slope", 1), ("temperature", 3)):
-        (fit,) = fitted(small)
-        draws = StatisticDraws(TOY, 2)
-        draws.probs = recalibrate(fit.theta, TOY.log_odds, 2)
-        scores = scored(small, theta=fit.theta)(draws(0, 4000))
-        assert scores.mean() == pytest.approx(df, abs=4.0 * scores.std() / np.sqrt(4000))
-        assert scores.min() > -1e-9
 
 
 def test_the_full_map():

@@ -1,13 +1,8 @@
-"""The ladder's family error, simulated: the full map is inside it."""
-
-import sys
-from importlib import import_module
-from pathlib import Path
+"""The family of nested models error, simulated: the full map is inside it."""
 
 import pytest
+from studies.claims import nested_models as study
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-study = import_module("studies.claims.ladder")
 pytestmark = pytest.mark.slow
 
 

@@ -1,14 +1,10 @@
 """Sizes, simulated: intervals hold the true size, and "within" is said wrongly hardly ever."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import pytest
+from studies.claims import effect_size as study
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
-study = import_module("studies.claims.size")
 pytestmark = pytest.mark.slow
+
 
 REPS = 40
 CALIBRATED = study.Design("flat, calibrated", "dirichlet:1", 1000, 4)

@@ -1,5 +1,5 @@
-# The nested models of the ladder fitted by VGAM: an independent reference for their likelihoods and estimates.
-#   Rscript vgam_ladder.R IN.csv OUT.json
+# The nested models fitted by VGAM: an independent reference for their likelihoods and estimates.
+#   Rscript vgam_nested_models.R IN.csv OUT.json
 # IN.csv: one column per class (probabilities, all > 0), then `y`, the 0-based class of each row; the last class is the baseline.
 # A slope common to all equations is VGAM's `xij`: one term whose value differs from equation to equation. Given log odds
 # (slope 1) are an offset. The full map is an ordinary multinomial logit on all log odds.
