@@ -6,6 +6,8 @@
 ``python -m benchmarks quality``  make prediction sets and run the cases that have not been run
 ``python -m benchmarks harmless`` the same for the do-no-harm simulation
 ``python -m benchmarks shifted``  the same for rows whose labels have other frequencies
+``python -m benchmarks copies``    the same for rows to learn from that are copies of each other
+``python -m benchmarks versus``    our methods in two files of cases, of two revisions, case by case
 ``python -m benchmarks against``  without the C kernel beside an earlier revision, in turn
 ``python -m benchmarks page``     pages and figures from the results; nothing is timed or fitted
 ================================  ==================================================================
@@ -23,7 +25,7 @@ os.environ.update(ONE_THREAD)
 
 
 def main(words: list[str]) -> None:
-    from benchmarks import against, pages, quality, speed
+    from benchmarks import against, pages, quality, speed, versus
 
     warnings.simplefilter("ignore")
     command, *rest = words or [""]
@@ -36,8 +38,10 @@ def main(words: list[str]) -> None:
             pages.write_speed(results)
     elif command == "against":
         against.main(rest)
-    elif command in ("quality", "harmless", "shifted"):
-        quality.main(rest, drawn=command == "harmless", shifted=command == "shifted")
+    elif command == "versus":
+        versus.main(rest)
+    elif command in quality.KINDS:
+        quality.main(rest, command)
     elif command == "page":
         pages.write_speed(read(LATEST))
         if "--from-results" not in rest and quality.CASES.exists():

@@ -152,8 +152,10 @@ def draw_quality(view: View) -> list[Axes]:
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])
+    drawn = {row["set"] for row in view.rows}
+    sets = counted(view.facts["sets"][name] for name in drawn)
     figure.footer(
-        f"{counted(view.facts['sets'].values())}; larger numbers of rows have fewer sets. Every "
+        f"{sets}; larger numbers of rows have fewer sets. Every "
         "set counts once at each number of rows; sets of one data set are taken together in the "
         "intervals. Some sets served to choose the design of auto: the page shows them apart."
     )

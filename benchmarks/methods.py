@@ -12,6 +12,8 @@ programs      of the same model, MCLLO; they give numbers in which they should a
 `FORMS`       the same, of a map exported to each form
 `EXACT`       p-values of the likelihood ratio by simulation
 `SHIFTED`     judged on rows of other class frequencies than those learned from
+`COPIES`      learned from rows and from copies of the same rows
+`LARGE`       judged on sets of many rows alone
 ============  ======================================================================================
 
 Packages are imported on the first fit, before the clock starts (`warm_up`). A method that is not
@@ -30,6 +32,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from inspect import signature
 from math import inf
 from pathlib import Path
 from tempfile import mkdtemp
@@ -58,6 +61,7 @@ class Method:
     seeds: float = inf
     most_rows: float = inf
     process: str = ""
+    most_classes: float = inf
 
 
 def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
@@ -133,6 +137,15 @@ def ours(name: str, probs: np.ndarray, y: np.ndarray, **options: Any) -> Predict
     return lambda rows: made.predict_proba(np.log(rows))
 
 
+def flexible(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Fit with ``flexible=True``, which earlier revisions do not have: there it is missing."""
+    from mcllo import CALIBRATORS
+
+    if "flexible" not in signature(CALIBRATORS[name]).parameters:
+        raise ImportError(f"{name} of this revision has no option flexible")
+    return ours(name, probs, y, flexible=True)
+
+
 def in_full(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO: estimates, likelihood ratio test and standard errors."""
     from scipy.special import chdtrc
@@ -150,12 +163,12 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO without standard errors."""
     from mcllo import Predictions
     from mcllo._fit.objective import FreeLikelihood
-    from mcllo._math.many_classes import fit_many
+    from mcllo._math.inexact_newton import fit_by_pcg
 
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
-    likelihood = FreeLikelihood.of(p)
+    likelihood = FreeLikelihood.from_predictions(p)
     statistic, start = likelihood.whole.statistic, likelihood.identity
-    done = fit_many(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
+    done = fit_by_pcg(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
     found = {"nll": done.solution.value, "steps": done.solution.n_iter}
     return with_numbers(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
 
@@ -200,8 +213,12 @@ def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:
 
 
 @cache
-def _given(c: int) -> Any:
-    """Return a fitted scikit-learn classifier whose features are its probabilities."""
+def _given(c: int, logits: bool = False) -> Any:
+    """Return a fitted scikit-learn classifier whose features are its probabilities.
+
+    With `logits` it answers with their logarithms, as a network's last layer would; of two classes
+    scikit-learn takes the difference.
+    """
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.frozen import FrozenEstimator
 
@@ -220,20 +237,49 @@ def _given(c: int) -> Any:
         def __sklearn_is_fitted__(self) -> bool:
             return True
 
-    return FrozenEstimator(Given())
+    class Scores(Given):
+        def decision_function(self, X: np.ndarray) -> np.ndarray:
+            logs = np.log(X)
+            return logs if c > 2 else logs[:, 1] - logs[:, 0]
+
+    return FrozenEstimator(Scores() if logits else Given())
 
 
-def sklearn(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
+def sklearn(name: str, probs: np.ndarray, y: np.ndarray, logits: str = "") -> Predict:
     from sklearn.calibration import CalibratedClassifierCV
 
-    return CalibratedClassifierCV(_given(probs.shape[1]), method=name).fit(probs, y).predict_proba
+    given = _given(probs.shape[1], bool(logits))
+    return CalibratedClassifierCV(given, method=name).fit(probs, y).predict_proba
+
+
+def venn_abers(probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Fit an inductive Venn-Abers predictor to two classes; its two answers are made one."""
+    from venn_abers import VennAbers
+
+    made = VennAbers()
+    made.fit(probs, y)
+    return lambda rows: made.predict_proba(rows)[0]
+
+
+def betacal(probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Fit the beta calibration of its authors to the second of two classes."""
+    from betacal import BetaCalibration
+
+    made = BetaCalibration().fit(probs[:, 1:], y)
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        second = made.predict(rows[:, 1])
+        return np.column_stack([1.0 - second, second])
+
+    return predict
 
 
 def peer(path: str, *given: Any, **options: Any) -> Predict:
     """Fit what a class or function of another package makes; rows and labels are given last."""
     module, _, name = path.rpartition(".")
     *words, probs, y = given
-    made = getattr(import_module(module), name)(*words, **options).fit(probs, y)
+    made = getattr(import_module(module), name)(*words, **options)
+    made.fit(probs, y)
 
     def transformed(rows: np.ndarray) -> np.ndarray:
         found = made.transform(rows)  # netcal: of two classes the second alone
@@ -268,6 +314,15 @@ console.log(found[0]);
 """
 
 
+NEEDED_BY_FORM = {
+    "onnx": ("onnx", "onnxruntime"),
+    "torch": ("torch",),
+    "duckdb": ("sqlglot", "duckdb"),
+    "sqlite": ("sqlglot",),
+}
+"""Packages without which an exported form, or a dialect of SQL, cannot be timed."""
+
+
 def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) -> Predict:
     """Return a map of ours, or what runs it in the form that it was exported to.
 
@@ -278,6 +333,8 @@ def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) ->
     made = MCLLOCalibrator(classes=range(probs.shape[1])).fit(probs, y)
     if not to:
         return made.predict_proba
+    for package in NEEDED_BY_FORM.get(options.get("dialect", to), ()):
+        import_module(package)  # an ImportError here is "missing", one of ours would be "failed"
     if to == "torch":
         module, torch = export.torch_module(made), import_module("torch")
         return lambda rows: module(torch.from_numpy(rows)).detach().numpy()
@@ -317,7 +374,9 @@ def in_node(text: str, c: int) -> Predict:
 
 
 def in_database(text: str, c: int, dialect: str) -> Predict:
-    """Return what makes a table of repaired rows out of a table; it answers with their number."""
+    """Return what makes a table of recalibrated rows out of a table; it answers with their
+    number.
+    """
     package = import_module("sqlite3" if dialect == "sqlite" else "duckdb")
     database = package.connect(":memory:")
     if dialect == "duckdb":
@@ -339,9 +398,9 @@ def in_database(text: str, c: int, dialect: str) -> Predict:
                 insert = f"INSERT INTO predictions VALUES ({marks})"
                 database.executemany(insert, map(tuple, rows.tolist()))
             loaded.append(True)
-        database.execute("DROP TABLE IF EXISTS repaired")
-        database.execute(f"CREATE TABLE repaired AS {text}")
-        return np.array(database.execute("SELECT count(*) FROM repaired").fetchone())
+        database.execute("DROP TABLE IF EXISTS recalibrated")
+        database.execute(f"CREATE TABLE recalibrated AS {text}")
+        return np.array(database.execute("SELECT count(*) FROM recalibrated").fetchone())
 
     loaded: list[bool] = []
     return predict
@@ -367,12 +426,13 @@ METHODS = {
         row["timed"],
         *(row[name] or inf for name in ("seeds", "most_rows")),
         row["process"] or "",
+        row["most_classes"] or inf,
     )
     for row in _ROWS
 }
-QUALITY, APPLY, PASSES, EXACT, FORMS = (
+QUALITY, LARGE, APPLY, PASSES, EXACT, FORMS = (
     {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
-    for name in ("quality", "apply", "pass", "exact", "form")
+    for name in ("quality", "large", "apply", "pass", "exact", "form")
 )
 FITS = ["mcllo-1", "mcllo-1-numpy", "mcllo", "mcllo-estimate", "mcllo-gate"]
 FITS += ["scipy-lbfgs", "scipy-bfgs", "auto", "auto-gate", "matrix", "sklearn-temperature"]
@@ -381,6 +441,10 @@ FITS += ["netcal-temperature", "netcal-logistic", "ts", "svs", "sms", "r-analyti
 HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
 SHIFTED = ["identity", "sms", "temperature", "auto", "mcllo-ridge"]
 SHIFTED += [row["name"] for row in _ROWS if row["list"] == "shifted"]
+COPIES = ["identity", "auto", "sms", "temperature"]
+COPIES += [row["name"] for row in _ROWS if row["list"] == "copies"]
+COPIED = "-copied"
+"""How names of methods end that learn from rows drawn again and again."""
 KNOWN = "-known"
 """How names of methods end that are told the class frequencies of the rows to judge on."""
 
@@ -423,11 +487,12 @@ def warm_up(names: Iterable[str]) -> dict[str, str]:
         try:
             METHODS[name].fit(probs, y)(probs)
         except ImportError as error:
-            if METHODS[name].package in ("", "mcllo"):
+            ours = METHODS[name].package in ("", "mcllo")
+            if ours and name not in FORMS and name not in LARGE:
                 raise  # a benchmark of nothing
             missing[name] = str(error)
         except Exception:  # a peer may fail in any way; cases record it
             continue
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
     return missing

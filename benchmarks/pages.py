@@ -31,6 +31,8 @@ from benchmarks.speed import (
 DOCS = ROOT / "docs" / "explanation"
 BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
 MANY = ((2, 15), (16, 50), (51, 100))
+PARTS = ("two", "many", "large")
+"""Parts of which the page shows all methods; rare classes are in the table of absent ones."""
 
 Facts = dict[str, object]
 
@@ -52,7 +54,7 @@ def write_speed(results: Record) -> None:
 def write_quality() -> None:
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
-    figures.save(figures.draw_quality(view), figures.FOLDER / "quality.svg")
+    figures.save(figures.draw_quality(view.main), figures.FOLDER / "quality.svg")
 
 
 # speed
@@ -252,8 +254,10 @@ def _forms(part: Record | None) -> Facts:
 # quality
 
 
-def quality_facts(view: View) -> Facts:
-    facts, sets = view.facts, list(view.facts["sets"].values())
+def quality_facts(whole: View) -> Facts:
+    """Return the facts of the page; sets of a part are in tables of their own alone."""
+    view, facts = whole.main, whole.facts
+    sets = [found for found in facts["sets"].values() if not quality.part_of(found)]
     seeds = max((row["cases"] for row in view.of(NOTHING)), default=0)
     here = facts["machine"]
     absent = [f"- Not there: {what} ({why})." for what, why in facts["missing"].items()]
@@ -267,7 +271,7 @@ def quality_facts(view: View) -> Facts:
         **{key: here[key] for key in ("cpu", "cores")},
         **{key: facts[key] for key in ("workers", "date")},
         "versions": ", ".join(f"{k} {v}" for k, v in here["versions"].items() if v),
-        "few": m.few_words(view.methods),
+        "few": m.few_words(whole.methods),
         "absent": "\n".join(absent) or None,
         **targets.LIMITS,
         **targets.quality_outcomes(view),
@@ -276,10 +280,14 @@ def quality_facts(view: View) -> Facts:
         "fit_times": _time_table(view),
         "by_classes": _beside_by_classes(view),
         "shifted": _shifted_table(view.facts.get("shifted", [])),
+        "absent_classes": _absent_table(facts.get("absent", [])),
+        **{name: _part_table(whole, name) for name in PARTS},
+        **{f"{name}_sets": _part_sets(whole, name) for name in PARTS},
+        "copies": _copies_table(facts.get("copies", [])),
         "again": max((row["cases"] for row in view.of(OURS)), default=0),
         "harmless": _harmless_table(view.facts.get("harmless", [])),
-        "failures": _failure_table(view),
-        "every_set": _set_table(view),
+        "failures": _failure_table(whole),
+        "every_set": _set_table(whole),
     }
 
 
@@ -332,6 +340,79 @@ def _shifted_table(found: list[Record]) -> str:
     return grid(rows) if rows else "Not run yet."
 
 
+def _part(view: View, name: str) -> View:
+    """Return the rows of a part; among two classes are the sets of two that all tables have."""
+    found = view.where(lambda facts: quality.part_of(facts) == name)
+    if name == "two" and found.rows:
+        return view.where(lambda facts: facts["c"] == 2 and quality.part_of(facts) in ("", name))
+    return found
+
+
+def _part_sets(view: View, name: str) -> str | None:
+    """Return how many sets there are results of, from how many data sets."""
+    found = {row["set"] for row in _part(view, name).rows}
+    return counted(view.facts["sets"][key] for key in found) if found else None
+
+
+def _part_table(whole: View, name: str) -> str | None:
+    """Return the methods of a part at each size, best first, with auto's difference to each."""
+    view, rows = _part(whole, name), []
+    names = [method for method in quality.PARTS[name][2] if method != NOTHING]
+    for n in view.sizes:
+        found = [(view.mean(method, n, "d_ll"), method) for method in names]
+        for mean, method in sorted((mean.value, method) for mean, method in found if mean):
+            own = {"worse": view.worse(method, n), "wall": view.median(method, n, "wall")}
+            rows.append({
+                "rows": count(n),
+                "": full_title(method),
+                "sets": len(view.of(method, n, "d_ll")),
+                "cases": view.count(method, "cases", n),
+                "log loss less nothing": signed(mean),
+                "share removed": _share(view.removed(method, n)),
+                "auto less it": interval(view.apart(OURS, method, n)) if method != OURS else "",
+                "worse than nothing": say("{worse:%}", own),
+                "fit time": say("{wall:t}", own),
+            })  # fmt: skip
+    return grid(rows) if rows else None
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100.0 * value:.1f} %"
+
+
+def _absent_table(found: list[Record]) -> str | None:
+    rows = [
+        {
+            "rows": count(row["n"]),
+            "auto beside": full_title(row["method"]) or "nothing done",
+            "sets": row["sets"],
+            "cases": count(row["cases"]),
+            "classes lacking": digits(row["lacking"]),
+            "log loss of auto": digits(row["ours"], 3),
+            "of the other": digits(row["other"], 3),
+            "auto less it": interval(Mean(row["apart"], row["low"], row["high"], row["sets"])),
+            "at worst": signed(row["worst"]),
+            "behind in cases": say("{behind:%}", row),
+        }
+        for row in found
+    ]
+    return grid(rows) if rows else None
+
+
+def _copies_table(found: list[Record]) -> str | None:
+    """Return each method that learned from copies beside the same from the rows themselves."""
+    by_name, rows = {row["method"]: row for row in found}, []
+    for name in (name for name in m.COPIES if name + m.COPIED in by_name and name in by_name):
+        row: Facts = {"": full_title(name), "cases": count(by_name[name]["cases"])}
+        for end, how in (("", "200 rows"), (m.COPIED, "800 copies")):
+            one = by_name[name + end]
+            row |= {f"less nothing, {how}": signed(one["d_ll"])}
+            row |= {f"worse than nothing, {how}": say("{worse:%}", one)}
+            row |= {f"at worst, {how}": signed(one["worst"])}
+        rows.append(row)
+    return grid(rows) if rows else None
+
+
 def _size_section(view: View, n: int) -> str:
     """Return all methods at one size, best first; what is not less SMS is less doing nothing."""
     rows = []
@@ -343,6 +424,7 @@ def _size_section(view: View, n: int) -> str:
             "order": means["d_ll"],
             "title": full_title(name) + ("*" if m.METHODS[name].seeds < inf else ""),
             **{column: mean and mean.value for column, mean in means.items()},
+            "removed": _share(view.removed(name, n)),
             "d_sms": interval(view.mean(name, n, "d_sms")) if peer else None,
             "wins": view.wins(name, n) if peer else None,
             "worse": view.worse(name, n),

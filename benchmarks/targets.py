@@ -196,7 +196,7 @@ def harm(view: View) -> Outcome:
 
 
 def gate(view: View) -> Outcome:
-    """Seldom changes what needs no repair, and then little."""
+    """Seldom changes what needs no recalibration, and then little."""
     given = view.facts.get("harmless", [])
     rows = [row for row in given if row["method"] == GATED and row["repetitions"]]
     if not rows:

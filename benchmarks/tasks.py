@@ -115,7 +115,7 @@ TASKS = [
         ),
     ),
     Task(
-        "Repair saved probabilities of three classes",
+        "Recalibrate saved probabilities of three classes",
         (
             "mcllo.AutoCalibrator().fit(probs, y).predict_proba(probs)",
             None,
@@ -125,7 +125,7 @@ TASKS = [
         ),
     ),
     Task(
-        "Repair logits of a network",
+        "Recalibrate logits of a network",
         (
             "mcllo.MCLLOCalibrator().fit(y=y, logits=logits).predict_proba(logits=logits)",
             None,

@@ -40,7 +40,7 @@ from mcllo.metrics import expected_calibration_error, label_change
 
 from .pages import Row, Rows
 from .rule import Readings, Runs
-from .tables import LEVEL, METHODS, quiet
+from .tables import LEVEL, METHODS, suppress_warnings
 
 Pair = tuple[mcllo.Predictions, mcllo.Predictions]
 Key = tuple[str, str]
@@ -69,7 +69,7 @@ def choices(n: int) -> Choices:
     return {"histogram": bins, "xu_davoine": TARGETS}
 
 
-@quiet()
+@suppress_warnings()
 def judged(pairs: Iterable[Pair], more: Choices = MappingProxyType({})) -> Judged:
     """Return the numbers of every split for the rows as predicted and after each reading."""
     runs: dict[Key, list[tuple[float, ...]]] = {}

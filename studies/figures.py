@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 import mcllo.plot
-from mcllo.reproduce._printed import BELOW
+from mcllo.reproduce._printed import MIN_PRINTED_PVALUE
 
 from .pages import Row, column
 
@@ -188,7 +188,7 @@ def runs_figure(
             ax.plot(np.median(values), place, color=INK, zorder=3, **middle)
             printed = paper.get(name, {}).get(what.removesuffix("_chi2"))
             if printed is not None:
-                below = log and printed == BELOW
+                below = log and printed == MIN_PRINTED_PVALUE
                 mark = PRINTED | ({"marker": "<", "markersize": 8.5} if below else {})
                 x = np.log10(printed) if log else printed
                 ax.plot(x, place, color=VERMILION, zorder=4, **mark)

@@ -248,18 +248,19 @@ def fill(template: str, facts: Mapping[str, Any], gaps: bool = False, none: str 
     return re.sub(r"\n{3,}", "\n\n", text).strip() if gaps else text
 
 
-def between(page: str, text: str) -> str:
-    r"""Return the page with `text` between its markers.
+def between(page: str, text: str, mark: str = "measured") -> str:
+    r"""Return the page with `text` between its markers; a page of several tables has as many marks.
 
     >>> page = f"above {BEGIN} old {END} below"
     >>> between(page, "new") == f"above {BEGIN}\n\nnew\n\n{END} below"
     True
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = (words.replace("measured", mark) for words in (BEGIN, END))
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"the page must hold {BEGIN} and {END}, in this order.")
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+        raise ValueError(f"the page must hold {first} and {last}, in this order.")
+    return f"{before}{first}\n\n{text}\n\n{last}{after}"
 
 
 def ship(name: str, folder: Path = DATA, **arrays: Any) -> Path:

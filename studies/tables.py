@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import mcllo
-from mcllo._ground.statements import quiet as quiet
-from mcllo.reproduce._printed import BELOW
-from mcllo.reproduce._rows import compared as compared
+from mcllo._ground.statements import suppress_warnings as suppress_warnings
+from mcllo.reproduce._printed import MIN_PRINTED_PVALUE
+from mcllo.reproduce._rows import compare_methods as compare_methods
 from mcllo.reproduce._rows import compared_rows as compared_rows
-from mcllo.reproduce._rows import fitted as fitted
+from mcllo.reproduce._rows import fit_maximum_likelihood as fit_maximum_likelihood
 from mcllo.reproduce._rows import parameter_rows as parameter_rows
 
 from .pages import Row, Rows, Words, column, p_word, say
@@ -101,7 +101,7 @@ def paper_p(value: float | None) -> str:
     >>> paper_p(0.001), paper_p(0.133)
     ('< 0.001', '0.133')
     """
-    return "< 0.001" if value == BELOW else p_word(value)
+    return "< 0.001" if value == MIN_PRINTED_PVALUE else p_word(value)
 
 
 def method_words(row: Row) -> dict[str, Any]:

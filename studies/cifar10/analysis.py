@@ -31,7 +31,7 @@ from mcllo.reproduce._studies import images
 from .. import choices, rule, tables
 from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows, runs_figure
 from ..pages import Row, Rows, Tables, column, p_word, read, rounded, say
-from ..tables import LEVEL, SETS, fitted
+from ..tables import LEVEL, SETS, fit_maximum_likelihood
 from .splits import (
     CLAIMS,
     JUDGED,
@@ -85,7 +85,7 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
         "table2": tables.compared_rows(c, TABLE2, PAPER),
         "parameters": table1().table.rows(),
         "classes": classes(scaled),
-        "ladders": ladders({"X_t": data.train, **scaled}),
+        "nested_models": nested_models({"X_t": data.train, **scaled}),
         "planes": figure1().table.rows(),
         "bins": bins(c),
         "baselines": tables.baselines(data.train, n_resamples=199),
@@ -128,11 +128,11 @@ def cross_scaled(predictions: mcllo.Predictions, folds: int = 5) -> mcllo.Predic
 
 
 def classes(scaled: Mapping[str, mcllo.Predictions]) -> Rows:
-    """Return for each class what is left to repair after temperature scaling."""
+    """Return for each class what is left to recalibrate after temperature scaling."""
     kept = ("class", "statistic", "pvalue", "adjusted", "predicted", "observed", "large_adjusted")
     rows = []
     for part, predictions in scaled.items():
-        fit = fitted(predictions)
+        fit = fit_maximum_likelihood(predictions)
         columns = {"delta": fit.delta, "gamma": fit.gamma, "z_delta": fit.tau / fit.se_tau}
         for row in mcllo.class_tests(predictions, seed=SEED).table.rows():
             own = dict.fromkeys(columns)
@@ -143,13 +143,13 @@ def classes(scaled: Mapping[str, mcllo.Predictions]) -> Rows:
     return rows
 
 
-def ladders(parts: Mapping[str, mcllo.Predictions]) -> Rows:
+def nested_models(parts: Mapping[str, mcllo.Predictions]) -> Rows:
     """Return which nested model is enough, for each set of predictions."""
     kept = ("model", "df", "statistic", "pvalue", "method", "larger_pvalue", "larger_method")
     kept += ("rejected", "aic", "bic")
     rows = []
     for part, predictions in parts.items():
-        found = mcllo.ladder(predictions, seed=SEED)
+        found = mcllo.nested_models(predictions, seed=SEED)
         for row in found.rows:
             own = {name: getattr(row, name) for name in kept}
             rows.append({"part": part, **own, "chosen": row.model == found.chosen})
@@ -181,7 +181,9 @@ def logits_needed(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
 
 
 def identity(train: mcllo.Predictions) -> Rows:
-    """Return what each method does to predictions that need no repair: labels drawn from them."""
+    """Return what each method does to predictions that need no recalibration: labels drawn from
+    them.
+    """
     ends = np.cumsum(train.probs, axis=1)
     uniform = np.random.default_rng(SEED).random(train.n_samples)
     drawn = labelled(train, train.logits, (uniform[:, None] * ends[:, -1:] > ends).sum(axis=1))
@@ -248,7 +250,7 @@ def facts(t: Tables) -> dict[str, object]:
         },
         "table2": map(tables.method_words, t["table2"]),
         "classes": class_words(t["classes"]),
-        "ladders": ladder_words(t["ladders"]),
+        "nested_models": nested_models_words(t["nested_models"]),
         "planes": [row for k, row in enumerate(t["planes"]) if k % 10 < 5],
         "splits": tables.spread_words(t["splits_summary"]),
         "bins": [{"set": SETS[r["set"]], "ece": [r[str(b)] for b in BINS]} for r in t["bins"]],
@@ -264,7 +266,9 @@ def facts(t: Tables) -> dict[str, object]:
         "gamma_low": min(on_train),
         "gamma_high": max(on_train),
         "scaled": {row["class"]: row for row in t["classes"] if row["part"] == "all"},
-        "enough": {f"{row['part']}, {row['model']}": row["larger_pvalue"] for row in t["ladders"]},
+        "enough": {
+            f"{row['part']}, {row['model']}": row["larger_pvalue"] for row in t["nested_models"]
+        },
         "plane": {row["image"]: row for row in t["planes"] if row["class"] == row["label"]},
         "logs": {row["method"]: row["largest_change"] for row in t["logits_needed"]},
         "moved": {row["method"]: row["mean_change_of_top"] for row in t["identity"]},
@@ -311,7 +315,7 @@ def class_words(rows: Sequence[Row]) -> Rows:
     return list(found.values())
 
 
-def ladder_words(rows: Sequence[Row]) -> Rows:
+def nested_models_words(rows: Sequence[Row]) -> Rows:
     """Return each nested model: is it enough, in each set of predictions?"""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:

@@ -21,14 +21,14 @@ import numpy as np
 from scipy.special import chdtrc, chdtri
 
 import mcllo
-from mcllo.datasets import CIFAR10_TRAIN, Dataset
+from mcllo.datasets import N_CIFAR10_TRAIN, Dataset
 from mcllo.metrics import accuracy, expected_calibration_error, log_loss
 from mcllo.reproduce._printed import by_set, printed
 
 from .. import tables
 from ..pages import Row, Rows, Words, column
 from ..rule import MARGIN
-from ..tables import LEVEL, fitted
+from ..tables import LEVEL, fit_maximum_likelihood
 
 METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
 JUDGED = ("uncalibrated", *METHODS)
@@ -97,8 +97,8 @@ def split(predictions: mcllo.Predictions, seed: int) -> tuple[mcllo.Predictions,
     """Return rows to learn from and rows to judge on."""
     order = np.random.default_rng(seed).permutation(predictions.n_samples)
     return (
-        predictions.take(np.sort(order[:CIFAR10_TRAIN])),
-        predictions.take(np.sort(order[CIFAR10_TRAIN:])),
+        predictions.take(np.sort(order[:N_CIFAR10_TRAIN])),
+        predictions.take(np.sort(order[N_CIFAR10_TRAIN:])),
     )
 
 
@@ -112,7 +112,7 @@ def split_rows(network: str, predictions: mcllo.Predictions, n: int = N_SPLITS) 
 
 def split_row(train: mcllo.Predictions, holdout: mcllo.Predictions) -> dict[str, Any]:
     """Return the numbers of Tables 1 and 2 for one split."""
-    fit = fitted(train)
+    fit = fit_maximum_likelihood(train)
     row: dict[str, Any] = {
         "gamma_low": fit.gamma.min(),
         "gamma_high": fit.gamma.max(),
@@ -143,7 +143,7 @@ def split_row(train: mcllo.Predictions, holdout: mcllo.Predictions) -> dict[str,
             changed = after.probs.argmax(axis=1) != holdout.probs.argmax(axis=1)
             row[f"label_change_{name}"] = float(changed.mean())
         if name == "temperature":  # the two classes whose delta is farthest from 1
-            fit = fitted(after)
+            fit = fit_maximum_likelihood(after)
             order = np.argsort(-np.abs(fit.tau / fit.se_tau), kind="stable")
             row |= {"worst": fit.compared[order[0]], "second_worst": fit.compared[order[1]]}
     return row

@@ -22,7 +22,7 @@ from .splits import NETWORKS
 
 MCLLO = ("mcllo", "")
 VOTING = tuple(name for name in NETWORKS if name != "small")
-ASSESSED, REPAIRED, COMPARED = "Section 4.2.1", "Section 4.2.2", "Section 4.2.3"
+ASSESSED, RECALIBRATED, COMPARED = "Section 4.2.1", "Section 4.2.2", "Section 4.2.3"
 DISCUSSION, CASES, INTRODUCTION = "Section 5", "Section 4", "Section 1"
 
 
@@ -49,26 +49,26 @@ def claims(made: Tables, runs: Judged) -> list[Claim]:
             "lowers_ece",
             "MCLLO's ECE is \"0.021, improved from 0.035 for the uncalibrated confidence scores "
             'X_h"',
-            REPAIRED,
+            RECALIBRATED,
             seen["mcllo_lowers_ece"],
         ),
         Claim(
             "closer",
             'the points "for uncalibrated confidence scores [...] are slightly further away from '
             'the x=y line than" those after MCLLO, with 10 bins',
-            REPAIRED,
+            RECALIBRATED,
             seen["mcllo_lowers_ece_of_10_bins"],
         ),
         Claim(
-            "mcllo_repairs",
+            "mcllo_recalibrations",
             '"applying MCLLO recalibration to the holdout set of confidence scores yielded well '
             'calibrated probability predictions"',
-            REPAIRED,
+            RECALIBRATED,
             seen["mcllo_not_rejected"],
         ),
-        Claim("vector_repairs", f"{calibrated}: VS", COMPARED, seen["vector_not_rejected"]),
+        Claim("vector_recalibrations", f"{calibrated}: VS", COMPARED, seen["vector_not_rejected"]),
         Claim(
-            "binning_repairs",
+            "binning_recalibrations",
             f"{calibrated}: EB",
             COMPARED,
             readings("histogram", not_rejected(runs)),
@@ -215,7 +215,9 @@ def moved(made: Tables, method: str) -> float:
 
 
 def identity_move(made: Tables, method: str) -> float:
-    """Return by how much a method moves the top probability of predictions that need no repair."""
+    """Return by how much a method moves the top probability of predictions that need no
+    recalibration.
+    """
     return next(r["mean_change_of_top"] for r in made["identity"] if r["method"] == method)
 
 

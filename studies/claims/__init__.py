@@ -29,6 +29,7 @@ Rows = list[dict[str, Any]]
 def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray:
     """Return `n` rows of `c` classes: "dirichlet:ALPHA", "sharp" (2 to 3 % errors), "network".
 
+    "margin" have one logit raised by 6, give or take 2.5, as those of a less accurate network;
     "network" are rows of the smaller shipped CIFAR-10 network, drawn with replacement (10 classes);
     "rare" are two classes with about 5 % events, Beta(.3, 6); of more classes the first has 94 % of
     the labels.
@@ -41,6 +42,10 @@ def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray
     if kind == "rare":
         event = rng.beta(0.3, 6.0, n)
         return _safe(np.column_stack([event, 1.0 - event]))
+    if kind == "margin":
+        logits = rng.normal(0.0, 1.0, size=(n, c))
+        logits[np.arange(n), rng.integers(0, c, n)] += rng.normal(6.0, 2.5, n)
+        return scaled(np.exp(logits))
     if kind == "sharp":
         logits = rng.normal(0.0, 1.0, size=(n, c))
         logits[np.arange(n), rng.integers(0, c, n)] += rng.gamma(4.0, 3.0, n)

@@ -23,7 +23,8 @@ def page_of(topic: str) -> tuple[Path, str]:
     module: Any = import_module(f"studies.claims.{topic}")
     path = ROOT / "docs" / module.PAGE
     table = module.table(read(FOLDER / "results" / f"{topic}.csv"))
-    return path, between(path.read_text(encoding="utf-8"), table)
+    mark = getattr(module, "MARK", "measured")
+    return path, between(path.read_text(encoding="utf-8"), table, mark)
 
 
 def main() -> None:

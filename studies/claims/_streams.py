@@ -185,3 +185,62 @@ class Streams:
         for a, b, weights in ((0, 0, 1.0), (0, 1, odds), (1, 0, odds), (1, 1, odds * odds)):
             hessian[:, a * k + at, b * k + at] += (p * weights).sum(axis=1)
         return gradient, hessian
+
+
+class FittedStreams(Streams):
+    """Monitors of a map learned from `n_learned` rows: its estimation error is allowed for.
+
+    The null hypothesis is an MCLLO map of the predictions, the same in all batches, with a normal
+    prior whose precision is the information of `n_learned` rows.
+    """
+
+    def __init__(self, n: int, c: int, n_learned: int, baseline: int = 0) -> None:
+        super().__init__(n, c, baseline)
+        self.n_learned = n_learned
+        self.null_mean = np.tile(self.identity, (n, 1))
+        self.null_precision: np.ndarray | None = None
+        self.score_ratios = np.zeros(n)
+
+    def step(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add a batch to every stream; return log evidence and log detector of each."""
+        odds = self._odds(np.log(x))
+        hit = (y[..., None] == np.array(self.others)).astype(np.float64)
+        if self.null_precision is None:
+            information = self._derivatives(odds, hit, self.null_mean)[1] / (x.shape[1] + 50.0)
+            self.null_precision = self.n_learned * information + 0.25 * self.prior
+        self.dispersion = np.maximum(1.0, (10.0 + self.score_ratios) / (10.0 + self.looks))
+        self.score_ratios = self.score_ratios + self._score_ratio(odds, hit)
+        expected = np.exp(self._mcllo(odds, self.null_mean))
+        self.null_gain = self._null_gain(odds, y, hit)
+        return super().step(expected, y)
+
+    def factors(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the log factors against the null hypothesis; x are the expected probabilities."""
+        return (super().factors(x, y) - self.null_gain[:, None]) / self.dispersion[:, None]
+
+    def _score_ratio(self, odds: np.ndarray, hit: np.ndarray) -> np.ndarray:
+        score, hessian = self._derivatives(odds, hit, self.null_mean)
+        covariance = np.linalg.inv(self.null_precision)
+        leverage = covariance @ hessian
+        expectation = np.trace(leverage, axis1=1, axis2=2)
+        expectation += np.trace(leverage @ leverage, axis1=1, axis2=2)
+        return np.einsum("bi,bij,bj->b", score, covariance, score) / expectation
+
+    def _null_gain(self, odds: np.ndarray, y: np.ndarray, hit: np.ndarray) -> np.ndarray:
+        """Return log q less the log likelihood at the mean, and learn from the batch."""
+        mean, precision = self.null_mean, self.null_precision
+        before = of_labels(self._mcllo(odds, mean), y).sum(axis=1)
+        mode = mean
+        for _ in range(30):
+            gradient, hessian = self._derivatives(odds, hit, mode)
+            gradient += np.einsum("bij,bj->bi", precision, mode - mean)
+            if np.abs(gradient).max() < 1e-6:
+                break
+            mode = mode - np.linalg.solve(hessian + precision, gradient[..., None])[..., 0]
+        away = mode - mean
+        posterior = precision + self._derivatives(odds, hit, mode)[1]
+        log_q = of_labels(self._mcllo(odds, mode), y).sum(axis=1)
+        log_q -= 0.5 * np.einsum("bi,bij,bj->b", away, precision, away)
+        log_q -= 0.5 * (np.linalg.slogdet(posterior)[1] - np.linalg.slogdet(precision)[1])
+        self.null_mean, self.null_precision = mode, posterior
+        return log_q - before

@@ -38,9 +38,10 @@ def expit(x: np.ndarray) -> np.ndarray:
 
 TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "as predicted": lambda p: p,
-    "too extreme": lambda p: expit(0.6 * logit(p) + 0.3),
-    "far too extreme": lambda p: expit(0.25 * logit(p) - 0.7),
+    "overconfident": lambda p: expit(0.6 * logit(p) + 0.3),
+    "strongly overconfident": lambda p: expit(0.25 * logit(p) - 0.7),
     "never sure": lambda p: 0.05 + 0.8 * p,
+    "5 % drawn at random": lambda p: 0.025 + 0.95 * p,
 }
 """How often the class comes true, by its prediction."""
 
@@ -57,6 +58,8 @@ SMOOTH = [
     ("dirichlet:1", 150, 3, 0),
     ("dirichlet:1", 1000, 3, 0),
     ("dirichlet:1", 10_000, 3, 0),
+    ("dirichlet:0.5", 200, 2, 0),
+    ("dirichlet:0.5", 2000, 2, 0),
     ("rare", 500, 2, 0),
     ("sharp", 500, 10, None),
     ("network", 500, 10, None),
@@ -158,6 +161,7 @@ def _row(part: str, kind: str, n: int, label: int | None, truth: str, reps: int)
 
 NAMES = {
     "dirichlet:1": "three classes, evenly spread",
+    "dirichlet:0.5": "two classes, rather sure",
     "rare": "rare event, about 5 %",
     "network": "image network, ten classes",
     "sharp": "sharp, 2 to 3 % errors",

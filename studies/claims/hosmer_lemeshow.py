@@ -1,4 +1,4 @@
-"""Size of the Hosmer-Lemeshow companion of tables too large to simulate.
+"""Size of the Hosmer-Lemeshow test of tables too large to simulate.
 
 For each design one table, and labels drawn from it again and again. "filled" is the p-value that
 `assess` prints of such a table; "plain" would be chi-square on all 10 (c - 1) degrees of freedom,

@@ -34,7 +34,7 @@ import numpy as np
 from mcllo._inference.calibration_test import calibration_test
 from mcllo._input.predictions import Predictions
 from mcllo._monitor.detector import Detector
-from mcllo._monitor.evidence import EXPONENTS, Past, factors_of, learn
+from mcllo._monitor.e_values import EXPONENTS, History, batch_e_values, update_history
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.claims._streams import Streams, log_sum, of_labels
 from studies.pages import grid
@@ -102,7 +102,7 @@ CHANGED = (
 def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]:
     """Return the batch of each alarm, counted from 1; infinity without one."""
     rng, c = np.random.default_rng([seed, 19]), design.c
-    detector, past = Detector.new(c), Past.new(c, c - 1)
+    detector, past = Detector.new(c), History.new(c, c - 1)
     places = [int(np.abs(EXPONENTS - u).argmin()) for u in EIGHT]
     few, known, so_far = np.full(8, -np.inf), -math.inf, list[tuple[np.ndarray, np.ndarray]]()
     other = _probcal() if "probcal" in ways and c == 2 else None
@@ -112,8 +112,8 @@ def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]
         truth = design.truth(probs) if k > design.calm else probs
         y = draw(truth, rng)
         rows = Predictions.from_arrays(probs, y, classes=range(c))
-        factors = factors_of(rows, past, detector.leading)
-        detector, past = detector.after(factors), learn(rows, past)
+        factors = batch_e_values(rows, past, detector.leading)
+        detector, past = detector.after(factors), update_history(rows, past)
         few = np.logaddexp(few, 0.0) + factors.temperatures[places]
         at = np.arange(design.n)
         gained = np.log(design.truth(probs)[at, y] / probs[at, y]).sum()

@@ -5,7 +5,7 @@ The true log losses of the fitted maps come from the known probabilities of `N_N
 
 ==============  ================================================================================
 joint           all differences to the picked method are inside their intervals
-gain            that of the picked method over doing nothing is, where it is a repair
+gain            that of the picked method over doing nothing is, where it is a recalibration
 best named      the truly best method is the picked one, or cannot be told from it
 false           the picked method "improves", and is truly worse than doing nothing
 ==============  ================================================================================
@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 from mcllo import CALIBRATORS, Predictions
-from mcllo._workflows.recommend import NOTHING, recommend
+from mcllo._workflows.recommend import UNCALIBRATED, recommend
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import grid
 
@@ -68,7 +68,7 @@ def one(design: Design, seed: int) -> tuple[bool, bool | None, bool, bool]:
         train = Predictions.from_arrays(probs[:n_train], y[:n_train], classes=range(c))
         rest = Predictions.from_arrays(probs[n_train:], y[n_train:], classes=range(c))
         made = {name: CALIBRATORS[name]().fit(train).predict_proba(rest) for name in methods}
-        sets = {NOTHING: rest} | {name: rest.with_probs(table) for name, table in made.items()}
+        sets = {UNCALIBRATED: rest} | {name: rest.with_probs(table) for name, table in made.items()}
     later = honest[n_train + n_judged :]
     true = {
         name: float(-(later * np.log(p.probs[n_judged:])).sum(axis=1).mean())
@@ -79,9 +79,9 @@ def one(design: Design, seed: int) -> tuple[bool, bool | None, bool, bool]:
         d.method: d.low - 1e-6 <= true[d.method] - true[r.method] <= d.high + 1e-6
         for d in r.differences
     }
-    worse = true[r.method] > true[NOTHING]
+    worse = true[r.method] > true[UNCALIBRATED]
     named = min(true, key=lambda name: true[name]) in (r.method, *r.ties)
-    return all(covered.values()), covered.get(NOTHING), named, r.improves and worse
+    return all(covered.values()), covered.get(UNCALIBRATED), named, r.improves and worse
 
 
 def run(reps: int, seed: int = 0, designs: dict[str, Design] = DESIGNS) -> Rows:

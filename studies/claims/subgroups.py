@@ -16,10 +16,10 @@ from scipy.stats import chi2
 
 from mcllo import Predictions, calibration_test, subgroups
 from mcllo._diagnosis.class_tests import holm
-from mcllo._diagnosis.homogeneity import homogeneity_of
+from mcllo._diagnosis.homogeneity import homogeneity_test
 from mcllo._diagnosis.subgroups import own_tests
 from mcllo._fit.fit import fit_predictions
-from mcllo._ground.statements import quiet
+from mcllo._ground.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import fill
 
@@ -65,7 +65,7 @@ DESIGNS = (
     Design("off", "all by a point", "dirichlet:1", 3, 4, 80_000, common=1.052, slower=8),
 )
 NAMES = ("found_5", "found_1", "chi2_5", "simulated", "innocent", "error", "pooled", "differ")
-NAMES += ("named", "practically", "cannot")
+NAMES += ("named", "equivalent", "cannot")
 TABLE = """\
 **Does one map fit all?** All subgroups follow one map; how often the test says that they differ.
 "Chi-square alone" is what the likelihood ratio would say everywhere; the test uses it where it can
@@ -84,14 +84,15 @@ simulated |
 {*calibrated} | {design} | {c} | {groups} | {n:,} | {reps:,} | {innocent:%1} |
 
 **Some are off.** How often the test of all rows together rejects, that of one map for all, how many
-of those that are off are named, how often an innocent one is, and how often any subgroup that is
-off by more than the tolerance is called practically calibrated or off by little.
+of those that are off are named, how often a calibrated one is, and how often any subgroup that is
+off by more than the tolerance is called equivalent to calibrated, or negligible.
 
-| design | subgroups | rows in all | data sets | all rows | one map for all | named | an innocent \
+| design | subgroups | rows in all | data sets | all rows | one map for all | named | a calibrated \
+one \
 named | wrongly small |
 |---|---|---|---|---|---|---|---|---|
 {*off} | {design} | {groups} | {n:,} | {reps:,} | {pooled:%0} | {differ:%0} | {named:%0} | \
-{innocent:%1} | {practically:%1} |"""
+{innocent:%1} | {equivalent:%1} |"""
 
 
 def run(reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS) -> Rows:
@@ -102,7 +103,7 @@ def run(reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS) -> Rows
 def _measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     each = {"one map": _same, "calibrated": _calibrated, "off": _off}[design.part]
-    with quiet():
+    with suppress_warnings():
         found = [each(design, *made(design, rng), int(rng.integers(2**31))) for _ in range(reps)]
     row: dict[str, Any] = {"part": design.part, "design": design.name, "c": design.c}
     row |= {"groups": design.groups, "n": design.n, "unequal": design.unequal, "reps": reps}
@@ -132,7 +133,7 @@ def _same(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> d
     assert rows.by is not None
     fit, parts = fit_predictions(rows), rows.by.parts
     fits = [fit_predictions(rows.take(part)) for part in parts]
-    test = homogeneity_of(rows, fit, fits, parts, n_resamples=499, seed=seed)
+    test = homogeneity_test(rows, fit, fits, parts, n_resamples=499, seed=seed)
     ratio = 2.0 * (sum(own.log_likelihood for own in fits) - fit.log_likelihood)
     return {
         "found_5": test.pvalue <= 0.05,
@@ -154,7 +155,7 @@ def _off(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> di
     found, change = subgroups(rows, by=rows.by, seed=seed), np.abs(honest - rows.probs)
     error = np.array([0.5 * change[part].sum(axis=1).mean() for part in rows.by.parts])
     verdicts = found.decide(tolerance=TOLERANCE)
-    small = np.array([v.practically or v.kind == "little" for v in verdicts])
+    small = np.array([v.equivalent or v.kind == "negligible" for v in verdicts])
     named, off = np.array([verdict.rejected for verdict in verdicts]), error > 1e-6
     return {
         "error": float(error.max()),
@@ -162,8 +163,8 @@ def _off(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> di
         "pooled": calibration_test(rows, seed=seed).pvalue <= 0.05,
         "innocent": bool(named[~off].any()) if (~off).any() else math.nan,
         "named": float(named[off].mean()),
-        "practically": bool(small[error > TOLERANCE].any()),
-        "cannot": float(np.mean([verdict.kind == "cannot_tell" for verdict in verdicts])),
+        "equivalent": bool(small[error > TOLERANCE].any()),
+        "cannot": float(np.mean([verdict.kind == "inconclusive" for verdict in verdicts])),
     }
 
 

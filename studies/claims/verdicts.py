@@ -1,8 +1,8 @@
 """How often each verdict is given, by design: the four kinds, and statements of equivalence.
 
 ``error`` is the true mean change (the probability that stands on the wrong classes), known from how
-the labels are drawn. Under calibration "matters" and "little" together are the size of the test;
-"practically calibrated" is wrong where the true error reaches the tolerance, one percentage point.
+the labels are drawn. Under calibration "miscalibrated" and "negligible" together are the size of
+the test; "equivalent" is wrong where the true error reaches the tolerance, one percentage point.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from studies.pages import fill
 from . import Rows, draw, rows_like, scaled, share
 
 PAGE = "explanation/verdict.md"
-KINDS = ("matters", "little", "none_found", "cannot_tell")
+KINDS = ("miscalibrated", "negligible", "not_detected", "inconclusive")
 
 
 class Design(NamedTuple):
@@ -50,7 +50,7 @@ def run(reps: int, seed: int = 2614) -> Rows:
     """Return how often each verdict was given; `weight` of the repetitions for costly designs."""
     found: Rows = []
     for k, (name, design) in enumerate(DESIGNS.items()):
-        rng, kinds, practically = np.random.default_rng([seed, k]), [], []
+        rng, kinds, equivalent = np.random.default_rng([seed, k]), [], []
         errors = []
         for _ in range(max(2, round(reps * design.weight))):
             x = rows_like(design.rows, design.n, design.c, rng)
@@ -65,23 +65,23 @@ def run(reps: int, seed: int = 2614) -> Rows:
                 seed=1,
             )
             kinds.append(a.verdict.kind)
-            practically.append(a.verdict.practically)
+            equivalent.append(a.verdict.equivalent)
             errors.append(0.5 * np.abs(truth - x).sum(axis=1).mean())
         row = {"design": name, "reps": len(kinds), "error": float(np.mean(errors))}
         rates = {kind: share([one == kind for one in kinds]) for kind in KINDS}
         row |= {kind: rate for kind, (rate, _) in rates.items()}
-        found.append(row | {"practically": share(practically)[0]})
+        found.append(row | {"equivalent": share(equivalent)[0]})
     return found
 
 
 def table(rows: Rows) -> str:
     """Return the table of the page."""
     head = (
-        "| design | data sets | true error | matters | little | none found | cannot tell | "
-        "practically calibrated |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+        "| design | data sets | true error | miscalibrated | negligible | not detected | "
+        "inconclusive | equivalent |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
     )
     line = (
-        "{*rows} | {design} | {reps} | {error:%1} | {matters:%0} | {little:%0} | {none_found:%0} | "
-        "{cannot_tell:%0} | {practically:%0} |"
+        "{*rows} | {design} | {reps} | {error:%1} | {miscalibrated:%0} | {negligible:%0} | "
+        "{not_detected:%0} | {inconclusive:%0} | {equivalent:%0} |"
     )
     return head + fill(line, {"rows": rows})

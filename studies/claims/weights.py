@@ -98,7 +98,7 @@ def one_design(
     found = [test(kind, why, n, rng, n_resamples) for _ in range(reps)]
     row: dict[str, Any] = {"rows": kind, "why": why, "n": n, "reps": reps}
     row["n_effective"] = float(np.median([t.n_effective for t in found]))
-    row["cannot_tell"] = float(np.mean([bool(t.cannot_tell(0.05)) for t in found]))
+    row["inconclusive"] = float(np.mean([bool(t.inconclusive(0.05)) for t in found]))
     for level in (0.05, 0.01):
         row[f"size_{level}"], row[f"se_{level}"] = share([t.rejects(level) for t in found])
     return row

@@ -2,7 +2,7 @@
 
 =============  ================================================================================
 splits         random ones, the paper's protocol, in `splits`; its claims in `verdicts`
-periods        1986-1994 to learn a repair from (middle), 1995-2002 to judge it on (late)
+periods        1986-1994 to learn a recalibration from (middle), 1995-2002 to judge it on (late)
 groups         rows of a plot, of a month, or of both depend on each other: the robust test
 halves         a control without a shift of years: fitted on half of the plots, judged on the rest
 cuts           other ways to cut the years, in ``given/cuts.csv``; `make_predictions` wrote it
@@ -28,7 +28,7 @@ from mcllo.metrics import accuracy, log_loss
 from ..figures import BAND, BLUE, INK, MUTED, SMALL, TITLE, VERMILION, Canvas, heading, look, ticks
 from ..pages import Row, Rows, Tables, column, p_word, rounded
 from ..rule import claim_rows, verdict_facts
-from ..tables import LEVEL, METHODS, compared, compared_rows
+from ..tables import LEVEL, METHODS, compare_methods, compared_rows
 from . import splits
 from .verdicts import claims
 
@@ -37,7 +37,7 @@ GIVEN = {"cuts.csv": "studies.ecology.make_predictions"}
 COMPARISON = """set n statistic p p_method ece classwise_ece accuracy label_change log_loss
 log_loss_above_best difference_low difference_high brier"""
 N_PLOTS, N_HALVES, SEED = 24, 20, 0
-REPAIRS = tuple(METHODS)[1:]
+RECALIBRATIONS = tuple(METHODS)[1:]
 NAMES = {"uncalibrated_train": "as predicted, 1986–1994", **METHODS}
 SETS = {
     "middle": "1986–1994, as predicted",
@@ -49,11 +49,11 @@ GROUPS = {"none": "every row", "plot_month": "plot and month", "month": "month",
 LINES: dict[str, dict[str, Any]] = {
     "observed": {"color": INK, "ls": "none", "marker": "o", "markersize": 4.0},
     "predicted": {"color": VERMILION, "ls": (0, (5, 2)), "lw": 1.6},
-    "repaired": {"color": BLUE, "ls": "-", "lw": 1.6},
+    "recalibrated": {"color": BLUE, "ls": "-", "lw": 1.6},
 }
 LINES["observed"]["label"] = "observed"
 LINES["predicted"]["label"] = "predicted from 1977–1985"
-LINES["repaired"]["label"] = "after MCLLO fitted on 1986–1994"
+LINES["recalibrated"]["label"] = "after MCLLO fitted on 1986–1994"
 BORDER = 1994.5
 YEARS = (1986, 1990, 1994, 1998, 2002)
 
@@ -61,7 +61,7 @@ YEARS = (1986, 1990, 1994, 1998, 2002)
 def analyse() -> tuple[Tables, dict[str, Any]]:
     """Return tables and figures, in half a minute."""
     plain = load_portal_rodents(groups=None)
-    c = compared(plain.train, plain.holdout, REPAIRS)
+    c = compare_methods(plain.train, plain.holdout, RECALIBRATIONS)
     tables = {
         "comparison": compared_rows(c, COMPARISON),
         "tests": tests(c),
@@ -123,15 +123,15 @@ def by_period(plain: Dataset) -> list[tuple[str, mcllo.Predictions, np.ndarray, 
 
 
 def years(plain: Dataset) -> Rows:
-    """Return accuracy and log loss of each year, as predicted and repaired."""
+    """Return accuracy and log loss of each year, as predicted and recalibrated."""
     rows = []
     for period, part, probs, year_of in by_period(plain):
         after = part.with_probs(probs)
         for year in np.unique(year_of):
-            own, repaired = (predictions.take(year_of == year) for predictions in (part, after))
+            own, recalibrated = (predictions.take(year_of == year) for predictions in (part, after))
             row = {"year": int(year), "period": period, "n": own.n_samples}
-            row |= {"accuracy": accuracy(None, own), "accuracy_mcllo": accuracy(None, repaired)}
-            row |= {"log_loss": log_loss(None, own), "log_loss_mcllo": log_loss(None, repaired)}
+            row |= {"accuracy": accuracy(None, own), "accuracy_mcllo": accuracy(None, recalibrated)}
+            row |= {"log_loss": log_loss(None, own), "log_loss_mcllo": log_loss(None, recalibrated)}
             rows.append(row)
     return rows
 
@@ -139,14 +139,14 @@ def years(plain: Dataset) -> Rows:
 def share_rows(
     part: mcllo.Predictions, probs: np.ndarray, mask: np.ndarray | slice = slice(None), **head: Any
 ) -> Rows:
-    """Return the share of each genus among the captures: observed, predicted, repaired."""
+    """Return the share of each genus among the captures: observed, predicted, recalibrated."""
     return [
         {
             **head,
             "genus": genus,
             "observed": float((part.codes[mask] == k).mean()),
             "predicted": float(part.probs[mask, k].mean()),
-            "repaired": float(probs[mask, k].mean()),
+            "recalibrated": float(probs[mask, k].mean()),
         }
         for k, genus in enumerate(part.classes)
     ]
@@ -174,7 +174,7 @@ def periods(plain: Dataset) -> Rows:
 def halves(plain: Dataset, n_halves: int = N_HALVES) -> Rows:
     """Return a control without a shift of years: fit on half of the plots, judge on the others.
 
-    Same years, plots drawn at random; what the two tests say about the repaired rows.
+    Same years, plots drawn at random; what the two tests say about the recalibrated rows.
     """
     plot = plain.train_columns["plot"]
     rows = []
@@ -205,7 +205,7 @@ def halves(plain: Dataset, n_halves: int = N_HALVES) -> Rows:
 
 
 def mark_years(ax: Axes) -> None:
-    """Give the axes the years, those that the repair was not fitted on in grey."""
+    """Give the axes the years, those that the recalibration was not fitted on in grey."""
     ax.axvspan(BORDER, 2002.6, color=BAND, alpha=0.45, lw=0, zorder=0)
     ax.set_xlim(1985.4, 2002.6)
     ticks(ax.xaxis, YEARS)
@@ -244,19 +244,19 @@ def shares_figure(rows: Sequence[Row]) -> list[Axes]:
     ]
     place: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0, "labelspacing": 0.9}
     corner.legend(handles=key, **place).set_in_layout(False)
-    figure.footer("Grey: the years the repair was not fitted on.")
+    figure.footer("Grey: the years the recalibration was not fitted on.")
     return axes
 
 
 @look()
 def years_figure(rows: Sequence[Row]) -> Axes:
-    """Draw the log loss of each year before and after the repair."""
+    """Draw the log loss of each year before and after the recalibration."""
     figure = Canvas(6.4, 3.9)
     ax, key = figure.panels()[0], []
     mark_years(ax)
     for name, what, marker in (
         ("predicted", "log_loss", "D"),
-        ("repaired", "log_loss_mcllo", "o"),
+        ("recalibrated", "log_loss_mcllo", "o"),
     ):
         style = {"marker": marker, "markersize": 5.0, **LINES[name]}
         ax.plot([row["year"] for row in rows], [row[what] for row in rows], **style)
@@ -296,7 +296,7 @@ def halves_figure(rows: Sequence[Row]) -> Axes:
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.set_ylim(-0.8, len(order) - 0.2)
-    ax.set_xlabel("p-value of the repaired predictions (log scale)")
+    ax.set_xlabel("p-value of the recalibrated predictions (log scale)")
     below = f"{len(order)} random halves of the 24 plots: fitted on one half, judged on the other"
     heading(ax, "The same years, other plots", below)
     key = [Line2D([], [], ls="none", markersize=5.5, **mark) for mark in marks]
@@ -313,7 +313,7 @@ def facts(t: Tables) -> dict[str, object]:
         **verdict_facts(t["verdicts"]),
         **split_facts(t["random_summary"]),
         "periods": late,
-        "worst": max(late, key=lambda row: abs(row["observed"] - row["repaired"])),
+        "worst": max(late, key=lambda row: abs(row["observed"] - row["recalibrated"])),
         "comparison": [
             row | {"set": NAMES[row["set"]], "p": p_word(row["p"], row["p_method"])}
             for row in t["comparison"]
@@ -350,7 +350,7 @@ def cut_facts(rows: Sequence[Row]) -> dict[str, object]:
         cuts.setdefault((row["last_early"], row["last_middle"]), {})[row["set"]] = row
 
     def lowest(what: str, name: str) -> str:
-        true = [min(REPAIRS, key=lambda m: cut[m][what]) == name for cut in cuts.values()]
+        true = [min(RECALIBRATIONS, key=lambda m: cut[m][what]) == name for cut in cuts.values()]
         return f"{sum(true)} of {len(cuts)}"
 
     def lowers(what: str) -> str:

@@ -8,7 +8,7 @@ of the R package ratdat; a file is that data set as CSV.
 
 ==========  ===============================================================================
 rows        captures of the seven commonest genera with hindfoot length, weight and sex recorded
-periods     thirds of the 26 years: 1977-1985 to train on, 1986-1994 to learn a repair from,
+periods     thirds of the 26 years: 1977-1985 to train on, 1986-1994 to learn a recalibration from,
             1995-2002 to judge it on
 model       multinomial logistic regression without penalty on hindfoot length, log weight, sex
             and plot type (5 kinds), standardised by the training rows
@@ -28,8 +28,8 @@ import mcllo
 from mcllo.metrics import accuracy
 
 from ..pages import ship, write
-from ..tables import compared
-from .analysis import REPAIRS
+from ..tables import compare_methods
+from .analysis import RECALIBRATIONS
 
 GIVEN = Path(__file__).parent / "given"
 
@@ -93,8 +93,8 @@ def cut_rows(X: np.ndarray, labels: np.ndarray, year: np.ndarray) -> list[dict[s
             )
             for mask in periods
         )
-        c = compared(middle, late, REPAIRS)
-        for name in ("uncalibrated", *REPAIRS):
+        c = compare_methods(middle, late, RECALIBRATIONS)
+        for name in ("uncalibrated", *RECALIBRATIONS):
             row = {"last_early": last_early, "last_middle": last_middle, "set": name}
             row |= {"n_middle": middle.n_samples, "n_late": late.n_samples}
             row |= {key: getattr(c[name], key) for key in ("statistic", "pvalue", "ece")}

@@ -2,7 +2,7 @@
 
 =============  ================================================================================
 years          all shipped captures, 1986-2002, and those of 1986-1994 alone
-splits         `N_SPLITS` of each, the seeds 0, 1, ...; a repair is fitted without its logits
+splits         `N_SPLITS` of each, the seeds 0, 1, ...; a recalibration is fitted without its logits
                where the method does not need them
 ``p_plots``    the robust test by plots, for three of the six sets, to save time
 ``top_only``   ECE when all but the top class share the rest evenly: it must not move
@@ -44,7 +44,7 @@ from ..figures import (
     ticks,
 )
 from ..pages import Row, Rows, column, p_word
-from ..tables import LEVEL, METHODS, quiet
+from ..tables import LEVEL, METHODS, suppress_warnings
 
 N_SPLITS, SHARE, SEED = 20, 0.8, 0
 YEARS = {"all": "1986–2002", "middle": "1986–1994"}
@@ -83,7 +83,7 @@ def random_splits(plain: Dataset, n_splits: int = N_SPLITS) -> Rows:
     ]
 
 
-@quiet()
+@suppress_warnings()
 def split_row(predictions: mcllo.Predictions, plot: np.ndarray, seed: int) -> Row:
     """Return the numbers of one split, with chi-square p-values as in the paper."""
     order = np.random.default_rng(seed).permutation(predictions.n_samples)
@@ -93,7 +93,7 @@ def split_row(predictions: mcllo.Predictions, plot: np.ndarray, seed: int) -> Ro
     groups = np.unique(plot[judge], return_inverse=True)[1]
     row: Row = {"n_fitted": len(learn), "n_judged": len(judge)}
     for name in METHODS:
-        after = holdout if name == "uncalibrated" else repaired(name, train, holdout)
+        after = holdout if name == "uncalibrated" else recalibrated(name, train, holdout)
         test = mcllo.calibration_test(after, method="chi2")
         row |= {f"statistic_{name}": test.statistic, f"p_{name}": test.pvalue}
         row |= {f"{what}_{name}": measure(None, after) for what, measure in MEASURES.items()}
@@ -107,8 +107,10 @@ def split_row(predictions: mcllo.Predictions, plot: np.ndarray, seed: int) -> Ro
     return row
 
 
-def repaired(name: str, train: mcllo.Predictions, holdout: mcllo.Predictions) -> mcllo.Predictions:
-    """Return the held-out rows after a repair; MCLLO sees probabilities and no logits."""
+def recalibrated(
+    name: str, train: mcllo.Predictions, holdout: mcllo.Predictions
+) -> mcllo.Predictions:
+    """Return the held-out rows after a recalibration; MCLLO sees probabilities and no logits."""
     if name == "mcllo":
         train, holdout = (replace(part, logits=None) for part in (train, holdout))
     calibrator = mcllo.CALIBRATORS[name]().fit(train)

@@ -1,7 +1,7 @@
 """What the paper claims that this study can judge, by the rule, under the paper's random splits.
 
 Each claim is quoted. General ones are judged in two settings, all years and 1986-1994; whether
-repaired rows pass also with rows and with plots called independent. "Comparable" is within the
+recalibrated rows pass also with rows and with plots called independent. "Comparable" is within the
 rule's `MARGIN` of the better one. MCLLO is fitted without logits; an exception to "no access
 needed" is a split in which that does not lower the log loss. Later years are told beside a claim,
 and never scored.
@@ -121,5 +121,5 @@ def lowest(values: Values, what: str, names: Sequence[str]) -> np.ndarray:
 
 
 def best(values: Values, what: str) -> np.ndarray:
-    """Return which repair has the smallest number in each split."""
+    """Return which recalibration has the smallest number in each split."""
     return np.argmin([values(f"{what}_{name}") for name in ("mcllo", *OTHERS)], axis=0)

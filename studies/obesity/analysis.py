@@ -35,7 +35,7 @@ from mcllo.reproduce._studies import OBESITY_METHODS, CaseStudy, obesity
 from .. import choices, rule, tables
 from ..figures import Canvas, runs_figure, ticks
 from ..pages import Row, Rows, Tables, column, read, say
-from ..tables import LEVEL, fitted, quiet
+from ..tables import LEVEL, fit_maximum_likelihood, suppress_warnings
 from . import verdicts
 from .tradeoff import tradeoff, tradeoff_figure
 
@@ -76,7 +76,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
         ]
         if clip == TESTING:
             figures["reliability"] = figure6().axes
-            figures["parameters"] = mcllo.plot.parameters(fitted(readable(data.train)))
+            figures["parameters"] = mcllo.plot.parameters(
+                fit_maximum_likelihood(readable(data.train))
+            )
             made["baselines"] = baselines(data.train, data.holdout)
             made["bins"] = bins(c)
             made["logits"] = logits(data.train, data.holdout)
@@ -139,7 +141,7 @@ def bins_moved(holdouts: Sequence[mcllo.Predictions]) -> Rows:
     return rows
 
 
-@quiet()
+@suppress_warnings()
 def baselines(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
     """Return the same fit under every baseline, and what it makes of the rows to judge on."""
     rows = []
@@ -152,7 +154,7 @@ def baselines(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
     return rows
 
 
-@quiet()
+@suppress_warnings()
 def last_class(pairs: Sequence[choices.Pair]) -> Rows:
     """Return in how many splits the last class as baseline changes what MCLLO gives by little."""
     found: dict[str, list[float]] = {"decision": [], "labels": [], "log_loss": []}
@@ -175,9 +177,9 @@ def last_class(pairs: Sequence[choices.Pair]) -> Rows:
     ]
 
 
-@quiet()
+@suppress_warnings()
 def logits(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
-    """Return how far a constant added to a row's logits moves its repaired probabilities.
+    """Return how far a constant added to a row's logits moves its recalibrated probabilities.
 
     A forest has no logits: the logs of its votes and the same less their mean have equal claims.
     """
@@ -200,9 +202,9 @@ def with_logits(predictions: mcllo.Predictions, centred: bool) -> mcllo.Predicti
     return mcllo.Predictions.from_arrays(logits=given, y=y, classes=predictions.classes)
 
 
-@quiet()
+@suppress_warnings()
 def zero_rules() -> Rows:
-    """Return what the floor for votes of 0 does: to the test, and to three repairs."""
+    """Return what the floor for votes of 0 does: to the test, and to three recalibrations."""
     rows = []
     for clip in FLOORS:
         data = load_obesity_forest(clip=clip)
@@ -215,9 +217,9 @@ def zero_rules() -> Rows:
             ("temperature", mcllo.CALIBRATORS["temperature"](clip=clip)),
         ):
             calibrator.fit(data.train)
-            repaired = data.holdout.with_probs(calibrator.predict_proba(data.holdout.probs))
-            row[f"log_loss_{name}"] = log_loss(None, repaired)
-            row[f"ece_{name}"] = expected_calibration_error(None, repaired)
+            recalibrated = data.holdout.with_probs(calibrator.predict_proba(data.holdout.probs))
+            row[f"log_loss_{name}"] = log_loss(None, recalibrated)
+            row[f"ece_{name}"] = expected_calibration_error(None, recalibrated)
         rows.append(row)
     return rows
 
@@ -230,9 +232,9 @@ def seed_row(probs: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
         mcllo.Predictions.from_arrays(probs[rows], named[rows], **rule)
         for rows in (slice(0, N_TRAIN), slice(N_TRAIN, None))
     ]
-    c = tables.compared(*parts, METHODS, n_resamples=499)
+    c = tables.compare_methods(*parts, METHODS, n_resamples=499)
     row: dict[str, Any] = {"zero_labels": sum(part.n_clipped_true for part in parts)}
-    row["separated"] = bool(np.isnan(fitted(parts[0]).se_delta).any())
+    row["separated"] = bool(np.isnan(fit_maximum_likelihood(parts[0]).se_delta).any())
     for judged in tables.compared_rows(c, "set p_chi2 p ece accuracy log_loss label_change"):
         name = judged.pop("set")
         row |= {f"{what}_{name}": value for what, value in judged.items() if value is not None}

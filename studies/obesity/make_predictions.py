@@ -7,8 +7,8 @@ the data are downloaded from UCI. Takes about six minutes.
 ==========  ===============================================================================
 data        2,111 people, 16 columns; Height and Weight are left out: the levels are cut points
             of weight / height**2
-split       rows in a random order: 1,583 to train the forest, 396 to learn a repair from, 132 to
-            judge it on (75 % and 25 %, twice)
+split       rows in a random order: 1,583 to train the forest, 396 to learn a recalibration from,
+            132 to judge it on (75 % and 25 %, twice)
 forest      500 trees, each grown out, scikit-learn's defaults; seed s makes order and forest
 ==========  ===============================================================================
 """

@@ -63,13 +63,13 @@ def claims(made: Tables, runs: Judged, sizes: Mapping[str, int]) -> list[Claim]:
             forests["uncalibrated_rejected"],
         ),
         Claim(
-            "mcllo_repairs",
+            "mcllo_recalibrations",
             f'"as expected, MCLLO recalibration" does "{calibrated}"',
             RESULTS,
             forests["mcllo_not_rejected"],
         ),
         Claim(
-            "binning_repairs",
+            "binning_recalibrations",
             f'"The extension of binning as described by" Guo et al. does "{calibrated}"',
             RESULTS,
             readings("histogram", not_rejected(runs)),

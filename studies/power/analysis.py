@@ -35,7 +35,7 @@ import mcllo.plot
 import mcllo.simulate
 from mcllo.plot._power import draw_boxes
 from mcllo.reproduce import figure2, figure4
-from mcllo.reproduce._studies import ALPHA, SEED, UNIT, unpacked
+from mcllo.reproduce._studies import ALPHA, ECE_UNIT, SEED, unpack_part
 from mcllo.reproduce._studies import ROWS_FROM as OURS
 from mcllo.simulate import PowerCell, PowerStudy
 
@@ -174,7 +174,7 @@ def packed(study: PowerStudy) -> dict[str, np.ndarray]:
         return kept | {"p": np.array([cell.pvalues for cell in cells])}
     for name in ("ece_before", "ece_after"):
         errors = np.array([getattr(cell, name) for cell in cells])
-        kept[name] = np.round(errors / UNIT).astype(np.uint16)
+        kept[name] = np.round(errors / ECE_UNIT).astype(np.uint16)
     return kept
 
 
@@ -184,7 +184,7 @@ def read_studies(path: Path = REPETITIONS) -> dict[str, PowerStudy]:
         arrays = dict(file)
     tests = dict.fromkeys(EFFECTS, "auto") | {"exact": "exact"}
     return {
-        part: unpacked(arrays, part, tests.get(part, "chi2"), WORDS.get(part, OURS))
+        part: unpack_part(arrays, part, tests.get(part, "chi2"), WORDS.get(part, OURS))
         for part in PARTS
     }
 

@@ -1,7 +1,7 @@
 """Do the limits of a size hold? Coverage where the truth is known, and what equivalence costs.
 
 A design is a table of predictions with a true map g of the MCLLO family; labels are drawn from g,
-the map is fitted, and the `Size` of the fit is held against that of g on the same rows.
+the map is fitted, and the `EffectSize` of the fit is held against that of g on the same rows.
 
 ====================  ==========================================================================
 change, top, gain     share of data sets whose interval holds the true size
@@ -23,15 +23,15 @@ import numpy as np
 from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
 from mcllo._fit.sandwich import robust_fit
-from mcllo._ground.statements import OF_ESTIMATES, quiet
-from mcllo._inference.size import Size, size_of
-from mcllo._inference.sizes.law import Moved
-from mcllo._inference.sizes.levels import width_at
+from mcllo._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
+from mcllo._inference.effect_size import EffectSize, estimate_effect_size
+from mcllo._inference.effect_sizes.levels import width_at
+from mcllo._inference.effect_sizes.sampling_distribution import MapChanges
 from mcllo._input.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, share
 from studies.pages import fill
 
-PAGE = "explanation/size.md"
+PAGE = "explanation/effect-size.md"
 TOLERANCE = 0.01
 FOLLOW = 0.6
 """Share of a group's rows whose labels follow the group's own uniform."""
@@ -121,16 +121,16 @@ def one(design: Design, rng: np.random.Generator) -> dict[str, Any]:
     g = design.map(x, rng).recalibrate(x)
     groups = rng.integers(0, design.groups, design.n) if design.groups else None
     p = Predictions.from_arrays(x, labels(g, groups, rng), groups=groups)
-    with quiet(*OF_ESTIMATES):
+    with suppress_warnings(*ESTIMATION_WARNINGS):
         fit = fit_predictions(p)
     fit = fit if groups is None else robust_fit(p, fit)
-    size = size_of(p, fit, seed=int(rng.integers(2**31)))
+    size = estimate_effect_size(p, fit, seed=int(rng.integers(2**31)))
     return {"size": size, "plain": plain(p, fit), **truth(p.probs, g, size)}
 
 
 def plain(p: Predictions, fit: MCLLOFit) -> tuple[float, float]:
     """Return the uncorrected mean change less and plus two standard errors (delta method)."""
-    moved, step = Moved(p.log_odds, np.ones(p.n_samples)), 1e-4
+    moved, step = MapChanges(p.log_odds, np.ones(p.n_samples)), 1e-4
     slope = np.array(
         [
             (moved.sizes(fit.theta + step * e)[0] - moved.sizes(fit.theta - step * e)[0]) / step / 2
@@ -142,7 +142,7 @@ def plain(p: Predictions, fit: MCLLOFit) -> tuple[float, float]:
     return size - error, size + error
 
 
-def truth(x: np.ndarray, g: np.ndarray, size: Size) -> dict[str, Any]:
+def truth(x: np.ndarray, g: np.ndarray, size: EffectSize) -> dict[str, Any]:
     """Return the true sizes, and which levels hold the true share of right answers."""
     rows, top = np.arange(len(x)), x.argmax(axis=1)
     said, right = x[rows, top], g[rows, top]
@@ -168,7 +168,7 @@ def measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, design.n, design.c, len(design.name)])
     found = [one(design, rng) for _ in range(reps)]
 
-    def rate(hit: Callable[[Size, dict[str, Any]], bool]) -> float:
+    def rate(hit: Callable[[EffectSize, dict[str, Any]], bool]) -> float:
         return share([hit(f["size"], f) for f in found])[0]
 
     return {

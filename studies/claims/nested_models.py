@@ -1,4 +1,4 @@
-"""The ladder's closed test: how often is any true model called wrong, the full map included?
+"""The nested models' closed test: how often is any true model called wrong, the full map included?
 
 Predictions are calibrated, or off by one temperature, or MCLLO with one class off. An error is any
 true model that is rejected; before, "the full map fits better than MCLLO" was said outside of the
@@ -14,9 +14,9 @@ import numpy as np
 
 from mcllo import Predictions
 from mcllo._diagnosis.class_tests import closed_test
-from mcllo._diagnosis.ladder import Ladder, ladder_of
-from mcllo._diagnosis.ladder_models import INSIDE
-from mcllo._ground.statements import quiet
+from mcllo._diagnosis.model_comparison import INSIDE
+from mcllo._diagnosis.nested_models import NestedModels, fit_nested_models
+from mcllo._ground.statements import suppress_warnings
 from mcllo._inference.budget import BRIEF_NESTED_WORK
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import fill
@@ -49,7 +49,7 @@ DESIGNS = (
 )
 
 
-def errors(found: Ladder, true: str) -> tuple[bool, bool]:
+def errors(found: NestedModels, true: str) -> tuple[bool, bool]:
     """Return whether a true model is rejected: by the closed test, and as it was before."""
     holds = {row.model for row in found.rows if row.model == true or true in INSIDE[row.model]}
     own = {row.model: row.larger_pvalue for row in found.rows}
@@ -71,8 +71,8 @@ def run(reps: int, seed: int = 11, designs: Sequence[Design] = DESIGNS) -> Rows:
             probs = rows_like(design.rows, design.n, design.c, rng)
             y = draw(scaled(probs, design.slope, design.shift), rng)
             p = Predictions.from_arrays(probs, y, classes=list(range(design.c)))
-            with quiet():
-                found = ladder_of(
+            with suppress_warnings():
+                found = fit_nested_models(
                     p,
                     n_resamples=199,
                     seed=int(rng.integers(2**31)),

@@ -1,4 +1,4 @@
-"""How often predictions get a hint that deserve none, and how often those that deserve one.
+"""How often predictions get a finding that deserve none, and how often those that deserve one.
 
 Rows of seven kinds at three sizes, labels drawn from them. Then either the predictions are made
 worse in a way that is no mistake in the rows, or a mistake is made.
@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from mcllo import MCLLOCalibrator, Predictions
-from mcllo._diagnosis.hints import hints_of
+from mcllo._diagnosis.data_checks import check_data
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import choose_method
 from studies.claims import Rows, draw, rows_like, scaled
 from studies.pages import fill
 
-PAGE = "explanation/hints.md"
+PAGE = "explanation/data-checks.md"
 KINDS = (
     ("dirichlet:1", 2),
     ("dirichlet:1", 3),
@@ -36,15 +36,15 @@ def _noisy(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return scaled(np.maximum(x, 1e-12) * np.exp(rng.normal(0.0, 2.0, x.shape)))
 
 
-def _repaired(x: np.ndarray, y: np.ndarray, _: np.random.Generator) -> tuple[np.ndarray, ...]:
+def _recalibrated(x: np.ndarray, y: np.ndarray, _: np.random.Generator) -> tuple[np.ndarray, ...]:
     x = scaled(x, 1.5)
     return MCLLOCalibrator(classes=range(x.shape[1])).fit(x, y).predict_proba(x), y
 
 
 NO_MISTAKE: dict[str, Change] = {
     "calibrated": lambda x, y, rng: (x, y),
-    "too extreme: slope 3": lambda x, y, rng: (scaled(x, 3.0), y),
-    "too timid: slope 0.3": lambda x, y, rng: (scaled(x, 0.3), y),
+    "overconfident: slope 3": lambda x, y, rng: (scaled(x, 3.0), y),
+    "underconfident: slope 0.3": lambda x, y, rng: (scaled(x, 0.3), y),
     "every class shifted, sd 2": lambda x, y, rng: (
         scaled(x, 1.0, rng.normal(0.0, 2.0, x.shape[1])),
         y,
@@ -60,26 +60,26 @@ NO_MISTAKE: dict[str, Change] = {
     "noise of sd 2 on every log odds": lambda x, y, rng: (_noisy(x, rng), y),
 }
 MISTAKES: dict[str, tuple[str, Change]] = {
-    "repaired on these rows": ("hint.own_rows", _repaired),
+    "recalibrated on these rows": ("data_check.own_rows", _recalibrated),
     "two columns exchanged": (
-        "hint.columns",
+        "data_check.columns",
         lambda x, y, rng: (x[:, [1, 0, *range(2, x.shape[1])]], y),
     ),
-    "columns turned by one": ("hint.columns", lambda x, y, rng: (np.roll(x, 1, axis=1), y)),
-    "labels of other rows": ("hint.rows", lambda x, y, rng: (x, rng.permutation(y))),
+    "columns turned by one": ("data_check.columns", lambda x, y, rng: (np.roll(x, 1, axis=1), y)),
+    "labels of other rows": ("data_check.rows", lambda x, y, rng: (x, rng.permutation(y))),
 }
 TABLE = """\
-| predictions without a mistake | tables | with a hint |
+| predictions without a mistake | tables | with a finding |
 |---|---|---|
 {*false} | {what} | {tables:,} | {hinted} |
 
-| mistake | of 100 rows | of 1000 | of 4000 | another hint |
+| mistake | of 100 rows | of 1000 | of 4000 | another finding |
 |---|---|---|---|---|
 {*found} | {what} | {n100:%0} | {n1000:%0} | {n4000:%0} | {other} of {tables:,} |"""
 
 
 def run(reps: int, seed: int = 3, sizes: tuple[int, ...] = SIZES) -> Rows:
-    """Return, for each change, how many tables got the hint they deserve, or another one."""
+    """Return, for each change, how many tables got the finding they deserve, or another one."""
     rng, rows = np.random.default_rng(seed), []
     changes = {what: ("", change) for what, change in NO_MISTAKE.items()} | MISTAKES
     for what, (wanted, change) in changes.items():
@@ -87,20 +87,22 @@ def run(reps: int, seed: int = 3, sizes: tuple[int, ...] = SIZES) -> Rows:
         row |= {"tables": reps * len(sizes) * len(KINDS)}
         other = 0
         for n in sizes:
-            found = [_hints(kind, n, c, change, rng) for kind, c in KINDS for _ in range(reps)]
+            found = [
+                _data_checks(kind, n, c, change, rng) for kind, c in KINDS for _ in range(reps)
+            ]
             other += sum(bool(set(kinds) - {wanted}) for kinds in found)
             row[f"n{n}"] = float(np.mean([wanted in kinds for kinds in found]))
         rows.append(row | {"other": other})
     return rows
 
 
-def _hints(kind: str, n: int, c: int, change: Change, rng: np.random.Generator) -> list[str]:
+def _data_checks(kind: str, n: int, c: int, change: Change, rng: np.random.Generator) -> list[str]:
     x = rows_like(kind, n, c, rng)
     x, y = change(x, draw(x, rng), rng)
     p = Predictions.from_arrays(x, y, classes=range(c))
     fit = fit_predictions(p)
     _, why = choose_method(p, fit.df, "lr", 99)
-    return [hint.kind for hint in hints_of(p, fit, SimpleNamespace(why=why))]
+    return [hint.kind for hint in check_data(p, fit, SimpleNamespace(why=why))]
 
 
 def table(rows: Rows) -> str:
