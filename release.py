@@ -3,7 +3,7 @@
 ====================  =============================================================================
 sdist                 built here; the wheels are those of ``make wheels``
 ``twine check``       of all of them: an index would show what they say of themselves
-``sbom.cdx.json``     bill of materials (CycloneDX): what a plain installation of the wheel brings
+``sbom.cdx.json``     bill of materials (CycloneDX): what the wheel brings with the extra ``all``
 ``dependencies.txt``  the same to read: version, licence, size on disk, who needs it
 ``audit.json``        known vulnerabilities of these versions (pip-audit); left out, and said so,
                       where nobody could be asked
@@ -96,7 +96,7 @@ def installed(wheel: Path, folder: Path) -> list[list[Any]]:
     call(sys.executable, "-m", "venv", str(folder), check=True)
     inside = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
     quiet = ("--quiet", "--disable-pip-version-check")
-    done = call(inside, "-m", "pip", "install", *quiet, str(wheel))
+    done = call(inside, "-m", "pip", "install", *quiet, f"{wheel}[all]")
     if done.returncode:
         raise SystemExit(f"release: the wheel cannot be installed:\n{done.stderr}")
     found: list[list[Any]] = json.loads(call(inside, "-c", LISTED, check=True).stdout)

@@ -141,7 +141,7 @@ def make_names(folder: Path) -> None:
 
 
 def page_name(full: str, taken: Iterable[str]) -> str:
-    """Return a name for a page that no file system mixes up: ``ladder`` beside ``Ladder``."""
+    """Return a name for a page that no file system mixes up: ``subgroups`` beside ``Subgroups``."""
     is_taken = full.lower() in (name.lower() for name in taken)
     return f"{full}-class" if is_taken else full
 
@@ -180,7 +180,7 @@ def make_landing(folder: Path) -> None:
     rows = mcllo.datasets.load_cifar10_vgg().train
     rows = rows.with_probs(rows.probs)
     assessment = mcllo.assess(rows, seed=0)
-    words = "The network's reliability diagram: its frequencies lie below what it promises"
+    words = "The network's reliability diagram: its frequencies lie below its predictions"
     svg = mcllo.plot.to_svg(mcllo.plot.reliability(assessment), alt=words, salt="hero", themed=True)
     (made / "problem.html").write_text(svg, encoding="utf-8")
     write_csv(made / ROWS, rows)
@@ -190,7 +190,9 @@ def make_landing(folder: Path) -> None:
     call = [sys.executable, "-m", "mcllo", *COMMAND, *out]
     done = subprocess.run(call, cwd=made, check=True, capture_output=True, text=True)
     shutil.move(made / "report.html", extra / "report.html")
-    first = done.stdout.split("\n\n")[:3]  # verdict, culprits; the rest is in the report
+    first = done.stdout.split("\n\n")[
+        :3
+    ]  # verdict, miscalibrated classes; the rest is in the report
     typed = escape(" ".join(["mcllo", *COMMAND, *out]))
     line = f'<span class="prompt">$ </span><span class="typed">{typed}</span>'
     printed = escape("\n\n".join(first))

@@ -10,6 +10,6 @@ run() { printf '\n$ %s\n' "$*"; "$@"; }
 run python examples/digits.py "$out"
 run mcllo assess "$out/calibration.csv" --label digit --classes "$classes" --seed 0
 run mcllo fit "$out/calibration.csv" --label digit --classes "$classes" --penalty 1 -o "$out/model.json"
-run mcllo apply "$out/model.json" "$out/holdout.csv" -o "$out/repaired.csv"
-run mcllo assess "$out/repaired.csv" --label digit --classes "$classes" --seed 0
+run mcllo apply "$out/model.json" "$out/holdout.csv" -o "$out/recalibrated.csv"
+run mcllo assess "$out/recalibrated.csv" --label digit --classes "$classes" --seed 0
 run mcllo demo "$out"

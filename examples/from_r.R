@@ -1,5 +1,5 @@
 # The whole job from R, by reticulate; docs/how-to/r.md shows each part with its output.
-#   Rscript from_r.R               three classes: assess, verdict, culprits, repair, model file, optim
+#   Rscript from_r.R               three classes: assess, verdict, miscalibrated classes, recalibration, model file, optim
 #   Rscript from_r.R hockey.csv    then two classes: BRcal's hockey data (columns y and x) beside glm and optim
 
 # -- start
@@ -31,19 +31,19 @@ cat(a$text(brief = TRUE), "\n")
 
 # -- objects
 cat("verdict:", a$verdict$kind, "\n")
-cat("culprits:", unlist(iterate(a$culprits)), "\n")
-cat("average error:", round(a$size$mean_change, 3), "\n")
+cat("miscalibrated_classes:", unlist(iterate(a$miscalibrated_classes)), "\n")
+cat("average error:", round(a$effect_size$mean_change, 3), "\n")
 parameters <- data.frame(
   delta = to_r(a$fit$delta), se_delta = to_r(a$fit$se_delta),
   gamma = to_r(a$fit$gamma), se_gamma = to_r(a$fit$se_gamma), row.names = unlist(a$fit$compared))
 print(round(parameters, 4))
 
-# -- repair
+# -- recalibration
 calibrator <- mcllo$MCLLOCalibrator()$fit(train[classes], train$label)
-repaired <- to_r(calibrator$predict_proba(new[classes]))
-colnames(repaired) <- to_r(calibrator$classes_)
-print(round(head(repaired, 3), 3))
-cat("sums to 1:", all(abs(rowSums(repaired) - 1) < 1e-12), "\n")
+recalibrated <- to_r(calibrator$predict_proba(new[classes]))
+colnames(recalibrated) <- to_r(calibrator$classes_)
+print(round(head(recalibrated, 3), 3))
+cat("sums to 1:", all(abs(rowSums(recalibrated) - 1) < 1e-12), "\n")
 
 # -- judge
 predictions <- mcllo$Predictions$from_arrays
@@ -60,7 +60,7 @@ print(table)
 model <- tempfile(fileext = ".json")
 calibrator$save(model)
 again <- mcllo$load_calibrator(model)
-cat("same repair:", all(to_r(again$predict_proba(new[classes])) == repaired), "\n")
+cat("same recalibration:", all(to_r(again$predict_proba(new[classes])) == recalibrated), "\n")
 
 # -- optim
 mcllo_optim <- function(x, y) {  # x: n x c probabilities, y: 1 .. c; the last class is the baseline

@@ -15,7 +15,7 @@ import mcllo.plot
 
 ORDER = (
     *("reliability", "by_class", "smooth", "isotonic", "several_models", "before_after"),
-    *("repairs", "parameters", "calibration_map", "ternary", "ladder", "baselines"),
+    *("recalibrations", "parameters", "calibration_map", "ternary", "nested_models", "baselines"),
     *("subgroups", "monitor", "power", "error_boxes", "own_page"),
 )
 """The scripts in the order of the gallery."""

@@ -2,8 +2,8 @@
 Does the answer hang on the baseline?
 =====================================
 
-The test statistic with every class as the baseline, and by how much repaired probabilities differ
-from those of the usual one. See :doc:`/explanation/baseline`.
+The test statistic with every class as the baseline, and by how much recalibrated probabilities
+differ from those of the usual one. See :doc:`/explanation/baseline`.
 """
 
 import mcllo

@@ -1,10 +1,10 @@
 """
-Before and after each repair
-============================
+Before and after each recalibration
+===================================
 
-Repairs are learned from 8,000 photographs and judged on 2,000 others: a repair looks perfect on
-its own rows. The p-value in a panel asks whether the repaired predictions still contradict the
-labels.
+Recalibrations are learned from 8,000 photographs and judged on 2,000 others: a recalibration looks
+perfect on its own rows. The p-value in a panel asks whether the recalibrated predictions still
+contradict the labels.
 """
 
 import mcllo

@@ -1,8 +1,8 @@
 """
-What the repair does to a probability
-=====================================
+What the recalibration does to a probability
+============================================
 
-From the predicted probability of a class to the repaired one, with the other classes in the
+From the predicted probability of a class to the recalibrated one, with the other classes in the
 shares that they have on average. On the diagonal nothing changes.
 """
 

@@ -1,6 +1,6 @@
 """
-What a repair does to the calibration error
-===========================================
+What a recalibration does to the calibration error
+==================================================
 
 ECE of simulated data sets before and after recalibration, against how wrong one class is. At
 delta = 1 nothing is wrong, and ECE is above 0 all the same: a number without what chance gives is

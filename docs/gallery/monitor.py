@@ -2,7 +2,7 @@
 Watch predictions as labels arrive
 ==================================
 
-Each year of trapping is a batch. Evidence against the predictions adds up, and its promise holds
+Each year of trapping is a batch. Evidence against the predictions adds up, and its guarantee holds
 however often one looks: above the line there is an alarm. See :doc:`/how-to/monitor`.
 """
 

@@ -3,7 +3,7 @@ Shift and slope of each class
 =============================
 
 Delta and gamma with 95 % intervals, each class against the baseline. At 1 there is nothing to
-repair; slopes below 1 say that predictions are too extreme. See
+recalibrate; slopes below 1 say that predictions are overconfident. See
 :doc:`/explanation/delta-and-gamma`.
 """
 

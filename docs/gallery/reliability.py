@@ -4,7 +4,7 @@ Is it right as often as it says?
 
 The probability of the most probable class across, how often that class came true up. Grey boxes
 are where the points of calibrated predictions lie, 95 times out of 100. Points below the line and
-outside their boxes: the network promises more than it keeps. Bars count the rows.
+outside their boxes: the network is overconfident. Bars count the rows.
 """
 
 import mcllo

@@ -3,7 +3,7 @@ Are all years alike?
 ====================
 
 Slope and size of the error in each subgroup, here years of trapping, with intervals that hold for
-all of them at once. One repair suits all only if they agree. See :doc:`/how-to/subgroups`.
+all of them at once. One recalibration suits all only if they agree. See :doc:`/how-to/subgroups`.
 """
 
 import mcllo

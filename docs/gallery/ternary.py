@@ -3,8 +3,8 @@ Three classes on a triangle
 ===========================
 
 Each corner is a class that is certain. Marks are people at their predictions, their look says
-what came true; arrows lead from a prediction to its repair. The seven levels of the data set are
-joined to three: the probability of a joined class is the sum of its parts'.
+what came true; arrows lead from a prediction to its recalibration. The seven levels of the data set
+are joined to three: the probability of a joined class is the sum of its parts'.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """
-Which repair is best here?
-==========================
+Which recalibration is best here?
+=================================
 
 p-value, calibration error and log loss of each method on the rows left aside. The interval at a
 log loss is that of its difference from the best: methods whose intervals reach the best cannot be

@@ -10,6 +10,6 @@ wrong. See :doc:`/explanation/nested-models`.
 import mcllo
 
 rodents = mcllo.datasets.load_portal_rodents(groups=None).holdout
-steps = mcllo.ladder(rodents, seed=0)
+steps = mcllo.nested_models(rodents, seed=0)
 
-ax = mcllo.plot.ladder(steps)
+ax = mcllo.plot.nested_models(steps)
