@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := UV_SYSTEM_CERTS=1 $(BIN)/uv
-KERNEL := hatch_build.py src/mcllo/_math/kernel.c
+KERNEL := hatch_build.py src/mcllo/_model/kernel.c
 .DEFAULT_GOAL := help
 .PHONY: help environments demo test test-all coverage lowest pythons fuzz mutants docs studies lint format wheels release bench quality clean
 

@@ -27,7 +27,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
-FOLDER = Path("src", "mcllo", "_math")
+FOLDER = Path("src", "mcllo", "_model")
 TARGETS = {
     "x86_64-linux-gnu.2.17": "manylinux_2_17_x86_64.manylinux2014_x86_64",
     "aarch64-linux-gnu.2.17": "manylinux_2_17_aarch64.manylinux2014_aarch64",
@@ -66,7 +66,7 @@ class KernelHook(BuildHookInterface):
         if version != "editable":
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag()}"
-            build_data["force_include"][str(library)] = f"mcllo/_math/{name}"
+            build_data["force_include"][str(library)] = f"mcllo/_model/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was made on the way."""

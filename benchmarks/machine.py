@@ -79,7 +79,7 @@ def say(words: str) -> None:
 
 def kernel_name() -> str:
     """Return which kernel runs where nothing turns it off: 'NumPy', or C and its vectors."""
-    from mcllo._math import compiled
+    from mcllo._model import compiled
 
     return compiled.kernel_name()
 

@@ -163,7 +163,7 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO without standard errors."""
     from mcllo import Predictions
     from mcllo._fit.objective import FreeLikelihood
-    from mcllo._math.inexact_newton import fit_by_pcg
+    from mcllo._model.inexact_newton import fit_by_pcg
 
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
     likelihood = FreeLikelihood.from_predictions(p)
@@ -178,8 +178,8 @@ def log_partition(log_odds: np.ndarray) -> Callable[[], Any]:
 
     It may be called again.
     """
-    from mcllo._math.kernel import LogPartition
-    from mcllo._math.likelihood import identity_theta
+    from mcllo._model.kernel import LogPartition
+    from mcllo._model.likelihood import identity_theta
 
     return partial(LogPartition(log_odds, n_jobs=1), identity_theta(len(log_odds)))
 

@@ -378,7 +378,7 @@ def run_programs(programs: dict[str, Program], rounds: int, both: bool = True) -
 
 def measure_shell(rounds: int) -> Iterator[tuple[str, Record]]:
     """Yield records of commands on the rows that ``mcllo demo`` judges on."""
-    from mcllo._cli.demo import LABEL, image_predictions, write_csv
+    from mcllo._apps.cli.demo import LABEL, image_predictions, write_csv
 
     with TemporaryDirectory(prefix="mcllo-bench-") as at:
         path, judged = Path(at, "holdout.csv"), image_predictions()[1]

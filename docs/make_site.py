@@ -173,7 +173,7 @@ def members(thing: type) -> list[str]:
 def make_landing(folder: Path) -> None:
     """Make what the landing page shows, on the images that the package carries."""
     import mcllo
-    from mcllo._cli.demo import write_csv
+    from mcllo._apps.cli.demo import write_csv
 
     made = folder / "_made"
     made.mkdir()

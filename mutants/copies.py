@@ -62,7 +62,7 @@ class Copy:
     def is_compiled(self) -> bool:
         """Whether the checkout's library came along, and is that of its source."""
         words = "import sys; sys.path.insert(0, 'src');"
-        words += "from mcllo._math.compiled import library; sys.exit(library() is None)"
+        words += "from mcllo._model.compiled import library; sys.exit(library() is None)"
         return subprocess.run([sys.executable, "-c", words], cwd=self.root).returncode == 0
 
     def compile(self) -> None:
@@ -122,7 +122,7 @@ class Copy:
         path = self.root / mutant.path
         right = path.read_text(encoding="utf-8")
         path.write_text(mutant.of(right), encoding="utf-8")
-        library = next((self.root / "src" / "mcllo" / "_math").glob("libkernel.*"))
+        library = next((self.root / "src" / "mcllo" / "_model").glob("libkernel.*"))
         right_library = library.read_bytes()
         try:
             if path.suffix == ".c":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import mcllo
-from mcllo._ground.statements import suppress_warnings as suppress_warnings
+from mcllo._utils.statements import suppress_warnings as suppress_warnings
 from mcllo.reproduce._printed import MIN_PRINTED_PVALUE
 from mcllo.reproduce._rows import compare_methods as compare_methods
 from mcllo.reproduce._rows import compared_rows as compared_rows

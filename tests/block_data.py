@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions
-from mcllo._blocks.blocks import StreamedBlocks
-from mcllo._blocks.sums import Block, Layout, Reading
+from mcllo._apps.streaming.blocks import StreamedBlocks
+from mcllo._apps.streaming.sums import Block, Layout, Reading
 from mcllo.exceptions import InputError
 
 

@@ -75,7 +75,7 @@ def one_blas_thread():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave the pictures out of reports: for tests that read the words of a page alone."""
-    from mcllo._report import figures
+    from mcllo._apps.report import figures
 
     def picture(kind, result, alt, *options):
         return figures.Picture(kind, "<svg></svg>", "", figures.plot.caption(kind, result), alt)
@@ -100,7 +100,7 @@ def _no_figure_is_left_in_pyplot():
 @pytest.fixture(scope="module", params=["C", "NumPy"])
 def both_kernels(request):
     """Let every test of a module run with both kernels."""
-    from mcllo._math import compiled
+    from mcllo._model import compiled
 
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "NumPy":

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 import mcllo
-from mcllo._ground.statements import suppress_warnings
-from mcllo._report import report
+from mcllo._apps.report import report
+from mcllo._utils.statements import suppress_warnings
 
 PETS = ("cat", "dog", "truck")
 HOSTILE = (

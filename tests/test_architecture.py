@@ -19,31 +19,35 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "mcllo"
 MODULES = sorted(SRC.rglob("*.py"))
 
-ROOMS = [
-    *("_version", "exceptions", "_ground", "_math", "_input", "_files", "_fit", "metrics"),
-    *("_inference", "_diagnosis", "_stacking", "_assessment", "_blocks", "calibrators", "_monitor"),
-    *("_workflows", "model_selection", "export", "simulate", "plot", "datasets", "reproduce"),
-    *("_report", "_cli", "_serve", "__main__", "__init__"),
+LIBRARY = [
+    *("_version", "exceptions", "_utils", "_model", "_validation", "_fit", "metrics", "_inference"),
+    *("_diagnostics", "calibrators", "_assessment", "_comparison", "_monitor"),
+    *("model_selection", "export", "simulate", "plot", "datasets", "reproduce"),
 ]
-"""A file may import its own room and those before it, nothing that comes later."""
+"""Packages of the library: a file may import its own and those before it."""
+APPLICATIONS = [f"_apps/{name}" for name in ("io", "streaming", "report", "cli", "serve")]
+"""The storey above: it imports the library, and what comes before it here."""
+ROOMS = [*LIBRARY, *APPLICATIONS, "_apps", "__main__", "__init__"]
 
 HEAVY = {
-    "matplotlib": ["plot", "reproduce", "_report"],
-    "jinja2": ["_report", "_serve"],
-    "pyarrow": ["_files", "_blocks/file_blocks", "_blocks/apply", "_ground/formatting"],
-    "dask": ["_blocks/dask"],
-    "typer": ["_cli"],
-    "rich": ["_cli", "_ground/atomic_files"],
-    "sklearn": ["calibrators", "model_selection", "export", "_cli/demo"],
-    "pandas": ["_ground/formatting"],
-    "narwhals": ["_input/frames"],
+    "matplotlib": ["plot", "reproduce", "_apps/report"],
+    "jinja2": ["_apps/report", "_apps/serve"],
+    "pyarrow": [
+        *("_apps/io", "_apps/streaming/file_blocks", "_apps/streaming/apply", "_utils/formatting"),
+    ],
+    "dask": ["_apps/streaming/dask"],
+    "typer": ["_apps/cli"],
+    "rich": ["_apps/cli", "_utils/atomic_files"],
+    "sklearn": ["calibrators", "model_selection", "export", "_apps/cli/demo"],
+    "pandas": ["_utils/formatting"],
+    "narwhals": ["_validation/frames"],
     "sqlite3": ["_monitor/store", "export/_run_program"],
-    "openpyxl": ["_files/sheets"],
-    "starlette": ["_serve"],
-    "uvicorn": ["_serve"],
-    "python_multipart": ["_serve"],
+    "openpyxl": ["_apps/io/sheets"],
+    "starlette": ["_apps/serve"],
+    "uvicorn": ["_apps/serve"],
+    "python_multipart": ["_apps/serve"],
 }
-"""Where a heavy package may be imported: rooms, or single files of a room."""
+"""Where a heavy package may be imported: packages of ours, or single files of one."""
 
 PARSING = {"removeprefix", "removesuffix", "partition", "rpartition", "endswith", "startswith"}
 """What takes sentences apart; statements have kinds, levels and numbers instead."""
@@ -62,7 +66,10 @@ def name_of(path):
 
 
 def room_of(name):
-    return name.split("/")[0]
+    """Return the package that a module belongs to: its first folder, or the second of `_apps`."""
+    return "/".join(
+        name.split("/")[: 2 if name.startswith("_apps/") and name != "_apps/__init__" else 1]
+    )
 
 
 def runtime_nodes(node):
@@ -144,7 +151,7 @@ def test_nobody_parses_prose():
     offences = []
     for path in MODULES:
         name = name_of(path)
-        if room_of(name) not in ("_report", "_assessment") or name == "_report/render":
+        if room_of(name) not in ("_apps/report", "_assessment") or name == "_apps/report/render":
             continue  # render escapes what Markdown and HTML would read
         if "re" in other_packages(path):
             offences.append(f"{name} imports re")
@@ -161,10 +168,10 @@ def test_messages_are_rendered_and_never_rewritten():
     offences = []
     for path in MODULES:
         name = name_of(path)
-        if room_of(name) != "_cli" and name != "_files/read":
+        if room_of(name) != "_apps/cli" and name != "_apps/io/read":
             continue
         rewriting = {"partition", "sub", "literal_eval"}
-        if name != "_files/read":  # which takes prefixes off the names of columns
+        if name != "_apps/io/read":  # which takes prefixes off the names of columns
             rewriting |= {"removeprefix"}
         called = {getattr(call.func, "attr", "") for call in calls(path)}
         offences += [f"{name}: {word}" for word in called & rewriting]
@@ -185,7 +192,7 @@ def test_templates_hold_no_names():
 
 def test_only_one_place_warns_and_nobody_touches_the_filters():
     # the place that warns; and the command line, whose process is its own
-    allowed = {"_ground/statements", "_cli/options"}
+    allowed = {"_utils/statements", "_apps/cli/options"}
     warning = {name_of(path) for path in MODULES if "warnings" in other_packages(path)}
     assert warning <= allowed
 
@@ -274,7 +281,7 @@ def test_import_is_light():
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_are_there_at_once(flag):
     loaded = loaded_after(f"import mcllo.__main__ as program; program.run([{flag!r}])")
-    assert "mcllo._cli.commands" in loaded
+    assert "mcllo._apps.cli.commands" in loaded
     assert not loaded & (set(HEAVY) - {"typer", "rich"} | {"scipy", "polars"})
     assert ("numpy" in loaded) == (flag == "--version")  # which kernel runs
 

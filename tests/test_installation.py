@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("hatchling")
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "mcllo" / "_math" / "kernel.c"
+SOURCE = ROOT / "src" / "mcllo" / "_model" / "kernel.c"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_wheel_has_the_library_and_the_platform(build, hook, said):
     hook.initialize("standard", data)
     assert said == ["mcllo: compiled the C kernel."]
     [(made, target)] = data["force_include"].items()
-    assert target == f"mcllo/_math/{build.library_name()}"
+    assert target == f"mcllo/_model/{build.library_name()}"
     made_of = ctypes.c_uint32.in_dll(ctypes.CDLL(made), "mcllo_source").value
     assert made_of == zlib.crc32(SOURCE.read_bytes())
     assert data["pure_python"] is False

@@ -27,7 +27,7 @@ from packaging.utils import parse_wheel_filename
 from without_extras import COMMAND, check_said
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = (ROOT / "src" / "mcllo" / "_math" / "kernel.c").read_bytes()
+SOURCE = (ROOT / "src" / "mcllo" / "_model" / "kernel.c").read_bytes()
 WHEELS = sorted(Path(os.environ["MCLLO_WHEELS"]).resolve().glob("*.whl"))
 MACHINES = {
     "manylinux_2_17_x86_64.manylinux2014_x86_64": ("ELF", 0x3E),

@@ -16,9 +16,9 @@ _MODULES = (
     *("model_selection", "plot", "reproduce", "simulate"),
 )
 _NAMES = {
-    "_ground.statements": "Statement",
-    "_input.predictions": "Predictions",
-    "_files.read": "read_predictions",
+    "_utils.statements": "Statement",
+    "_validation.predictions": "Predictions",
+    "_apps.io.read": "read_predictions",
     "_fit.map": "MCLLOMap",
     "_fit.fit": "Intervals MCLLOFit",
     "_fit.profile": "profile_intervals",
@@ -34,12 +34,12 @@ _NAMES = {
     "_inference.posterior": "CalibrationPosterior calibration_posterior",
     "_inference.boldness": "BoldRecalibration boldness_recalibrate",
     "_inference.bootstrap": "BootstrapFits bootstrap_fits",
-    "_diagnosis.nested_models": "NestedModels nested_models",
-    "_diagnosis.class_tests": "ClassTests class_tests",
-    "_diagnosis.attribution": "ClassAttribution",
-    "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
-    "_diagnosis.calibration_table": "CalibrationTable calibration_table",
-    "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_diagnostics.nested_models": "NestedModels nested_models",
+    "_diagnostics.class_tests": "ClassTests class_tests",
+    "_diagnostics.attribution": "ClassAttribution",
+    "_diagnostics.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
+    "_diagnostics.calibration_table": "CalibrationTable calibration_table",
+    "_diagnostics.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
     "_assessment.subgroup_results": "Subgroups subgroups",
@@ -47,12 +47,12 @@ _NAMES = {
     "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
     "_monitor.monitor": "Monitor",
     "_monitor.status": "MonitorStatus",
-    "_workflows.assess": "assess",
-    "_workflows.compare": "compare",
-    "_workflows.comparison": "Comparison",
-    "_workflows.recommend": "Recommendation",
+    "_assessment.assess": "assess",
+    "_comparison.compare": "compare",
+    "_comparison.comparison": "Comparison",
+    "_comparison.recommend": "Recommendation",
     "model_selection": "RecalibratedClassifierCV",
-    "_report": "Report report",
+    "_apps.report": "Report report",
 }
 """Where each public name is at home, in the order of the rooms."""
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
@@ -69,29 +69,34 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import reproduce as reproduce
     from . import simulate as simulate
+    from ._apps.io.read import read_predictions as read_predictions
+    from ._apps.report import Report as Report
+    from ._apps.report import report as report
+    from ._assessment.assess import assess as assess
     from ._assessment.assessment import Assessment as Assessment
     from ._assessment.details import Details as Details
     from ._assessment.subgroup_results import Subgroups as Subgroups
     from ._assessment.subgroup_results import subgroups as subgroups
     from ._assessment.verdict import Verdict as Verdict
-    from ._diagnosis.attribution import ClassAttribution as ClassAttribution
-    from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
-    from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
-    from ._diagnosis.calibration_table import CalibrationTable as CalibrationTable
-    from ._diagnosis.calibration_table import calibration_table as calibration_table
-    from ._diagnosis.class_tests import ClassTests as ClassTests
-    from ._diagnosis.class_tests import class_tests as class_tests
-    from ._diagnosis.nested_models import NestedModels as NestedModels
-    from ._diagnosis.nested_models import nested_models as nested_models
-    from ._diagnosis.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
-    from ._diagnosis.zero_sensitivity import zero_sensitivity as zero_sensitivity
-    from ._files.read import read_predictions as read_predictions
+    from ._comparison.compare import compare as compare
+    from ._comparison.comparison import Comparison as Comparison
+    from ._comparison.recommend import Recommendation as Recommendation
+    from ._diagnostics.attribution import ClassAttribution as ClassAttribution
+    from ._diagnostics.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
+    from ._diagnostics.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnostics.calibration_table import CalibrationTable as CalibrationTable
+    from ._diagnostics.calibration_table import calibration_table as calibration_table
+    from ._diagnostics.class_tests import ClassTests as ClassTests
+    from ._diagnostics.class_tests import class_tests as class_tests
+    from ._diagnostics.nested_models import NestedModels as NestedModels
+    from ._diagnostics.nested_models import nested_models as nested_models
+    from ._diagnostics.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
+    from ._diagnostics.zero_sensitivity import zero_sensitivity as zero_sensitivity
     from ._fit.fit import Intervals as Intervals
     from ._fit.fit import MCLLOFit as MCLLOFit
     from ._fit.map import MCLLOMap as MCLLOMap
     from ._fit.profile import profile_intervals as profile_intervals
     from ._fit.recalibrated import RecalibratedProbabilities as RecalibratedProbabilities
-    from ._ground.statements import Statement as Statement
     from ._inference.boldness import BoldRecalibration as BoldRecalibration
     from ._inference.boldness import boldness_recalibrate as boldness_recalibrate
     from ._inference.bootstrap import BootstrapFits as BootstrapFits
@@ -107,15 +112,10 @@ if TYPE_CHECKING:
     from ._inference.posterior import calibration_posterior as calibration_posterior
     from ._inference.robust import RobustTest as RobustTest
     from ._inference.robust import robust_test as robust_test
-    from ._input.predictions import Predictions as Predictions
     from ._monitor.monitor import Monitor as Monitor
     from ._monitor.status import MonitorStatus as MonitorStatus
-    from ._report import Report as Report
-    from ._report import report as report
-    from ._workflows.assess import assess as assess
-    from ._workflows.compare import compare as compare
-    from ._workflows.comparison import Comparison as Comparison
-    from ._workflows.recommend import Recommendation as Recommendation
+    from ._utils.statements import Statement as Statement
+    from ._validation.predictions import Predictions as Predictions
     from .calibrators import CALIBRATORS as CALIBRATORS
     from .calibrators import AutoCalibrator as AutoCalibrator
     from .calibrators import MCLLOCalibrator as MCLLOCalibrator

@@ -25,7 +25,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from ._ground.optional import CLI_EXTRA, check_installed
+from ._utils.optional import CLI_EXTRA, check_installed
 from .exceptions import MclloError
 
 NEEDED = ("typer", "rich", "pyarrow", "jinja2", "matplotlib")
@@ -63,8 +63,8 @@ def run(arguments: list[str]) -> int:
         check_installed(NEEDED, CLI_EXTRA, "the command")
     except MclloError as error:
         return _fail(str(error))
-    from ._cli.commands import Abort, UsageError, command
-    from ._cli.options import FLAG_WORDS
+    from ._apps.cli.commands import Abort, UsageError, command
+    from ._apps.cli.options import FLAG_WORDS
 
     output = sys.stdout
     try:
@@ -106,7 +106,7 @@ def _fail(message: str, code: int = BAD_INPUT) -> int:
 
 
 def _say(text: str) -> None:
-    from ._ground.terminal import visible
+    from ._utils.terminal import visible
 
     if sys.stderr is not None:  # else print would choose standard output
         print(visible(text), file=sys.stderr)

@@ -43,9 +43,9 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from ._ground.results import Floats
-from ._ground.statements import catch_warnings, issue_each_once, warn, warn_once
-from ._input.weights import clean_weight
+from ._utils.results import Floats
+from ._utils.statements import catch_warnings, issue_each_once, warn, warn_once
+from ._validation.weights import clean_weight
 from .calibrators import CALIBRATORS
 from .calibrators._choice import Fold, check_folds, make_calibrator
 from .calibrators._classifier_scores import ClassifierScores, classifier_scores

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcllo import Predictions
-from mcllo._diagnosis.attribution import attribute_miscalibration
-from mcllo._diagnosis.nested_models import fit_nested_models
-from mcllo._ground.statements import suppress_warnings
+from mcllo._diagnostics.attribution import attribute_miscalibration
+from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._inference.budget import BRIEF_NESTED_WORK
 from mcllo._inference.calibration_test import fit_and_test
+from mcllo._utils.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import fill
 

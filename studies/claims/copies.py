@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mcllo import Predictions
-from mcllo._diagnosis.duplicate_rows import check_copies
+from mcllo._diagnostics.duplicate_rows import check_copies
 from mcllo._fit.fit import fit_predictions
 from studies.claims import Rows, draw, rows_like, scaled
 from studies.pages import fill

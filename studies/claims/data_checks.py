@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from mcllo import MCLLOCalibrator, Predictions
-from mcllo._diagnosis.data_checks import check_data
+from mcllo._diagnostics.data_checks import check_data
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import choose_method
 from studies.claims import Rows, draw, rows_like, scaled

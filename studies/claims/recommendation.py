@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 from mcllo import CALIBRATORS, Predictions
-from mcllo._workflows.recommend import UNCALIBRATED, recommend
+from mcllo._comparison.recommend import UNCALIBRATED, recommend
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import grid
 

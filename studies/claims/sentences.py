@@ -26,9 +26,9 @@ import numpy as np
 
 import mcllo
 from mcllo._fit.linear_fit import transposed_scores
-from mcllo._ground.statements import suppress_warnings
-from mcllo._stacking.members import MembersFit
-from mcllo._stacking.stack import cross_fit
+from mcllo._utils.statements import suppress_warnings
+from mcllo.calibrators._auto.members import MembersFit
+from mcllo.calibrators._auto.stack import cross_fit
 from studies.pages import fill
 
 from . import Rows

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.stats import chi2
 
 from mcllo import Predictions, calibration_test, subgroups
-from mcllo._diagnosis.class_tests import holm
-from mcllo._diagnosis.homogeneity import homogeneity_test
-from mcllo._diagnosis.subgroups import own_tests
+from mcllo._diagnostics.class_tests import holm
+from mcllo._diagnostics.homogeneity import homogeneity_test
+from mcllo._diagnostics.subgroups import own_tests
 from mcllo._fit.fit import fit_predictions
-from mcllo._ground.statements import suppress_warnings
+from mcllo._utils.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import fill
 

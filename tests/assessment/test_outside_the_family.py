@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import mcllo
-from mcllo._ground.statements import suppress_warnings
+from mcllo._utils.statements import suppress_warnings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
 truths = import_module("studies.claims._truths")

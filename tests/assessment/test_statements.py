@@ -13,8 +13,8 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, assess
 from mcllo._assessment.sentences import notes
 from mcllo._fit.fit import fit_predictions
-from mcllo._ground.results import none_for_nan
-from mcllo._ground.statements import pick, suppress_warnings
+from mcllo._utils.results import none_for_nan
+from mcllo._utils.statements import pick, suppress_warnings
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 

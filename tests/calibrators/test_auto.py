@@ -12,11 +12,11 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from mcllo import Predictions, load_calibrator
-from mcllo._stacking.members import Members, label_log_likelihoods
-from mcllo._stacking.soft_temperature import SoftTemperature
-from mcllo._stacking.stack import Stack
 from mcllo.calibrators import AutoCalibrator, TemperatureScaling
-from mcllo.calibrators._auto import describe
+from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.members import Members, label_log_likelihoods
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.stack import Stack
 from mcllo.calibrators._mcllo import GateDecision
 from mcllo.metrics import log_loss
 

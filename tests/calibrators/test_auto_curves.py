@@ -10,11 +10,11 @@ from sklearn.isotonic import IsotonicRegression
 
 import mcllo
 from mcllo import Predictions
-from mcllo._stacking.curves import Curve, fit_spline, fit_venn_abers
-from mcllo._stacking.members import MembersFit
-from mcllo._stacking.scored_rows import ScoredRows
-from mcllo._stacking.stack import Stack, fit_stack
 from mcllo.calibrators import AutoCalibrator, BetaCalibration
+from mcllo.calibrators._auto.curves import Curve, fit_spline, fit_venn_abers
+from mcllo.calibrators._auto.members import MembersFit
+from mcllo.calibrators._auto.scored_rows import ScoredRows
+from mcllo.calibrators._auto.stack import Stack, fit_stack
 
 FURTHEST = 8.0
 

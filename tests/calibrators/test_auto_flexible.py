@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions, load_calibrator
-from mcllo._stacking.boosted import (
+from mcllo.calibrators import AutoCalibrator
+from mcllo.calibrators._auto.boosted import (
     MIN_HESSIAN_OF_SIDE,
     RIDGE,
     Bins,
@@ -15,7 +16,6 @@ from mcllo._stacking.boosted import (
     Trees,
     compute_features,
 )
-from mcllo.calibrators import AutoCalibrator
 from mcllo.calibrators._file import checksum
 from mcllo.exceptions import FileFormatError
 from mcllo.export import ExportError

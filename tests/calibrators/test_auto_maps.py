@@ -7,19 +7,19 @@ from toy import TOY_X, TOY_Y
 
 from mcllo._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from mcllo._fit.penalty import Ridge
-from mcllo._math import compiled
-from mcllo._math.kernel import LogPartition
-from mcllo._math.likelihood import (
+from mcllo._model import compiled
+from mcllo._model.kernel import LogPartition
+from mcllo._model.likelihood import (
     Likelihood,
     identity_theta,
     log_odds_from_logs,
     sufficient_statistic,
 )
-from mcllo._math.linear_map import LinearMapLoss
-from mcllo._math.newton import minimize
-from mcllo._stacking.baseline_maps import fit_baselines, map_parameters
-from mcllo._stacking.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
-from mcllo._stacking.scored_rows import ScoredRows
+from mcllo._model.linear_map import LinearMapLoss
+from mcllo._model.newton import minimize
+from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_parameters
+from mcllo.calibrators._auto.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
+from mcllo.calibrators._auto.scored_rows import ScoredRows
 
 
 def sample(n=150, c=4, seed=0, weighted=True):

@@ -7,8 +7,8 @@ from scipy.special import expit, log_softmax, logit, softmax
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_all_baselines
-from mcllo._math import compiled
-from mcllo._stacking.members import (
+from mcllo._model import compiled
+from mcllo.calibrators._auto.members import (
     DIAGONAL_RIDGE,
     LEFT_OUT_TRACE_TOL,
     Members,
@@ -16,8 +16,8 @@ from mcllo._stacking.members import (
     label_log_likelihoods,
     member_names,
 )
-from mcllo._stacking.scored_rows import ScoredRows
-from mcllo._stacking.soft_temperature import (
+from mcllo.calibrators._auto.scored_rows import ScoredRows
+from mcllo.calibrators._auto.soft_temperature import (
     SoftLoss,
     SoftTemperature,
     fit_soft_temperature,

@@ -6,16 +6,16 @@ import pytest
 
 from mcllo import Predictions
 from mcllo._fit.linear_fit import transposed_scores
-from mcllo._stacking.folds import assign_folds
-from mcllo._stacking.members import MembersFit
-from mcllo._stacking.optimism import promise
-from mcllo._stacking.stack import (
+from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.folds import assign_folds
+from mcllo.calibrators._auto.members import MembersFit
+from mcllo.calibrators._auto.optimism import promise
+from mcllo.calibrators._auto.stack import (
     Stack,
     fit_stack,
     pooled_log_likelihood,
     predict_left_out,
 )
-from mcllo.calibrators._auto import describe
 
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):

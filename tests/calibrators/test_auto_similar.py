@@ -9,15 +9,15 @@ from scipy.optimize import minimize as minimize_by_scipy
 from scipy.special import log_softmax, softmax
 
 from mcllo import AutoCalibrator, load_calibrator
-from mcllo._stacking.members import Members, MembersFit, label_log_likelihoods
-from mcllo._stacking.scored_rows import ScoredRows
-from mcllo._stacking.similar_classes import (
+from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
+from mcllo.calibrators._auto.scored_rows import ScoredRows
+from mcllo.calibrators._auto.similar_classes import (
     SimilarClasses,
     SimilarLoss,
     fit_similar,
     similarity,
 )
-from mcllo._stacking.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 
 SOFT = SoftTemperature(0.8, 0.05)
 

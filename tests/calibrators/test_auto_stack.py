@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import Predictions
-from mcllo._diagnosis.duplicate_rows import Copies
+from mcllo._diagnostics.duplicate_rows import Copies
 from mcllo._fit.linear_fit import transposed_scores
-from mcllo._stacking.folds import N_FOLDS, Folds, assign_folds
-from mcllo._stacking.members import Members, MembersFit, label_log_likelihoods
-from mcllo._stacking.soft_temperature import SoftTemperature
-from mcllo._stacking.stack import (
+from mcllo.calibrators import AutoCalibrator
+from mcllo.calibrators._auto.folds import N_FOLDS, Folds, assign_folds
+from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.stack import (
     Stack,
     _log_evidence,
     fit_pool_weights,
@@ -20,7 +21,6 @@ from mcllo._stacking.stack import (
     pooled_log_likelihood,
     predict_left_out,
 )
-from mcllo.calibrators import AutoCalibrator
 
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):

@@ -10,9 +10,9 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
-from mcllo._math.kernel import Derivatives, LogPartition
-from mcllo._math.likelihood import Likelihood, sufficient_statistic
-from mcllo._math.newton import minimize
+from mcllo._model.kernel import Derivatives, LogPartition
+from mcllo._model.likelihood import Likelihood, sufficient_statistic
+from mcllo._model.newton import minimize
 from mcllo.calibrators._evidential import (
     PlausibleSets,
     ScalarLikelihood,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mcllo import AutoCalibrator, Predictions
-from mcllo._stacking import gain as module
-from mcllo._stacking.gain import CrossFittedGain, cross_fitted_gain
+from mcllo.calibrators._auto import gain as module
+from mcllo.calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
 
 
 def rows(n=1500, slope=0.6, c=3, seed=0):

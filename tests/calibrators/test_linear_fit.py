@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.linear_fit import LinearMap, fit_map, minimize_by_lbfgs, transposed_scores
-from mcllo._input.probabilities import clean_logits, clean_probs
+from mcllo._validation.probabilities import clean_logits, clean_probs
 from mcllo.calibrators._linear import odir_ridge
 from mcllo.exceptions import ConvergenceWarning, SeparationWarning
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mcllo
-from mcllo._ground.statements import suppress_warnings
+from mcllo._utils.statements import suppress_warnings
 from mcllo.calibrators._file import (
     CHECKS,
     MAP_NUMBERS,

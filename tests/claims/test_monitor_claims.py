@@ -12,9 +12,9 @@ from studies.claims import monitor as study
 from studies.claims._streams import Streams
 from studies.pages import read
 
-from mcllo._input.predictions import Predictions
 from mcllo._monitor.detector import Detector
 from mcllo._monitor.e_values import History, batch_e_values, update_history
+from mcllo._validation.predictions import Predictions
 
 pytestmark = pytest.mark.slow
 

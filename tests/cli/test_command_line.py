@@ -56,7 +56,7 @@ def test_a_shell_completes_verbs_options_and_values():
 
 
 def test_what_completion_offers_is_what_there_is():
-    from mcllo._cli.options import RECALIBRATIONS
+    from mcllo._apps.cli.options import RECALIBRATIONS
 
     assert set(RECALIBRATIONS.split()) == set(mcllo.CALIBRATORS)
 
@@ -163,7 +163,7 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     few = mcllo.simulate.draw(60, n_classes=4, distribution="dirichlet", seed=4)
     many = mcllo.simulate.draw(900, n_classes=3, gamma=0.5, distribution="dirichlet", seed=1)
-    from mcllo._cli.demo import write_csv
+    from mcllo._apps.cli.demo import write_csv
 
     write_csv(tmp_path / "few.csv", few)
     write_csv(tmp_path / "many.csv", many)
@@ -184,8 +184,8 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
 
 
 def test_the_gain_by_hand():
-    from mcllo._workflows.held_out import N_FOLDS, SEED, held_out
-    from mcllo._workflows.methods import random_folds
+    from mcllo._comparison.held_out import N_FOLDS, SEED, held_out
+    from mcllo._comparison.methods import random_folds
 
     rows = mcllo.simulate.draw(200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3)
     folds = random_folds(200, N_FOLDS, SEED)
@@ -205,7 +205,7 @@ def test_the_gain_by_hand():
 def test_few_rows_of_calibrated_predictions_are_warned_of():
     # every recalibration does harm here: a row more or less of a hundred decides which sign folds
     # see
-    from mcllo._workflows.held_out import held_out
+    from mcllo._comparison.held_out import held_out
 
     kinds = []
     for seed in range(60):

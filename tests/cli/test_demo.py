@@ -9,9 +9,9 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, datasets, load_calibrator, read_predictions
 from mcllo.__main__ import run
-from mcllo._cli import demo
-from mcllo._cli.demo import draw, image_predictions, own_file, write_csv
-from mcllo._cli.options import KINDS
+from mcllo._apps.cli import demo
+from mcllo._apps.cli.demo import draw, image_predictions, own_file, write_csv
+from mcllo._apps.cli.options import KINDS
 
 
 def test_the_predictions_are_those_of_the_package_and_survive_a_file(tmp_path):

@@ -11,8 +11,8 @@ from toy import TOY_X, TOY_Y
 from typer.testing import CliRunner
 
 from mcllo import assess, simulate
-from mcllo._cli.commands import app, command
-from mcllo._cli.options import (
+from mcllo._apps.cli.commands import app, command
+from mcllo._apps.cli.options import (
     FLAG_WORDS,
     FLAGS,
     as_json_text,
@@ -21,8 +21,8 @@ from mcllo._cli.options import (
     notes,
     split_names,
 )
-from mcllo._cli.power import parsed_effect
-from mcllo._files.read import read_probs
+from mcllo._apps.cli.power import parsed_effect
+from mcllo._apps.io.read import read_probs
 from mcllo.exceptions import MclloWarning, Option, Phrase
 
 

@@ -176,7 +176,7 @@ def test_every_way_of_writing_gives_the_same_numbers(folder, said, monkeypatch, 
     write, options, notes = WAYS[way]
     write(folder / "table")
     if blocks:
-        monkeypatch.setattr("mcllo._workflows.assess.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
     code, out, err = said(f"assess table {options} --json --seed 1")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -200,15 +200,15 @@ def test_the_text_and_the_report_say_what_was_assumed(folder, said):
 
 
 def test_large_files_were_read_in_blocks(folder, monkeypatch):
-    from mcllo._blocks.assess_blocks import BlockAssessment
-    from mcllo._workflows.assess import assess_file, is_large
+    from mcllo._apps.streaming.assess_blocks import BlockAssessment
+    from mcllo._apps.streaming.assess_file import assess_file, is_large
 
     packed(folder / "table", "zstd")
-    monkeypatch.setattr("mcllo._workflows.assess.MIN_BYTES_FOR_BLOCKS", len(text()) - 1)
+    monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()) - 1)
     assert (folder / "table").stat().st_size < len(text()) / 2  # by what it unpacks to
     assert is_large("table")
     assert type(assess_file("table", {"label": "seen", "classes": CLASSES})) is BlockAssessment
-    monkeypatch.setattr("mcllo._workflows.assess.MIN_BYTES_FOR_BLOCKS", len(text()))
+    monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()))
     assert not is_large("table")
 
 
@@ -229,7 +229,7 @@ def with_gaps():
 def test_rows_with_gaps_are_dropped_on_request_and_counted(folder, said, monkeypatch, blocks):
     (folder / "gaps.csv").write_text(with_gaps())
     if blocks:
-        monkeypatch.setattr("mcllo._workflows.assess.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
     code, _, err = said(f"assess gaps.csv {NAMED}")
     assert code == 2
     assert "line 5 has 'NA'. Drop or correct that row, or pass --missing drop." in err
@@ -289,7 +289,7 @@ def test_one_column_of_probabilities(
 ):
     (folder / "t.csv").write_text(yes_no(column, words))
     if blocks:
-        monkeypatch.setattr("mcllo._workflows.assess.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
     code, out, err = said(f"assess t.csv --label came {options} --json --seed 1")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -447,7 +447,7 @@ def test_apply_drops_rows_with_gaps(folder, said, model):
 def test_packed_files_have_a_limit(folder, said, monkeypatch, name, remedy):
     workbook(folder / "t.xlsx")
     np.savez_compressed("t.npz", probs=PROBS, seen=SEEN)
-    monkeypatch.setattr("mcllo._files.arrays.MAX_UNPACKED_BYTES", 2000)
+    monkeypatch.setattr("mcllo._apps.io.arrays.MAX_UNPACKED_BYTES", 2000)
     err = said(f"assess {name} --label seen")[2]
     assert f"mcllo: {name} unpacks to 0.0 GB; packed files are read at once" in err
     assert remedy in err

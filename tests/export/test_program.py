@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, XuDavoine
-from mcllo.calibrators._auto import MEMBER_NAMES
+from mcllo.calibrators._auto.calibrator import MEMBER_NAMES
 from mcllo.exceptions import InputError
 from mcllo.export import check, export
 from mcllo.export._check import compare_with_calibrator, hard_rows

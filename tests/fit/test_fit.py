@@ -24,7 +24,7 @@ from mcllo._fit.estimate import (
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import AllBaselinesMap, read_simplex
 from mcllo._fit.objective import FreeLikelihood, free_of_range
-from mcllo._ground.statements import suppress_warnings
+from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
 
 quick = settings(deadline=None, max_examples=20)

@@ -20,8 +20,8 @@ from mcllo._fit.penalty import (
     strongest_evidence,
     temperature_exponent,
 )
-from mcllo._math.kernel import LogPartition
-from mcllo._math.newton import minimize
+from mcllo._model.kernel import LogPartition
+from mcllo._model.newton import minimize
 from mcllo.exceptions import SeparationWarning
 
 ARGMAX = TOY_X.argmax(axis=1)

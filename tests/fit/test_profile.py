@@ -7,7 +7,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, profile_intervals
 from mcllo._fit.fit import fit_predictions
-from mcllo._ground.statements import suppress_warnings
+from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import MclloWarning
 
 ARGMAX = TOY_X.argmax(axis=1)

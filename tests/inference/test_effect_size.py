@@ -12,7 +12,6 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.sandwich import robust_fit
-from mcllo._ground.statements import suppress_warnings
 from mcllo._inference.effect_size import (
     MEAN_CHANGE_FOR_POWER,
     estimate_effect_size,
@@ -25,8 +24,9 @@ from mcllo._inference.effect_sizes.sampling_distribution import (
     clear_part,
     covariance_root,
 )
-from mcllo._math.kernel import LogPartition, predicted_probabilities
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.kernel import LogPartition, predicted_probabilities
+from mcllo._model.likelihood import identity_theta
+from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import InputError
 
 THETA = np.array([0.2, -0.3, 0.8, 1.5])

@@ -29,8 +29,8 @@ from mcllo._inference.likelihood_tests import (
 )
 from mcllo._inference.max_score import best_baseline
 from mcllo._inference.pvalue import Ground, Limit, Note, Reason
-from mcllo._math.kernel import LogPartition
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.kernel import LogPartition
+from mcllo._model.likelihood import identity_theta
 
 
 def honest(n, c, seed, concentration=1.0):

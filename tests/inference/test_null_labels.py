@@ -10,7 +10,6 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, robust_test
 from mcllo._fit.objective import free_parameters
 from mcllo._fit.sandwich import unit_scores
-from mcllo._ground.linalg import whitening
 from mcllo._inference.null_labels import (
     NullRows,
     Skew,
@@ -18,8 +17,9 @@ from mcllo._inference.null_labels import (
     draw_pvalue,
     label_effects,
 )
-from mcllo._math.kernel import LogPartition
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.kernel import LogPartition
+from mcllo._model.likelihood import identity_theta
+from mcllo._utils.linalg import whitening
 
 GROUPS = np.arange(16) // 3
 

@@ -19,10 +19,10 @@ from mcllo._fit.sandwich import (
     score_sums,
     unit_scores,
 )
-from mcllo._ground.linalg import whitening
 from mcllo._inference.likelihood_tests import run_test
 from mcllo._inference.robust import ChiSquareMixture, flip_pvalue
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.likelihood import identity_theta
+from mcllo._utils.linalg import whitening
 from mcllo.exceptions import InputError
 
 GROUPS = np.arange(16) // 3  # 5 groups of 3 rows and one of 1

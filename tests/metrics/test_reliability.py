@@ -11,8 +11,8 @@ from scipy.stats import binom
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, reliability_curve
-from mcllo._ground.formatting import Table
 from mcllo._inference.monte_carlo import draw_labels
+from mcllo._utils.formatting import Table
 from mcllo.metrics._bins import bin_index, width_edges
 from mcllo.metrics._reliability import (
     MAX_RARE_PROB,

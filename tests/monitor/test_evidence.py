@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mcllo._input.predictions import Predictions
 from mcllo._monitor import e_values
 from mcllo._monitor.e_values import (
     EXPONENTS,
@@ -18,6 +17,7 @@ from mcllo._monitor.e_values import (
     log_weights,
     update_history,
 )
+from mcllo._validation.predictions import Predictions
 
 
 def rows(rng, n, c, concentration=0.7):

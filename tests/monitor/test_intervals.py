@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mcllo._input.predictions import Predictions
 from mcllo._monitor.confidence_sequences import RATES, alpha_share, mean_range, temperature_range
 from mcllo._monitor.detector import Detector
 from mcllo._monitor.e_values import (
@@ -20,6 +19,7 @@ from mcllo._monitor.e_values import (
 )
 from mcllo._monitor.monitor import _sums
 from mcllo._monitor.status import difference, size_sequences
+from mcllo._validation.predictions import Predictions
 
 
 def test_each_rate_gives_a_supermartingale_for_any_truth_and_any_prediction():

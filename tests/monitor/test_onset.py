@@ -55,7 +55,7 @@ def test_after_a_calm_time_it_has_one():
 
 
 def test_text_json_report_and_figure_say_the_same(tmp_path):
-    from mcllo._report.monitor_report import monitor_page
+    from mcllo._apps.report.monitor_report import monitor_page
 
     monitor = watched(0, 4)
     content = monitor.status().to_dict()

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import mcllo
 from mcllo import isotonic_curve, plot, reliability_curve, smooth_curve
-from mcllo._ground.formatting import format_number
+from mcllo._utils.formatting import format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import reliability, reliability_by_class
 from mcllo.plot._curves import N_OUTCOMES, draw_isotonic, draw_outcomes

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import mcllo
 from mcllo import MCLLOMap, Predictions, baseline_sensitivity, reliability_curve
 from mcllo import nested_models as climb
-from mcllo._ground.formatting import Table, format_number
+from mcllo._utils.formatting import Table, format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import (
     baselines,

@@ -169,7 +169,7 @@ def failing(monkeypatch):
 
 
 def test_a_mistake_of_ours_is_one_line_and_no_verdict(tmp_path, model, capsys, failing):
-    failing("mcllo._workflows.assess.assess_file", ZeroDivisionError("our fault"))
+    failing("mcllo._apps.streaming.assess_file.assess_file", ZeroDivisionError("our fault"))
     assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 70
     err = capsys.readouterr().err
     assert err.startswith("mcllo: ZeroDivisionError: our fault (public/test_main.py, line ")
@@ -179,7 +179,7 @@ def test_a_mistake_of_ours_is_one_line_and_no_verdict(tmp_path, model, capsys, f
 
 def test_an_error_of_the_system_is_one_line(tmp_path, model, capsys, failing):
     good, out = str(tmp_path / "good.csv"), str(tmp_path / "m.json")
-    failing("mcllo._ground.atomic_files.os.replace", OSError(28, "No space left on device", out))
+    failing("mcllo._utils.atomic_files.os.replace", OSError(28, "No space left on device", out))
     assert run(["fit", good, *LABEL, "-o", out]) == 2
     err = capsys.readouterr().err
     assert err.startswith(f"mcllo: {out} cannot be written: No space left on device. Make room")
@@ -188,7 +188,7 @@ def test_an_error_of_the_system_is_one_line(tmp_path, model, capsys, failing):
 
 
 def test_interrupting_ends_with_130(tmp_path, model, capsys, failing):
-    failing("mcllo._workflows.assess.assess_file", KeyboardInterrupt())
+    failing("mcllo._apps.streaming.assess_file.assess_file", KeyboardInterrupt())
     assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 130
     assert capsys.readouterr().err.split() == ["mcllo:", "interrupted"]
 
@@ -233,7 +233,7 @@ def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path, model):
 
 SLOW_APPLY = """
 import sys, time
-import mcllo._blocks.apply as streaming
+import mcllo._apps.streaming.apply as streaming
 
 def slowly(*args):
     print("ready", flush=True)

@@ -95,7 +95,7 @@ def test_figures_show_themselves_once_and_none_stays_open():
 
 
 LONG = """
-import mcllo, mcllo._ground.notebook as lines
+import mcllo, mcllo._utils.notebook as lines
 import numpy as np
 lines.PROGRESS_DELAY_SECONDS = 0.0  # else a fast machine would be done before a word is said
 rng = np.random.default_rng(0)

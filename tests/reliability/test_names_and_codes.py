@@ -15,7 +15,7 @@ import pytest
 from calls import LABEL, refused, said, saved_model, shows_no_commands
 from inputs import csv_text, parquet_table
 
-from mcllo._ground.terminal import visible
+from mcllo._utils.terminal import visible
 
 GOOD = csv_text()
 CODE = [
@@ -66,7 +66,7 @@ def test_F1_an_unexpected_error_is_70_with_one_line_and_how_to_report_it(
 
     if shown:
         monkeypatch.setenv("MCLLO_TRACEBACK", "1")
-    monkeypatch.setattr("mcllo._workflows.assess.assess_file", fail)
+    monkeypatch.setattr("mcllo._apps.streaming.assess_file.assess_file", fail)
     code, out, err = said(capsys, "assess", tmp_path / "f.csv", *LABEL)
     assert (code, out) == (70, "")
     *before, line = err.splitlines()
@@ -82,7 +82,7 @@ def test_too_little_memory_is_bad_input(tmp_path, capsys, monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("mcllo._workflows.assess.assess_file", fail)
+    monkeypatch.setattr("mcllo._apps.streaming.assess_file.assess_file", fail)
     assert "not enough memory" in refused(capsys, "assess", tmp_path / "f.csv", *LABEL)
 
 

@@ -9,11 +9,11 @@ import pytest
 from calls import LABEL, redirected, refused, saved_model
 from inputs import CLASSES, csv_text, predictions
 
-import mcllo._blocks.apply as applying
+import mcllo._apps.streaming.apply as applying
 from mcllo import read_predictions
-from mcllo._blocks.file_blocks import blocks_of_files
-from mcllo._files.source import Source
-from mcllo._math.likelihood import identity_theta
+from mcllo._apps.io.source import Source
+from mcllo._apps.streaming.file_blocks import blocks_of_files
+from mcllo._model.likelihood import identity_theta
 from mcllo.exceptions import FileFormatError
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX streams")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mcllo._ground import atomic_files
-from mcllo._ground.atomic_files import replace_atomically, write_text
 from mcllo._monitor.store import Store
+from mcllo._utils import atomic_files
+from mcllo._utils.atomic_files import replace_atomically, write_text
 from mcllo.exceptions import FileFormatError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and locks")
@@ -100,7 +100,7 @@ def test_F10_workers_end_with_a_parent_that_was_killed():
 
 WRITER = """
 import sys, time
-from mcllo._ground.atomic_files import replace_atomically
+from mcllo._utils.atomic_files import replace_atomically
 with replace_atomically(sys.argv[1]) as temporary:
     temporary.write_text("half")
     print("ready", flush=True)
@@ -198,7 +198,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from mcllo.calibrators import TemperatureScaling
-from mcllo._blocks.apply import apply_file
+from mcllo._apps.streaming.apply import apply_file
 from mcllo.exceptions import FileFormatError
 folder = Path(sys.argv[1])
 rng = np.random.default_rng(0)
@@ -237,7 +237,7 @@ def test_a_full_disk_in_every_format(tmp_path):
 
 HOLDER = """
 import time
-from mcllo._ground.atomic_files import Scratch
+from mcllo._utils.atomic_files import Scratch
 scratch = Scratch()
 (scratch.folder / "rows.npy").write_bytes(b"x" * 1000)
 print(scratch.folder, flush=True)

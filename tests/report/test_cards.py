@@ -10,10 +10,10 @@ from report_data import calm, few
 from test_render import Page
 
 import mcllo
-from mcllo._ground.formatting import Table
-from mcllo._report.cards import MAX_TABLE_ROWS, view
-from mcllo._report.render import render_card
-from mcllo._report.views import Card
+from mcllo._apps.report.cards import MAX_TABLE_ROWS, view
+from mcllo._apps.report.render import render_card
+from mcllo._apps.report.views import Card
+from mcllo._utils.formatting import Table
 from mcllo.simulate import power
 
 ALLOWED = {

@@ -26,15 +26,15 @@ from report_data import (
 )
 
 import mcllo
+from mcllo._apps.report import plain, recalibrations
+from mcllo._apps.report.facts import data_facts, reproduce_facts, source_fact, used_seed
+from mcllo._apps.report.recalibrations import comparison_table, short_name, summarize_comparison
+from mcllo._apps.report.steps import CodeLanguage, next_steps
+from mcllo._apps.report.verdict_section import build_verdict, headline_facts
 from mcllo._assessment.assessment import expected_metrics
-from mcllo._ground.statements import pick, suppress_warnings
 from mcllo._inference.pvalue import Ground, Reason
-from mcllo._math.compiled import kernel_name
-from mcllo._report import plain, recalibrations
-from mcllo._report.facts import data_facts, reproduce_facts, source_fact, used_seed
-from mcllo._report.recalibrations import comparison_table, short_name, summarize_comparison
-from mcllo._report.steps import CodeLanguage, next_steps
-from mcllo._report.verdict_section import build_verdict, headline_facts
+from mcllo._model.compiled import kernel_name
+from mcllo._utils.statements import pick, suppress_warnings
 from mcllo._version import __version__
 from mcllo.calibrators import CALIBRATORS
 

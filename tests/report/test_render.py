@@ -25,7 +25,7 @@ from report_data import (
     zeros,
 )
 
-from mcllo._report.render import (
+from mcllo._apps.report.render import (
     code_block,
     code_span,
     escape_markdown,
@@ -35,8 +35,8 @@ from mcllo._report.render import (
     render_html,
     render_markdown,
 )
-from mcllo._report.summarize import summarize
-from mcllo._report.views import Picture
+from mcllo._apps.report.summarize import summarize
+from mcllo._apps.report.views import Picture
 
 KNOWN = ("#", "https://doi.org/", "https://arxiv.org/", "https://www.jstor.org/stable/")
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -1,4 +1,4 @@
-"""`mcllo._report`: `report` and what it writes."""
+"""`mcllo._apps.report`: `report` and what it writes."""
 
 import json
 import re
@@ -22,13 +22,13 @@ from report_data import (
 from test_plain import JARGON
 
 import mcllo
+from mcllo._apps.report import report
+from mcllo._apps.report.method import CITED, REFERENCES, method_facts, references
+from mcllo._apps.report.render import escape_markdown
+from mcllo._apps.report.summarize import assessment_to_report, summarize
+from mcllo._apps.report.views import name_cell, show_p
 from mcllo._assessment.details import PARTS
-from mcllo._ground.formatting import ellipsis
-from mcllo._report import report
-from mcllo._report.method import CITED, REFERENCES, method_facts, references
-from mcllo._report.render import escape_markdown
-from mcllo._report.summarize import assessment_to_report, summarize
-from mcllo._report.views import name_cell, show_p
+from mcllo._utils.formatting import ellipsis
 from mcllo.exceptions import FileFormatError, InputError
 from mcllo.plot import reliability
 

@@ -25,8 +25,7 @@ from report_data import (
 
 import mcllo
 from mcllo import Details
-from mcllo._ground.formatting import Table
-from mcllo._report.classes import (
+from mcllo._apps.report.classes import (
     attribute_miscalibration,
     attribution_part,
     class_order,
@@ -34,22 +33,23 @@ from mcllo._report.classes import (
     parameters_table,
     shares_table,
 )
-from mcllo._report.details_section import (
+from mcllo._apps.report.details_section import (
     baselines_part,
     nested_models_part,
     posterior_part,
     robust_part,
     zeros_part,
 )
-from mcllo._report.figures import pictures
-from mcllo._report.summarize import assessment_to_report, summarize
-from mcllo._report.tables import expected_table, null_distributions_part, p_cell
-from mcllo._report.views import (
+from mcllo._apps.report.figures import pictures
+from mcllo._apps.report.summarize import assessment_to_report, summarize
+from mcllo._apps.report.tables import expected_table, null_distributions_part, p_cell
+from mcllo._apps.report.views import (
     NAME_WIDTH,
     Part,
     name_cell,
     show_p,
 )
+from mcllo._utils.formatting import Table
 from mcllo.plot._reliability_diagram import class_errors
 from mcllo.plot._words import model_name
 

@@ -11,8 +11,8 @@ from time import monotonic, sleep
 import pytest
 
 from mcllo.__main__ import run
-from mcllo._serve import listening
-from mcllo._serve.folder import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
+from mcllo._apps.serve import listening
+from mcllo._apps.serve.folder import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
 from mcllo.exceptions import InputError
 
 PATIENCE = 120.0
@@ -40,7 +40,7 @@ def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from mcllo._serve.folder import private_folder
+from mcllo._apps.serve.folder import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "table.csv").write_text("secret")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +108,7 @@ def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
 def test_a_worker_does_not_outlive_the_page(tmp_path):
     pipe = tmp_path / "never written"
     os.mkfifo(pipe)
-    call = [sys.executable, "-P", "-m", "mcllo._serve.worker"]
+    call = [sys.executable, "-P", "-m", "mcllo._apps.serve.worker"]
     worker = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     given = f'{{"file": "{pipe}", "limits": {{}}}}'
     worker.stdin.write(f'{{"task": "look", "folder": "{tmp_path}", "given": {given}}}\n'.encode())

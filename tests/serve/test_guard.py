@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 from visitor import ORIGIN, PORT
 
-from mcllo._serve.app import build_app
-from mcllo._serve.guard import POLICY
+from mcllo._apps.serve.app import build_app
+from mcllo._apps.serve.guard import POLICY
 
 
 @pytest.fixture(scope="module")

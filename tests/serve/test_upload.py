@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from mcllo._serve.limits import Limits
-from mcllo._serve.result_files import MAX_NAME_BYTES, safe_name
-from mcllo._serve.upload import receive_file
+from mcllo._apps.serve.limits import Limits
+from mcllo._apps.serve.result_files import MAX_NAME_BYTES, safe_name
+from mcllo._apps.serve.upload import receive_file
 from mcllo.exceptions import FileFormatError
 
 KIND = "multipart/form-data; boundary=XX"

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import MCLLOMap, Predictions
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.likelihood import identity_theta
 from mcllo.simulate._design import Design, named_design, table_design, table_of_sample
 
 HEAVY = named_design("dirichlet_heavy", 10)

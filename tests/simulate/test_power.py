@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcllo import MCLLOMap, Predictions, calibration_test, metrics
 from mcllo._fit.fit import fit_predictions
-from mcllo._math.likelihood import identity_theta
+from mcllo._model.likelihood import identity_theta
 from mcllo.exceptions import FileFormatError
 from mcllo.simulate import PowerCell, PowerStudy
 from mcllo.simulate._design import named_design, table_design, table_of_sample

@@ -28,16 +28,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from .._diagnosis.attribution import ClassAttribution, attribute_miscalibration
-from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
-from .._diagnosis.class_tests import ClassTests, run_class_tests
-from .._diagnosis.data_checks import check_data
-from .._diagnosis.nested_models import NestedModels, fit_nested_models
-from .._diagnosis.zero_sensitivity import ZeroSensitivity, compute_zero_sensitivity
+from .._diagnostics.attribution import ClassAttribution, attribute_miscalibration
+from .._diagnostics.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
+from .._diagnostics.class_tests import ClassTests, run_class_tests
+from .._diagnostics.data_checks import check_data
+from .._diagnostics.nested_models import NestedModels, fit_nested_models
+from .._diagnostics.zero_sensitivity import ZeroSensitivity, compute_zero_sensitivity
 from .._fit.fit import MAX_BASELINES
-from .._ground.notebook import show_progress
-from .._ground.statements import Statement, suppress_warnings
-from .._ground.threads import one_blas_thread
 from .._inference.budget import (
     BRIEF_NESTED_WORK,
     MAX_BASELINE_ENTRIES,
@@ -49,7 +46,10 @@ from .._inference.effect_size import EffectSize, estimate_effect_size
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
-from .._stacking.gain import CrossFittedGain, cross_fitted_gain
+from .._utils.notebook import show_progress
+from .._utils.statements import Statement, suppress_warnings
+from .._utils.threads import one_blas_thread
+from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
 from ..exceptions import PYTHON, Words
 from .subgroup_results import Subgroups, subgroups_of_fit
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._ground.formatting import align, ellipsis, format_interval, format_number
-from .._ground.results import Floats
-from .._ground.statements import Statement, pick
 from .._inference.effect_size import EffectSize
 from .._inference.effect_sizes.effect_size_sentences import shown_level
 from .._inference.likelihood_tests import CalibrationTest
+from .._utils.formatting import align, ellipsis, format_interval, format_number
+from .._utils.results import Floats
+from .._utils.statements import Statement, pick
 from ..exceptions import PYTHON, Words
 from .sentences import assessment_statements
 from .verdict import Verdict

@@ -28,16 +28,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .._diagnosis.attribution import OTHER_SHAPE_CAVEAT
+from .._diagnostics.attribution import OTHER_SHAPE_CAVEAT
 from .._fit.fit import MCLLOFit
-from .._ground.formatting import ellipsis, format_count, format_number, p_words
-from .._ground.results import none_for_nan
-from .._ground.statements import Level, Statement, pick
 from .._inference.effect_size import EffectSize
 from .._inference.effect_sizes.effect_size_sentences import points
 from .._inference.likelihood_tests import STATISTIC_NAMES as MAIN
 from .._inference.omnibus import TEST_NAMES as OMNIBUS
-from .._input.predictions import Predictions
+from .._utils.formatting import ellipsis, format_count, format_number, p_words
+from .._utils.results import none_for_nan
+from .._utils.statements import Level, Statement, pick
+from .._validation.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict
 

@@ -1,7 +1,7 @@
 """`subgroups`: is it the same map in every subgroup, and which of them is off?
 
 ====================  ======================================================================
-are they alike?       one test over all of them (`_diagnosis/homogeneity`)
+are they alike?       one test over all of them (`_diagnostics/homogeneity`)
 which is off?         `decide`, the one that decides of all rows too, asked for each with its
                       p-value after Holm, and with size and power that allow for their number
 ====================  ======================================================================
@@ -19,22 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from .._diagnosis.homogeneity import HomogeneityTest
-from .._diagnosis.subgroups import Slope, Subgroup, assess_subgroups
-from .._ground.formatting import (
-    Table,
-    align,
-    ellipsis,
-    format_count,
-    format_interval,
-    format_number,
-    join_words,
-    p_words,
-)
-from .._ground.notebook import NotebookResult, show_progress
-from .._ground.results import Result, none_for_nan
-from .._ground.statements import Level, Statement
-from .._ground.threads import one_blas_thread
+from .._diagnostics.homogeneity import HomogeneityTest
+from .._diagnostics.subgroups import Slope, Subgroup, assess_subgroups
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.calibration_test import (
     FittedTest,
@@ -46,8 +32,22 @@ from .._inference.effect_size import EffectSize
 from .._inference.effect_sizes.effect_size_sentences import points
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._input.predictions import Predictions, TableOptions, reads_rows
-from .._input.rounded import unrounded_predictions
+from .._utils.formatting import (
+    Table,
+    align,
+    ellipsis,
+    format_count,
+    format_interval,
+    format_number,
+    join_words,
+    p_words,
+)
+from .._utils.notebook import NotebookResult, show_progress
+from .._utils.results import Result, none_for_nan
+from .._utils.statements import Level, Statement
+from .._utils.threads import one_blas_thread
+from .._validation.predictions import Predictions, TableOptions, reads_rows
+from .._validation.rounded import unrounded_predictions
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide
 

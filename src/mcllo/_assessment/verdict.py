@@ -35,12 +35,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from .._ground.formatting import format_count
-from .._ground.results import Result
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER, EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest
+from .._utils.formatting import format_count
+from .._utils.results import Result
 from ..exceptions import InputError
 from . import TOLERANCE as TOLERANCE
 

@@ -4,9 +4,9 @@ A maximum that does not exist shows as information that vanishes along the way t
 eigenvalue of the Hessian, in units of the information at the identity, says when to ask the linear
 program of `_fit/separation`.
 
-Of many classes (`_math/inexact_newton`) those that have no maximum by themselves are left out first
-(`_math/separable_classes`): the likelihood's supremum is the same without them, and the others do
-not wait for their drift. Beyond `MAX_PARAMETERS_FOR_HESSIAN` only the 2 x 2 blocks of the
+Of many classes (`_model/inexact_newton`) those that have no maximum by themselves are left out
+first (`_model/separable_classes`): the likelihood's supremum is the same without them, and the
+others do not wait for their drift. Beyond `MAX_PARAMETERS_FOR_HESSIAN` only the 2 x 2 blocks of the
 information are known: their smallest eigenvalue is at least that of the whole, so it can show that
 information vanished, not that none did, and `converged` then rests on the decrement.
 
@@ -26,25 +26,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.linalg import exceeds, inverse, least_eigenvalue, solver
-from .._ground.results import Floats
-from .._input.labels import Classes
-from .._input.predictions import Predictions
-from .._math.hessian_products import (
+from .._model.hessian_products import (
     NO_HESSIAN,
     ClassBlocks,
     LikelihoodOperator,
     LogPartitionOperator,
 )
-from .._math.inexact_newton import (
+from .._model.inexact_newton import (
     MAX_PARAMETERS_FOR_HESSIAN,
     MIN_CLASSES_FOR_PCG,
     fit_by_pcg,
     has_whole_hessian,
 )
-from .._math.kernel import Derivatives, LogPartition
-from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.newton import (
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.newton import (
     DECREMENT_TOL,
     LAST_STEP_DECREMENT_TOL,
     MAX_DECREMENT_RATIO,
@@ -53,7 +49,11 @@ from .._math.newton import (
     minimize,
     minimize_lbfgs,
 )
-from .._math.separable_classes import SeparatedClasses, separate_classes
+from .._model.separable_classes import SeparatedClasses, separate_classes
+from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
+from .._utils.results import Floats
+from .._validation.labels import Classes
+from .._validation.predictions import Predictions
 from ..exceptions import InputError, Option, Phrase
 from .objective import FreeLikelihood, Objective, free_parameters
 from .penalty import (
@@ -231,7 +231,7 @@ def _estimate_by_pcg(
     likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes; see
-    `_math/inexact_newton`.
+    `_model/inexact_newton`.
     """
     odds, weight = predictions.log_odds, predictions.sample_weight
     if penalty == 0.0 and (peeled := separate_classes(odds, predictions.model_codes, weight)):

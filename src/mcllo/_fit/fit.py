@@ -11,7 +11,7 @@ interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)
 A class whose log odds are the same in every row cannot tell gamma from tau: its gamma stays 1 and
 the degrees of freedom count one parameter less.
 
-Of more than 5,000 parameters the covariance is not computed (`_math/inexact_newton`): the fit then
+Of more than 5,000 parameters the covariance is not computed (`_model/inexact_newton`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
 
 `fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
-from .._ground.formatting import Table
-from .._ground.results import Floats, Result, none_for_nan
-from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
-from .._input.arguments import check_share
-from .._input.labels import Classes
-from .._input.predictions import Predictions
-from .._math.hessian_products import NO_HESSIAN
-from .._math.inexact_newton import has_whole_hessian
-from .._math.kernel import Derivatives
+from .._model.hessian_products import NO_HESSIAN
+from .._model.inexact_newton import has_whole_hessian
+from .._model.kernel import Derivatives
+from .._utils.formatting import Table
+from .._utils.results import Floats, Result, none_for_nan
+from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
+from .._validation.arguments import check_share
+from .._validation.labels import Classes
+from .._validation.predictions import Predictions
 from ..exceptions import (
     ConvergenceWarning,
     Either,
@@ -150,7 +150,7 @@ class MCLLOFit(MCLLOMap):
     separated_classes : tuple
         The classes that cause it: those without rows; or, when every class has rows, those driven
         apart from all others by directions in which the likelihood never falls (`_fit/separation`;
-        of many classes only those that their own log odds drive apart, `_math/separable_classes`).
+        of many classes only those that their own log odds drive apart, `_model/separable_classes`).
     penalty_rule : {'given', 'auto', 'firth'}
         Whether `penalty` was given, was chosen by evidence, or Jeffreys' prior took its place.
     center : {'identity', 'temperature'}

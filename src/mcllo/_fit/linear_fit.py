@@ -36,17 +36,10 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.linalg import inverse
-from .._ground.notebook import show_progress
-from .._ground.results import Codes, Floats, Result
-from .._ground.statements import warn
-from .._ground.threads import one_blas_thread
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
-from .._math.hessian_products import NO_HESSIAN
-from .._math.kernel import CHUNK_ELEMENTS, Derivatives, softmax
-from .._math.linear_map import LinearMapLoss
-from .._math.newton import (
+from .._model.hessian_products import NO_HESSIAN
+from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .._model.linear_map import LinearMapLoss
+from .._model.newton import (
     Product,
     SecantPairs,
     Solution,
@@ -54,7 +47,14 @@ from .._math.newton import (
     minimize_lbfgs,
     newton_direction,
 )
-from .._math.temperature import inverse_temperature
+from .._model.temperature import inverse_temperature
+from .._utils.linalg import inverse
+from .._utils.notebook import show_progress
+from .._utils.results import Codes, Floats, Result
+from .._utils.statements import warn
+from .._utils.threads import one_blas_thread
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 RIDGE_FLOOR_SHARE = 1e-10

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.notebook import NotebookResult
-from .._ground.results import Floats
-from .._input.labels import Classes, find_class
-from .._input.probabilities import Simplex, clean_logits, clean_probs
-from .._math.likelihood import log_odds_from_logs, recalibrate_rows
+from .._model.likelihood import log_odds_from_logs, recalibrate_rows
+from .._utils.notebook import NotebookResult
+from .._utils.results import Floats
+from .._validation.labels import Classes, find_class
+from .._validation.probabilities import Simplex, clean_logits, clean_probs
 from ..exceptions import InputError
 
 

@@ -19,11 +19,11 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
-from .._input.predictions import Predictions
-from .._math.kernel import Derivatives, LogPartition
-from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.temperature import inverse_temperature
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.temperature import inverse_temperature
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 
 Objective = Callable[[Floats], Derivatives]
 Whole = TypeVar("Whole", bound=Objective)

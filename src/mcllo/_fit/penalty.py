@@ -40,14 +40,14 @@ from typing import Literal
 
 import numpy as np
 
-from .._ground.linalg import definite_inverse
-from .._ground.results import Floats
-from .._ground.statements import warn
-from .._input.predictions import Predictions
-from .._math.kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
-from .._math.likelihood import Likelihood
-from .._math.newton import Solution, minimize
-from .._math.temperature import inverse_temperature
+from .._model.kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
+from .._model.likelihood import Likelihood
+from .._model.newton import Solution, minimize
+from .._model.temperature import inverse_temperature
+from .._utils.linalg import definite_inverse
+from .._utils.results import Floats
+from .._utils.statements import warn
+from .._validation.predictions import Predictions
 from ..exceptions import InputError, Option, Phrase, SeparationWarning
 from .objective import FreeLikelihood, Objective, free_parameters
 

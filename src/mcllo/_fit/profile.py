@@ -38,12 +38,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
-from .._input.arguments import check_share
-from .._input.predictions import TableOptions, judged_predictions, reads_rows
-from .._math.kernel import Derivatives
-from .._math.newton import minimize, newton_direction
+from .._model.kernel import Derivatives
+from .._model.newton import minimize, newton_direction
+from .._utils.results import Floats
+from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._validation.arguments import check_share
+from .._validation.predictions import TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions

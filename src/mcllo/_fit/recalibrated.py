@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ground.formatting import Table
-from .._ground.linalg import unit_diagonal
-from .._ground.results import Floats, plain
-from .._input.labels import Classes
-from .._input.probabilities import Simplex
-from .._math.kernel import CHUNK_ELEMENTS
+from .._model.kernel import CHUNK_ELEMENTS
+from .._utils.formatting import Table
+from .._utils.linalg import unit_diagonal
+from .._utils.results import Floats, plain
+from .._validation.labels import Classes
+from .._validation.probabilities import Simplex
 from ..exceptions import InputError
 
 if TYPE_CHECKING:

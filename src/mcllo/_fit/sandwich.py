@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import Codes, Floats
-from .._input.predictions import Predictions
-from .._input.weights import written_times
-from .._math.kernel import CHUNK_ELEMENTS, LogPartition, predicted_probabilities
+from .._model.kernel import CHUNK_ELEMENTS, LogPartition, predicted_probabilities
+from .._utils.results import Codes, Floats
+from .._validation.predictions import Predictions
+from .._validation.weights import written_times
 from .fit import MCLLOFit
 
 

@@ -2,7 +2,7 @@
 
 1. A penalty makes a maximum exist.
 2. A class without rows keeps it from existing; of many classes, so does one that its own log odds
-   drive apart (`_math/separable_classes`).
+   drive apart (`_model/separable_classes`).
 3. Where information is left at the estimate (`relative_information`), it exists.
 4. Otherwise a linear program decides (`separated_classes`), unless it is too large or the rows are
    not in memory: then nothing is decided, and the estimate counts as not determined.
@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Codes, Floats
-from .._ground.statements import warn
-from .._input.labels import Classes
-from .._input.predictions import Predictions
+from .._utils.results import Codes, Floats
+from .._utils.statements import warn
+from .._validation.labels import Classes
+from .._validation.predictions import Predictions
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from .estimate import (
     MIN_DETERMINED_INFORMATION,

@@ -28,12 +28,12 @@ import numpy as np
 from .._fit.fit import MCLLOFit, fit_each_baseline
 from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, negative_log_likelihood
-from .._ground.formatting import format_number, format_p
-from .._ground.results import Floats, Result
-from .._input.arguments import check_share
-from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.kernel import predicted_probabilities
-from .._math.likelihood import identity_theta
+from .._model.kernel import predicted_probabilities
+from .._model.likelihood import identity_theta
+from .._utils.formatting import format_number, format_p
+from .._utils.results import Floats, Result
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 from .posterior import (

@@ -7,7 +7,7 @@ interval for g_j(x)  quantiles of ``g_j(x; theta*)``, ``alpha/2`` and ``1 - alph
 ===================  =================================================================
 
 An exponential family: labels enter only through s(Y*), so a draw is 2K numbers and its refit starts
-at the estimate, by the batched Newton of `_math/batched_labels`. A strength or a centre of the
+at the estimate, by the batched Newton of `_model/batched_labels`. A strength or a centre of the
 penalty that was chosen by the data is not chosen again. The draws are one stream of uniforms
 (`_inference/monte_carlo`): the answer depends on the seed, not on batches or workers.
 
@@ -41,17 +41,17 @@ from .._fit.objective import FreeLikelihood, free_parameters
 from .._fit.penalty import Center, FirthObjective, Penalty, penalty_center
 from .._fit.recalibrated import RecalibratedProbabilities, check_level
 from .._fit.separation import separating_direction
-from .._ground.linalg import least_eigenvalue
-from .._ground.notebook import show_progress
-from .._ground.results import Floats, plain
-from .._ground.statements import warn
-from .._ground.threads import n_threads, one_blas_thread, ordered_map
-from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.batched_fits import BatchedProblems
-from .._math.batched_labels import MIN_LOG_ODDS_FOR_THREADS
-from .._math.kernel import LogPartition, predicted_probabilities
-from .._math.likelihood import identity_theta, recalibrate
-from .._math.newton import minimize, newton_direction
+from .._model.batched_fits import BatchedProblems
+from .._model.batched_labels import MIN_LOG_ODDS_FOR_THREADS
+from .._model.kernel import LogPartition, predicted_probabilities
+from .._model.likelihood import identity_theta, recalibrate
+from .._model.newton import minimize, newton_direction
+from .._utils.linalg import least_eigenvalue
+from .._utils.notebook import show_progress
+from .._utils.results import Floats, plain
+from .._utils.statements import warn
+from .._utils.threads import n_threads, one_blas_thread, ordered_map
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
 from .monte_carlo import Seed, StatisticDraws, check_resamples, draw_labels, seed_entropy

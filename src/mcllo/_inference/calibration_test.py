@@ -16,9 +16,9 @@ from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.sandwich import robust_fit
-from .._input.labels import RESERVED_LABELS
-from .._input.predictions import Predictions, RowOptions, reads_rows
-from .._input.rounded import unrounded_predictions
+from .._validation.labels import RESERVED_LABELS
+from .._validation.predictions import Predictions, RowOptions, reads_rows
+from .._validation.rounded import unrounded_predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.formatting import Table
-from .._ground.notebook import NotebookResult
-from .._ground.results import Codes, Floats, Result
-from .._input.arguments import check_share
-from .._input.predictions import scored_predictions
-from .._input.weights import written_times
+from .._utils.formatting import Table
+from .._utils.notebook import NotebookResult
+from .._utils.results import Codes, Floats, Result
+from .._validation.arguments import check_share
+from .._validation.predictions import scored_predictions
+from .._validation.weights import written_times
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
 from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, MIN_NULL_DRAWS, N_RESAMPLES_CONSISTENCY

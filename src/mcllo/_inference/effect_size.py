@@ -18,7 +18,7 @@ Sizes are corrected for chance and 0 where calibrated rows would show as much (`
 interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %: `EffectSize.within`
 says "equivalent at this tolerance" where it lies below, wrongly in about 2.5 % of data sets at
 most. All of these assume that what is wrong is a shift or slope. `levels` and `at_least` do not
-(`sizes/observed`), nor does the gain of a recalibration (`_stacking/gain`).
+(`sizes/observed`), nor does the gain of a recalibration (`calibrators/_auto/gain`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.sandwich import n_effective, robust_fit
-from .._ground.linalg import pseudo_inverse
-from .._ground.results import Floats, Result
-from .._ground.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
-from .._input.arguments import check_share
-from .._input.predictions import Predictions
-from .._math.kernel import LogPartition
-from .._math.likelihood import identity_theta
+from .._model.kernel import LogPartition
+from .._model.likelihood import identity_theta
+from .._utils.linalg import pseudo_inverse
+from .._utils.results import Floats, Result
+from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
 from .effect_sizes.levels import RightAt, map_level, observed_levels
 from .effect_sizes.observed import ObservedError, observed_error

@@ -34,12 +34,12 @@ from typing import Literal
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._ground.formatting import format_number, format_p
-from .._ground.linalg import pseudo_inverse
-from .._ground.results import Codes, Floats, Result
-from .._ground.threads import one_blas_thread
-from .._input.predictions import Predictions
-from .._math.kernel import LogPartition, predicted_probabilities
+from .._model.kernel import LogPartition, predicted_probabilities
+from .._utils.formatting import format_number, format_p
+from .._utils.linalg import pseudo_inverse
+from .._utils.results import Codes, Floats, Result
+from .._utils.threads import one_blas_thread
+from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
 from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
 

@@ -52,16 +52,16 @@ from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit
 from .._fit.objective import FreeLikelihood, free_parameters, negative_log_likelihood
-from .._ground.formatting import PWords, format_number, p_words
-from .._ground.memory import row_blocks
-from .._ground.results import Floats
-from .._input.predictions import Predictions
-from .._math.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
-from .._math.hessian_products import LikelihoodOperator, LogPartitionOperator
-from .._math.inexact_newton import MIN_CLASSES_FOR_PCG, conjugate_gradients, has_whole_hessian
-from .._math.kernel import Derivatives, LogPartition
-from .._math.likelihood import Likelihood, RestrictedObjective, identity_theta
-from .._math.newton import minimize
+from .._model.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
+from .._model.hessian_products import LikelihoodOperator, LogPartitionOperator
+from .._model.inexact_newton import MIN_CLASSES_FOR_PCG, conjugate_gradients, has_whole_hessian
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, RestrictedObjective, identity_theta
+from .._model.newton import minimize
+from .._utils.formatting import PWords, format_number, p_words
+from .._utils.memory import row_blocks
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 from ..exceptions import Either, InputError, Option, Phrase
 from .budget import (
     LARGE_TABLE_ENTRIES,

@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, fit_each_baseline, warn_of_separated_fits
 from .._fit.objective import free_parameters
-from .._ground.linalg import pseudo_inverse
-from .._ground.results import Codes, Floats
-from .._input.predictions import Predictions
-from .._math.batched_labels import RELATIVE_TIE_TOL
-from .._math.kernel import LogPartition
-from .._math.likelihood import identity_theta
+from .._model.batched_labels import RELATIVE_TIE_TOL
+from .._model.kernel import LogPartition
+from .._model.likelihood import identity_theta
+from .._utils.linalg import pseudo_inverse
+from .._utils.results import Codes, Floats
+from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .likelihood_tests import CalibrationTest
 from .monte_carlo import (

@@ -26,11 +26,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Codes, Floats, Result
-from .._ground.threads import one_blas_thread
-from .._input.arguments import check_share
-from .._input.predictions import Predictions
-from .._math import compiled
+from .._model import compiled
+from .._utils.results import Codes, Floats, Result
+from .._utils.threads import one_blas_thread
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue

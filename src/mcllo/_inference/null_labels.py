@@ -39,9 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.objective import free_parameters
-from .._ground.linalg import whitening
-from .._ground.results import Codes, Floats
-from .._input.predictions import Predictions
+from .._utils.linalg import whitening
+from .._utils.results import Codes, Floats
+from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
 from .monte_carlo import draw_labels, labels_at, monte_carlo_p, uniforms
 from .pvalue import PValue

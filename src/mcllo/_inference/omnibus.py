@@ -42,11 +42,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.formatting import format_number, format_p
-from .._ground.linalg import large_inverse
-from .._ground.results import Floats, Result
-from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.inexact_newton import MIN_CLASSES_FOR_PCG
+from .._model.inexact_newton import MIN_CLASSES_FOR_PCG
+from .._utils.formatting import format_number, format_p
+from .._utils.linalg import large_inverse
+from .._utils.results import Floats, Result
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS

@@ -40,10 +40,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._ground.results import Codes, Floats
-from .._math.kernel import Derivatives, softmax
-from .._math.newton import minimize
-from .._math.temperature import central_moments
+from .._model.kernel import Derivatives, softmax
+from .._model.newton import minimize
+from .._model.temperature import central_moments
+from .._utils.results import Codes, Floats
 from ..metrics._scores import error_of_mean
 
 MAX_CELLS = 400_000  # probabilities that show the family's shape; of more, evenly spaced rows

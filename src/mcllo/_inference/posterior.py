@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.formatting import PStyle, format_count, format_number, format_p, p_words
-from .._ground.results import Result
-from .._input.arguments import check_share
-from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._utils.formatting import PStyle, format_count, format_number, format_p, p_words
+from .._utils.results import Result
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from .._ground.formatting import format_number
-from .._ground.results import Result
-from .._input.arguments import check_share
+from .._utils.formatting import format_number
+from .._utils.results import Result
+from .._validation.arguments import check_share
 
 
 class Ground(StrEnum):

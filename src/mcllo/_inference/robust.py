@@ -59,13 +59,13 @@ from numpy.typing import NDArray
 
 from .._fit.objective import free_parameters
 from .._fit.sandwich import n_effective, row_sums, score_sums, unit_scores
-from .._ground.formatting import format_count, format_number, format_p
-from .._ground.linalg import whitening
-from .._ground.results import Floats
-from .._ground.statements import Statement
-from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from .._math.kernel import LogPartition
-from .._math.likelihood import identity_theta
+from .._model.kernel import LogPartition
+from .._model.likelihood import identity_theta
+from .._utils.formatting import format_count, format_number, format_p
+from .._utils.linalg import whitening
+from .._utils.results import Floats
+from .._utils.statements import Statement
+from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from . import budget
 from .budget import N_RESAMPLES

@@ -22,11 +22,11 @@ import numpy as np
 
 from .._fit.fit import fit_predictions
 from .._fit.objective import free_parameters
-from .._ground.results import Floats
-from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
-from .._input.predictions import Predictions
-from .._math.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
-from .._math.likelihood import recalibrate, sufficient_statistic
+from .._model.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
+from .._model.likelihood import recalibrate, sufficient_statistic
+from .._utils.results import Floats
+from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._validation.predictions import Predictions
 from .monte_carlo import StatisticDraws, expand_weights, monte_carlo_p
 from .pvalue import PValue
 

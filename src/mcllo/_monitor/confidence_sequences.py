@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.results import Floats, Result
+from .._utils.results import Floats, Result
 from .e_values import EXPONENTS
 
 RATES: Floats = 2.0 ** -np.arange(1.0, 13.0)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._ground.results import Codes, Floats
+from .._utils.results import Codes, Floats
 from .e_values import EXPONENTS, PER_CLASS, Factors, log_weights
 
 

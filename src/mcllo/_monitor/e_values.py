@@ -34,9 +34,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Codes, Floats
-from .._input.predictions import Predictions
-from .._math.likelihood import log_odds_from_logs
+from .._model.likelihood import log_odds_from_logs
+from .._utils.results import Codes, Floats
+from .._validation.predictions import Predictions
 from .learned import MAX_CLASSES_TO_LEARN, MEMORY_ROWS_PER_CLASS, Filter, Shifts
 
 EXPONENTS: Floats = 2.0 ** (np.arange(-16, 17) / 8.0)

@@ -2,7 +2,7 @@
 
 A map learned from 300 rows is off, and 15,000 later rows show it, though nothing has changed. So
 the probabilities x of a fitted map are not taken for exact. They are off by an MCLLO map of unknown
-theta (shifts and slopes, `_math/likelihood`), the same in all batches:
+theta (shifts and slopes, `_model/likelihood`), the same in all batches:
 
 ==========  =====================================================================================
 before      ``theta ~ N(identity, P^-1)``, P the information of the rows that the map was learned
@@ -29,11 +29,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._input.predictions import Predictions
-from .._math.kernel import Derivatives, LogPartition
-from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.newton import minimize
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.newton import minimize
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 from .learned import GAMMA_PRECISION, MAX_CLASSES_TO_LEARN, TAU_PRECISION
 
 MAX_CLASSES_FITTED_NULL = MAX_CLASSES_TO_LEARN

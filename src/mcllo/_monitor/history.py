@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ground.formatting import Table
-from .._ground.results import Floats
+from .._utils.formatting import Table
+from .._utils.results import Floats
 from .confidence_sequences import alpha_share, mean_range
 from .e_values import EXPONENTS
 from .status import MonitorStatus

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.results import Codes, Floats
-from .._math.kernel import Derivatives, LogPartition
-from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.newton import minimize
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.newton import minimize
+from .._utils.results import Codes, Floats
 
 MEMORY_ROWS_PER_CLASS = (100.0, 2000.0)
 """Rows a class that a learner remembers: the short memory and the long one."""

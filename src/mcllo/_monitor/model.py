@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._ground.atomic_files import StrPath
-from .._input.predictions import Predictions
+from .._utils.atomic_files import StrPath
+from .._validation.predictions import Predictions
 from .fitted import MAX_CLASSES_FITTED_NULL, FittedNull
 
 if TYPE_CHECKING:

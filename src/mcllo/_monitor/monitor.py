@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._files.read import read_predictions
-from .._ground.atomic_files import StrPath
-from .._ground.formatting import Table
-from .._ground.statements import suppress_warnings
-from .._input.labels import CLASS_RULE, class_names
-from .._input.predictions import Predictions
+from .._utils.applications import load_application
+from .._utils.atomic_files import StrPath
+from .._utils.formatting import Table
+from .._utils.statements import suppress_warnings
+from .._validation.labels import CLASS_RULE, class_names
+from .._validation.predictions import Predictions
 from ..exceptions import InputError, Option, Phrase
 from .detector import Detector
 from .e_values import Factors, History, batch_e_values, update_history
@@ -282,7 +282,7 @@ class Monitor:
         """
         settings = self.settings
         with _told_for_batches(self.classes), suppress_warnings():
-            rows = read_predictions(
+            rows = load_application("io.read").read_predictions(
                 path,
                 label=label,
                 classes=settings["classes"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import Floats
+from .._utils.results import Floats
 from .detector import Detector
 from .status import NEAR, reached
 

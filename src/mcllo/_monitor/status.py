@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._ground.results import Result, none_for_nan
-from .._ground.statements import Statement
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
+from .._utils.results import Result, none_for_nan
+from .._utils.statements import Statement
 from ..exceptions import PYTHON, Words
 from .confidence_sequences import ConfidenceSequence, alpha_share, mean_range, temperature_range
 from .detector import Detector, named_by_e_values

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .._ground.formatting import (
+from .._utils.formatting import (
     align,
     format_count,
     format_interval,
@@ -26,7 +26,7 @@ from .._ground.formatting import (
     join_words,
     p_words,
 )
-from .._ground.statements import Level, Statement, pick
+from .._utils.statements import Level, Statement, pick
 from ..exceptions import Either, Phrase, Words
 from .fitted import MAX_CLASSES_FITTED_NULL
 

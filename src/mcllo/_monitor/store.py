@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.atomic_files import StrPath, check_writable, replace_atomically
-from .._ground.results import Floats
+from .._utils.atomic_files import StrPath, check_writable, replace_atomically
+from .._utils.results import Floats
 from ..exceptions import FileFormatError
 
 FORMAT = "mcllo monitor"

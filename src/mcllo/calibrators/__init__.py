@@ -1,39 +1,64 @@
 """Recalibration methods, one file each, one contract; `CALIBRATORS` is the registry.
 
-The room imports scikit-learn and the rooms above it; its base class is in `calibrators/_base`.
+Each method loads its module when first used; the base class is in `calibrators/_base`.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ._auto import AutoCalibrator
-from ._base import Calibrator, Identity
-from ._beta import BetaCalibration
-from ._file import restore_calibrator
-from ._histogram import HistogramBinning
-from ._isotonic_calibrator import IsotonicCalibration
-from ._linear import DirichletCalibration, MatrixScaling, VectorScaling
-from ._mcllo import MCLLOCalibrator
-from ._temperature import TemperatureScaling
-from ._xu_davoine import XuDavoine
+if TYPE_CHECKING:
+    from ._auto.calibrator import AutoCalibrator as AutoCalibrator
+    from ._base import Calibrator as Calibrator
+    from ._base import Identity as Identity
+    from ._beta import BetaCalibration as BetaCalibration
+    from ._histogram import HistogramBinning as HistogramBinning
+    from ._isotonic_calibrator import IsotonicCalibration as IsotonicCalibration
+    from ._linear import DirichletCalibration as DirichletCalibration
+    from ._linear import MatrixScaling as MatrixScaling
+    from ._linear import VectorScaling as VectorScaling
+    from ._mcllo import MCLLOCalibrator as MCLLOCalibrator
+    from ._temperature import TemperatureScaling as TemperatureScaling
+    from ._xu_davoine import XuDavoine as XuDavoine
 
-CALIBRATORS: dict[str, type[Calibrator]] = {
-    cls.method: cls
-    for cls in (
-        MCLLOCalibrator,
-        AutoCalibrator,
-        TemperatureScaling,
-        VectorScaling,
-        MatrixScaling,
-        DirichletCalibration,
-        HistogramBinning,
-        XuDavoine,
-        IsotonicCalibration,
-        BetaCalibration,
-        Identity,
-    )
+    CALIBRATORS: dict[str, type[Calibrator]]
+
+_HOME = {
+    "MCLLOCalibrator": "_mcllo",
+    "AutoCalibrator": "_auto.calibrator",
+    "TemperatureScaling": "_temperature",
+    "VectorScaling": "_linear",
+    "MatrixScaling": "_linear",
+    "DirichletCalibration": "_linear",
+    "HistogramBinning": "_histogram",
+    "XuDavoine": "_xu_davoine",
+    "IsotonicCalibration": "_isotonic_calibrator",
+    "BetaCalibration": "_beta",
+    "Identity": "_base",
 }
+"""The module of each method, in the order of `CALIBRATORS`."""
+
+
+@cache
+def _registry() -> dict[str, type[Calibrator]]:
+    """Return the methods by the name that `compare` and the command line know them by."""
+    methods = (__getattr__(name) for name in _HOME)
+    return {method.method: method for method in methods}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CALIBRATORS":
+        return _registry()
+    if name == "Calibrator" or name in _HOME:
+        return getattr(import_module(f".{_HOME.get(name, '_base')}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
@@ -79,7 +104,9 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     >>> loaded.temperature_ == temperature.temperature_
     True
     """
-    return restore_calibrator(path, CALIBRATORS)
+    from ._file import restore_calibrator
+
+    return restore_calibrator(path, _registry())
 
 
 __all__ = [

@@ -33,17 +33,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._fit.map import read_simplex
-from .._ground.atomic_files import write_text
-from .._ground.formatting import format_count
-from .._ground.results import Floats, none_for_nan
-from .._ground.statements import warn, warn_once
-from .._ground.terminal import standard_output
-from .._input.frames import affixes, check_index, column_names, n_columns, shorten
-from .._input.labels import RESERVED_LABELS, class_names, distinct_words
-from .._input.predictions import Predictions, as_predictions
-from .._input.probabilities import Simplex, check_scores, clean_probs
-from .._input.vote_fractions import clip_again
-from .._input.weights import clean_rows
+from .._utils.atomic_files import write_text
+from .._utils.formatting import format_count
+from .._utils.results import Floats, none_for_nan
+from .._utils.statements import warn, warn_once
+from .._utils.terminal import standard_output
+from .._validation.frames import affixes, check_index, column_names, n_columns, shorten
+from .._validation.labels import RESERVED_LABELS, class_names, distinct_words
+from .._validation.predictions import Predictions, as_predictions
+from .._validation.probabilities import Simplex, check_scores, clean_probs
+from .._validation.vote_fractions import clip_again
+from .._validation.weights import clean_rows
 from ..exceptions import AbsentClassWarning, InputError, Phrase
 from ._file import document, training_summary
 

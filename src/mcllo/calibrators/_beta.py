@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
-from .._ground.statements import warn
-from .._input.predictions import Predictions
-from .._math.kernel import Derivatives
-from .._math.newton import minimize
+from .._model.kernel import Derivatives
+from .._model.newton import minimize
+from .._utils.results import Floats
+from .._utils.statements import warn
+from .._validation.predictions import Predictions
 from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
 from ._base import OneVsRest, float_array
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from .._ground.results import Floats
-from .._input.frames import shorten
-from .._input.predictions import Predictions
+from .._utils.results import Floats
+from .._validation.frames import shorten
+from .._validation.predictions import Predictions
 from ..exceptions import InputError, Phrase, show
 from ._base import Calibrator, label_array
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._ground.results import Floats
-from .._ground.statements import suppress_warnings
-from .._input.clipping import DEFAULT_CLIP
-from .._input.probabilities import clean_logits, clean_probs
+from .._utils.results import Floats
+from .._utils.statements import suppress_warnings
+from .._validation.clipping import DEFAULT_CLIP
+from .._validation.probabilities import clean_logits, clean_probs
 from ..exceptions import InputError, LabelShiftWarning
 from ._choice import is_ours, reads
 

@@ -45,9 +45,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._ground.results import Codes, Floats, Result
-from .._math.kernel import CHUNK_ELEMENTS, Derivatives, softmax
-from .._math.newton import Solution, minimize
+from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .._model.newton import Solution, minimize
+from .._utils.results import Codes, Floats, Result
 from ..exceptions import InputError
 
 Objective = Callable[[Floats], Derivatives]

@@ -15,15 +15,14 @@ limits      `MAX_FILE_BYTES` bytes, `MAX_DEPTH` brackets, `MAX_CLASSES` classes,
 ==========  ========================================================================================
 
 A map whose numbers pass gives finite probabilities for every row that passes the door. Scores are
-logits, at most 1e100 in size (`_input/probabilities`), or logarithms of positive doubles, at most
-745. A linear map of up to 1e5 of them with weights of at most 1e100 stays below 1e206, so the
+logits, at most 1e100 in size (`_validation/probabilities`), or logarithms of positive doubles, at
+most 745. A linear map of up to 1e5 of them with weights of at most 1e100 stays below 1e206, so the
 softmax subtracts finite numbers and its largest term is exp 0. Functions of single classes are
 tables of numbers in [0, 1], and rows of which all are 0 have an answer of their own. A pool is a
 mean of such rows with weights that sum to 1; similar classes add logarithms of positive numbers,
-and a full map of what they give stays below 1e212. Trees add at
-most 1e100 a round to a logarithm. Class frequencies multiply a row by numbers in [0, 1] and divide
-it by its sum; where that is 0 the row stays. That is why no row needs to be tried but one, for the
-shapes.
+and a full map of what they give stays below 1e212. Trees add at most 1e100 a round to a logarithm.
+Class frequencies multiply a row by numbers in [0, 1] and divide it by its sum; where that is 0 the
+row stays. That is why no row needs to be tried but one, for the shapes.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._ground.results import plain
-from .._ground.statements import suppress_warnings
-from .._ground.terminal import standard_input
-from .._input.labels import class_names
-from .._input.predictions import Predictions
+from .._utils.results import plain
+from .._utils.statements import suppress_warnings
+from .._utils.terminal import standard_input
+from .._validation.labels import class_names
+from .._validation.predictions import Predictions
 from .._version import __version__
 from ..exceptions import FileFormatError
 
@@ -60,9 +59,9 @@ MAX_DEPTH = 32
 MAX_CLASSES = 100_000
 MAX_NUMBER = 1e100
 N_SHARED_FEATURES = 5
-"""As in `_stacking/similar_classes`."""
+"""As in `calibrators/_auto/similar_classes`."""
 N_SPLITS = 3
-"""Of a tree, which has a leaf more: as in `_stacking/boosted`."""
+"""Of a tree, which has a leaf more: as in `calibrators/_auto/boosted`."""
 
 
 def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:

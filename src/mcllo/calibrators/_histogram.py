@@ -15,8 +15,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._input.predictions import Predictions
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins, bin_index, inner_edges
 from ._base import OneVsRest, ZeroRow, check_choice, float_arrays

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._input.predictions import Predictions
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 from ._base import OneVsRest, float_arrays
 
 

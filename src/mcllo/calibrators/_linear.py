@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._fit.linear_fit import LinearMap, check_penalty, fit_map
-from .._ground.results import Floats
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
 from ._base import Calibrator
 
 

@@ -24,9 +24,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fit.fit import MCLLOFit, fit_all_baselines, fit_predictions
 from .._fit.map import AllBaselinesMap
-from .._ground.formatting import format_p
-from .._ground.results import Floats, Result
-from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
@@ -37,11 +34,15 @@ from .._inference.calibration_test import (
 )
 from .._inference.likelihood_tests import run_test
 from .._inference.max_score import likeliest_baseline, max_score_test
-from .._input.frames import is_dask
-from .._input.labels import RESERVED_LABELS
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
-from .._input.vote_fractions import for_recalibration
+from .._utils.applications import load_application
+from .._utils.formatting import format_p
+from .._utils.results import Floats, Result
+from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._validation.frames import is_dask
+from .._validation.labels import RESERVED_LABELS
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
+from .._validation.vote_fractions import for_recalibration
 from ..exceptions import InputError, Phrase
 from ._prior import PriorCalibrator
 
@@ -321,10 +322,6 @@ class MCLLOCalibrator(GatedCalibrator):
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, logits: Any) -> Self:
         """Fit rows that stay with their workers."""
-        # imported here: who fits arrays need not load what reads blocks
-        from .._blocks.dask import blocks_of_dask
-        from .._blocks.fit_blocks import fit_blocks
-
         rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
         needs = {"gate": self.gate is not None, "center": self.center != "identity"}
         needs["prior"] = self._prior_kind != "fit"
@@ -333,9 +330,11 @@ class MCLLOCalibrator(GatedCalibrator):
                 f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() and "
                 "y.compute(), or leave it out."
             )
-        blocks = blocks_of_dask(
+        dask_rows = load_application("streaming.dask_rows")
+        fit = dask_rows.fit_dask(
             X,
             y,
+            self.penalty,
             logits=logits,
             classes=self.classes,
             baseline=self.baseline,
@@ -343,8 +342,6 @@ class MCLLOCalibrator(GatedCalibrator):
             normalize=self.normalize,
             clip=self.clip,
         )
-        options: dict[str, Any] = {"penalty": self.penalty}
-        fit = fit_blocks(blocks, **options)
         self._forget()
         self._fitted_already(fit)
         columns = getattr(X if logits is None else logits, "columns", None)
@@ -379,10 +376,8 @@ class MCLLOCalibrator(GatedCalibrator):
             Rows sum to 1.
         """
         if is_dask(X):
-            from .._blocks.dask import lazy_predict
-
             check_is_fitted(self, "classes_")
-            return lazy_predict(self, X)
+            return load_application("streaming.dask_rows").lazy_predict(self, X)
         _refuse_lazy(logits)
         return super().predict_proba(X, logits=logits)
 
@@ -402,10 +397,8 @@ class MCLLOCalibrator(GatedCalibrator):
             Labels.
         """
         if is_dask(X):
-            from .._blocks.dask import lazy_labels
-
             check_is_fitted(self, "classes_")
-            return lazy_labels(self, X)
+            return load_application("streaming.dask_rows").lazy_labels(self, X)
         _refuse_lazy(logits)
         return super().predict(X, logits=logits)
 

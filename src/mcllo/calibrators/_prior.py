@@ -31,10 +31,10 @@ error of the map V    ``sum_k pi_k^2 / n_k C_k``, C_k the covariance of the slop
                       the new rows, which belong to it with the chances ``pi_k S_ik``; n_k labels
 kept classes          those that no label has, unless prior = "fit": ``p_j = h_j``, and the others
                       share the rest as q says. h is x after a temperature with a slip
-                      (`_stacking/soft_temperature`), learned from the chances of the classes that
-                      labels have, given that it is one of these; x where nothing is recalibrated.
-                      Their ``rho_j``, and their share with "keep", is ``mean h_j``; ``pi_j`` where
-                      rows learned from count as those to come
+                      (`calibrators/_auto/soft_temperature`), learned from the chances of the
+                      classes that labels have, given that it is one of these; x where nothing is
+                      recalibrated. Their ``rho_j``, and their share with "keep", is ``mean h_j``;
+                      ``pi_j`` where rows learned from count as those to come
 test of a shift       Welch's t test of the mean predictions of each class, rows learned from
                       against new rows; smallest p, Bonferroni over the classes of which 5 rows, and
                       5 rows of the others, are expected in both
@@ -67,16 +67,16 @@ from typing import Any, Self
 import numpy as np
 
 from .._fit.linear_fit import transposed_scores
-from .._ground.formatting import format_p
-from .._ground.results import Floats, Result
-from .._ground.statements import warn
-from .._ground.threads import one_blas_thread
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
-from .._input.weights import WeightKind
-from .._stacking.scored_rows import ScoredRows
-from .._stacking.soft_temperature import SoftTemperature, fit_soft_temperature
+from .._utils.formatting import format_p
+from .._utils.results import Floats, Result
+from .._utils.statements import warn
+from .._utils.threads import one_blas_thread
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
+from .._validation.weights import WeightKind
 from ..exceptions import InputError, LabelShiftWarning
+from ._auto.scored_rows import ScoredRows
+from ._auto.soft_temperature import SoftTemperature, fit_soft_temperature
 from ._base import Calibrator
 from ._shares import TINY, ClassShares, estimate_class_shares, match_class_shares, shift_log_odds
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import Floats, Result
-from .._math.kernel import Derivatives
-from .._math.newton import minimize
+from .._model.kernel import Derivatives
+from .._model.newton import minimize
+from .._utils.results import Floats, Result
 
 OFFSET_RIDGE_SHARE = 1e-9
 """Holds offsets at sum 0; part of the rows' weight."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._fit.linear_fit import LinearMap, transposed_scores
-from .._ground.results import Floats
-from .._ground.statements import warn
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
-from .._math.temperature import inverse_temperature
+from .._model.temperature import inverse_temperature
+from .._utils.results import Floats
+from .._utils.statements import warn
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from ._prior import PriorCalibrator
 

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 
 from .._fit.linear_fit import transposed_scores
-from .._ground.results import Floats
-from .._input.predictions import Predictions
-from .._input.probabilities import Simplex
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
+from .._validation.probabilities import Simplex
 from ._base import Calibrator, check_choice
 from ._evidential import (
     Belief,

@@ -9,7 +9,7 @@
 
 Each returns a `Dataset`: rows to learn a recalibration from (`train`) and others to judge it on
 (`holdout`). The files are made by ``studies/*/make_predictions.py`` and ``studies/cifar10``; a file
-whose checksum differs from ``data/SHA256SUMS`` is not read. The room imports `_input` alone.
+whose checksum differs from ``data/SHA256SUMS`` is not read. The room imports `_validation` alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._input.predictions import Predictions
+from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
 
 __all__ = ["Dataset", "load_cifar10_vgg", "load_obesity_forest", "load_portal_rodents"]

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import Floats, Result
-from .._ground.statements import suppress_warnings
-from .._input.probabilities import clean_logits
+from .._utils.results import Floats, Result
+from .._utils.statements import suppress_warnings
+from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
 from ._program import Program
 

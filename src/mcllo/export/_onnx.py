@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, needed
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
 from ._onnx_graph import DEFAULT_OPSET, NODE_PREFIX, Graph, graph_label

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, needed
 from ..exceptions import InputError
 from ._program import Program, refuse_trees
 

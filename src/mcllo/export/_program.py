@@ -6,7 +6,7 @@ that the step carries:
 ================================  ==================================================================
 `input`                           the row as given: probabilities, or logits
 `unit` [tolerance]                ``x / sum x`` where ``|sum x - 1| > tolerance``, else x
-`floor` [floor, every]            clipping (`_input/clipping`): entries below the floor become
+`floor` [floor, every]            clipping (`_validation/clipping`): entries below the floor become
                                   the floor, in rows with a 0 or in every row; such rows are divided
                                   by their sum
 `clamp` [low, high]               ``min(max(x, low), high)``
@@ -27,9 +27,9 @@ that the step carries:
 `share` [present, even, least]    of answers q and a row p: ``q_j / sum q`` of what p gives to the
                                   classes `present`, the other classes keep p; where ``sum q`` is at
                                   most `least`, p, or the same for all present ones (`even`)
-`trees` [features, thresholds,    sums of trees of two levels (`_stacking/boosted`): of round r
-values]                           and tree k the value ``values_rk`` of the leaf that x falls in, by
-                                  three splits ``x_features <= thresholds``
+`trees` [features, thresholds,    sums of trees of two levels (`calibrators/_auto/boosted`):
+values]                           of round r and tree k the value ``values_rk`` of the leaf that x
+                                  falls in, by three splits ``x_features <= thresholds``
 `runs` [low, high, node, output]  belief in classes (`calibrators/_evidential`, order "score") as
                                   pignistic or plausible probabilities
 ================================  ==================================================================
@@ -46,8 +46,8 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._stacking.boosted import Trees
+from .._utils.results import Floats
+from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import normalize_rows
 from ..calibrators._evidential import PlausibleSets, belief
 from ..exceptions import InputError

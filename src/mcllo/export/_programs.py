@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
-from .._ground.results import Floats
-from .._input.clipping import DEFAULT_CLIP
-from .._input.probabilities import MIN_REPORTED_ROW_ERROR
+from .._utils.results import Floats
+from .._validation.clipping import DEFAULT_CLIP
+from .._validation.probabilities import MIN_REPORTED_ROW_ERROR
 from ..calibrators._base import Calibrator
 from ..calibrators._beta import MIN_PROB
 from ..calibrators._evidential import quadrature

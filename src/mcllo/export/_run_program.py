@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.optional import ONNX_EXTRA, needed
-from .._ground.results import Floats
+from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.results import Floats
 from ..exceptions import InputError
 
 NODE = """

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from .._ground.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
 from ._onnx_graph import Graph, graph_label

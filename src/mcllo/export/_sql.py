@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.optional import SQL_EXTRA, needed
+from .._utils.optional import SQL_EXTRA, needed
 from .._version import __version__
 from ..exceptions import InputError
 from ._program import ExportError, Program, ProgramStep, refuse_trees

@@ -22,10 +22,10 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from .._ground.atomic_files import replace_atomically, write_text
-from .._ground.optional import needed
-from .._ground.results import Floats
-from .._ground.terminal import standard_output
+from .._utils.atomic_files import replace_atomically, write_text
+from .._utils.optional import needed
+from .._utils.results import Floats
+from .._utils.terminal import standard_output
 from ..calibrators._base import Calibrator
 from ..exceptions import InputError, Phrase
 from ._check import N_CHECK_ROWS, Check, compare_with_calibrator, hard_rows

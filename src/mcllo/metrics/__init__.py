@@ -5,7 +5,7 @@ All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the ord
 Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
 `Predictions`, with ``y_true=None``.
 
-The room imports SciPy and the rooms above it (`_ground`, `_math`, `_input`, `_fit`).
+The room imports SciPy and the rooms above it (`_utils`, `_model`, `_validation`, `_fit`).
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.memory import row_blocks
-from .._ground.results import Floats
+from .._utils.memory import row_blocks
+from .._utils.results import Floats
 from ..exceptions import InputError
 
 Index = NDArray[np.intp]

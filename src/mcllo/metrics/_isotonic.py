@@ -30,8 +30,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._ground.results import Floats
-from .._input.predictions import Predictions, scored_predictions
+from .._utils.results import Floats
+from .._validation.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._reliability import values_and_hits
 from ._scores import Classes, ScoreDecomposition

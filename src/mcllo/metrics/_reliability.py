@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.formatting import Table
-from .._ground.notebook import NotebookResult
-from .._ground.results import Floats, none_for_nan
-from .._input.arguments import check_share
-from .._input.labels import find_class
-from .._input.predictions import Predictions, scored_predictions
-from .._input.weights import written_times
+from .._utils.formatting import Table
+from .._utils.notebook import NotebookResult
+from .._utils.results import Floats, none_for_nan
+from .._validation.arguments import check_share
+from .._validation.labels import find_class
+from .._validation.predictions import Predictions, scored_predictions
+from .._validation.weights import written_times
 from ._binned import cell_totals
 from ._bins import Binning, NBins, assign_bins, top_label
 

@@ -38,12 +38,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import fit_predictions
-from .._ground.memory import row_blocks
-from .._ground.results import Codes, Floats, Result
-from .._input.predictions import Predictions, scored_predictions
-from .._input.probabilities import clean_probs
-from .._input.weights import clean_weight
-from .._math.likelihood import recalibrate
+from .._model.likelihood import recalibrate
+from .._utils.memory import row_blocks
+from .._utils.results import Codes, Floats, Result
+from .._validation.predictions import Predictions, scored_predictions
+from .._validation.probabilities import clean_probs
+from .._validation.weights import clean_weight
 from ..exceptions import InputError
 from ._bins import top_label
 

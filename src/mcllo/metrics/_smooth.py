@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._ground.formatting import Table
-from .._ground.notebook import NotebookResult
-from .._ground.results import Floats, Result
-from .._input.arguments import check_share
-from .._input.predictions import Predictions, scored_predictions
+from .._utils.formatting import Table
+from .._utils.notebook import NotebookResult
+from .._utils.results import Floats, Result
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._binned import Target
 from ._reliability import values_and_hits

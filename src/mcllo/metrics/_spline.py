@@ -44,10 +44,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.linalg import inverse, whitening
-from .._ground.results import Codes, Floats
-from .._math.kernel import Derivatives
-from .._math.newton import minimize
+from .._model.kernel import Derivatives
+from .._model.newton import minimize
+from .._utils.linalg import inverse, whitening
+from .._utils.results import Codes, Floats
 
 MIN_PROB = 1e-12
 """Smallest probability, and smallest distance from 1, that log odds are taken of."""

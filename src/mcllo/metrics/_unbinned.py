@@ -33,8 +33,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._ground.results import Codes, Floats
-from .._input.predictions import Predictions, scored_predictions
+from .._utils.results import Codes, Floats
+from .._validation.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._binned import Classes
 from ._bins import top_label, total_weight, weighted_quantile

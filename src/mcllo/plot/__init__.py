@@ -25,7 +25,7 @@ it through a result.
 
 from __future__ import annotations
 
-from .._ground.optional import PLOT_EXTRA, needed
+from .._utils.optional import PLOT_EXTRA, needed
 
 needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 

@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from .._ground.formatting import PWords, format_number, p_words
-from .._ground.results import Floats
-from .._workflows.comparison import Comparison, ComparisonRow
-from .._workflows.recommend import UNCALIBRATED
+from .._comparison.comparison import Comparison, ComparisonRow
+from .._comparison.recommend import UNCALIBRATED
+from .._utils.formatting import PWords, format_number, p_words
+from .._utils.results import Floats
 from ..exceptions import InputError, Phrase
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve

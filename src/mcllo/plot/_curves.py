@@ -21,9 +21,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from .._ground.formatting import format_count
-from .._ground.results import Floats
 from .._inference.consistency import IsotonicCurve
+from .._utils.formatting import format_count
+from .._utils.results import Floats
 from ..metrics._reliability import ReliabilityCurve
 from ..metrics._smooth import SmoothCurve
 from ._style import (

@@ -21,10 +21,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from .._assessment.assessment import Assessment
-from .._diagnosis.baseline_sensitivity import TEST_LEVEL, BaselineSensitivity
-from .._diagnosis.model_comparison import NestedModelRow
-from .._diagnosis.nested_models import NestedModels
-from .._ground.formatting import format_number, p_words
+from .._diagnostics.baseline_sensitivity import TEST_LEVEL, BaselineSensitivity
+from .._diagnostics.model_comparison import NestedModelRow
+from .._diagnostics.nested_models import NestedModels
+from .._utils.formatting import format_number, p_words
 from ..exceptions import InputError
 from ._layout import Place, Places, footer, heading, one_axes, side_by_side
 from ._scales import plain_ticks

@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._ground.atomic_files import StrPath, replace_atomically
+from .._utils.atomic_files import StrPath, replace_atomically
 from ..exceptions import InputError, Phrase
 from ._layout import fixed_layout
 from ._style import THEMED, look

@@ -19,12 +19,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from .._ground.formatting import format_count
-from .._ground.results import Floats
 from .._monitor.history import changes, single, then_and_now
 from .._monitor.monitor import Monitor
 from .._monitor.status import MonitorStatus
 from .._monitor.store import Record
+from .._utils.formatting import format_count
+from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, two_by_two
 from ._show import styled_figure

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from .._assessment.report_text import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
-from .._ground.results import Floats
+from .._utils.results import Floats
 from ._layout import Place, Places, footer, given_axes, heading, one_axes, side_legend
 from ._scales import Estimates, draw_forest, forest_key, plain_ticks
 from ._show import styled_figure

@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from .._ground.formatting import format_count
-from .._ground.results import Floats
+from .._utils.formatting import format_count
+from .._utils.results import Floats
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
 from ._layout import Place, footer, heading, one_axes, side_legend

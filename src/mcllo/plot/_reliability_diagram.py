@@ -24,10 +24,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 
 from .._assessment.assessment import Assessment
-from .._ground.formatting import format_number
+from .._comparison.comparison import Comparison
 from .._inference.consistency import IsotonicCurve, isotonic_curve
-from .._input.predictions import Predictions
-from .._workflows.comparison import Comparison
+from .._utils.formatting import format_number
+from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE
 from ..metrics._bins import Binning, NBins

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from .._ground.formatting import format_number
-from .._ground.results import Floats
+from .._utils.formatting import format_number
+from .._utils.results import Floats
 from ._style import BLUE, MUTED, VERMILION, Mask, key_mark, marks, set_ticks
 
 MAX_HALF_WIDTHS = 4.0

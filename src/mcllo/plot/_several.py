@@ -22,10 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment
-from .._ground.formatting import format_number
-from .._input.predictions import Predictions
-from .._workflows.comparison import Comparison
-from .._workflows.recommend import UNCALIBRATED
+from .._comparison.comparison import Comparison
+from .._comparison.recommend import UNCALIBRATED
+from .._utils.formatting import format_number
+from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins
 from ..metrics._isotonic import pooled_predictions

@@ -27,7 +27,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._ground.notebook import notebook
+from .._utils.notebook import notebook
 from ._style import look
 
 P = ParamSpec("P")

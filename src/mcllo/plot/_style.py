@@ -27,7 +27,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._utils.results import Floats
 
 P = ParamSpec("P")
 R = TypeVar("R")

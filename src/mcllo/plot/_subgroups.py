@@ -20,8 +20,8 @@ from matplotlib.lines import Line2D
 from .._assessment.assessment import Assessment
 from .._assessment.subgroup_results import ORDER, Subgroups
 from .._assessment.verdict import TOLERANCE, Kind
-from .._ground.formatting import format_count
-from .._ground.results import Floats
+from .._utils.formatting import format_count
+from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, side_by_side
 from ._scales import Estimates, plain_ticks

@@ -20,9 +20,9 @@ from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment
 from .._fit.map import MCLLOMap
-from .._ground.formatting import format_count
-from .._ground.results import Floats
-from .._input.predictions import Predictions
+from .._utils.formatting import format_count
+from .._utils.results import Floats
+from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ._layout import Place, footer, heading, one_axes
 from ._show import styled_figure

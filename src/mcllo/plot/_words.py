@@ -20,9 +20,9 @@ from typing import Any
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
-from .._ground.formatting import ellipsis, format_count, format_number, format_p
 from .._inference.calibration_test import needs_robust
-from .._input.predictions import Predictions
+from .._utils.formatting import ellipsis, format_count, format_number, format_p
+from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ._style import TITLE_PT
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .._ground.optional import PLOT_EXTRA, needed
-from .._input.frames import did_you_mean
+from .._utils.optional import PLOT_EXTRA, needed
+from .._validation.frames import did_you_mean
 from ..exceptions import InputError, Phrase
 
 needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it

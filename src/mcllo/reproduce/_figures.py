@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .. import plot
-from .._ground.formatting import Table
+from .._utils.formatting import Table
 from ..plot._layout import OwnFigure, footer, heading
 from ..plot._power import mean_gain
 from ..plot._style import BLUE, MUTED, TITLE_PT, VERMILION, plain_axes, set_ticks, use_style

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .._ground.formatting import p_words
+from .._utils.formatting import p_words
 
 PAPER = "Vennos, Xing and Franck (2026)"
 MIN_PRINTED_PVALUE = 0.001

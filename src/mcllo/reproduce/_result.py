@@ -8,9 +8,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from .._ground.atomic_files import StrPath
-from .._ground.formatting import Table, align
-from .._ground.results import none_for_nan
+from .._utils.atomic_files import StrPath
+from .._utils.formatting import Table, align
+from .._utils.results import none_for_nan
 from ..exceptions import InputError
 from ..plot import save
 from ._printed import PAPER

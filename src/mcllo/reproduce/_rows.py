@@ -15,11 +15,11 @@ from typing import Any
 
 from scipy.special import chdtrc
 
+from .._comparison.compare import compare
+from .._comparison.comparison import Comparison
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.statements import suppress_warnings
-from .._input.predictions import Predictions
-from .._workflows.compare import compare
-from .._workflows.comparison import Comparison
+from .._utils.statements import suppress_warnings
+from .._validation.predictions import Predictions
 from ..metrics import maximum_calibration_error
 
 Row = dict[str, Any]

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._comparison.comparison import Comparison
 from .._fit.fit import MCLLOFit
-from .._workflows.comparison import Comparison
 from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
 from ..simulate._study import PowerCell, PowerStudy
 from ._rows import compare_methods, fit_maximum_likelihood

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._ground.formatting import Table
+from .._utils.formatting import Table
 from ._printed import METHODS, by_set, format_own_p, format_printed_p, printed
 from ._result import Reproduction
 from ._rows import Row, compared_rows, parameter_rows

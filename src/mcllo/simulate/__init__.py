@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.atomic_files import StrPath
 from .._inference.budget import N_RESAMPLES_STUDY
 from .._inference.monte_carlo import Seed, check_resamples, seed_entropy
-from .._input.predictions import Predictions
-from .._math.likelihood import identity_theta
+from .._model.likelihood import identity_theta
+from .._utils.atomic_files import StrPath
+from .._validation.predictions import Predictions
 from .._version import __version__
 from ..exceptions import InputError, Option, Phrase
 from ._design import (

@@ -28,17 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
-from .._ground.formatting import format_count
-from .._ground.memory import refuse_beyond
-from .._ground.results import Codes, Floats
-from .._ground.statements import warn
 from .._inference.monte_carlo import labels_at
-from .._input.clipping import DEFAULT_CLIP
-from .._input.frames import as_numbers, did_you_mean
-from .._input.labels import Classes, check_each_named, class_names, find_class
-from .._input.predictions import Predictions, as_predictions
-from .._input.probabilities import clean_probs
-from .._math.kernel import predicted_probabilities
+from .._model.kernel import predicted_probabilities
+from .._utils.formatting import format_count
+from .._utils.memory import refuse_beyond
+from .._utils.results import Codes, Floats
+from .._utils.statements import warn
+from .._validation.clipping import DEFAULT_CLIP
+from .._validation.frames import as_numbers, did_you_mean
+from .._validation.labels import Classes, check_each_named, class_names, find_class
+from .._validation.predictions import Predictions, as_predictions
+from .._validation.probabilities import clean_probs
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]

@@ -32,16 +32,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._fit.objective import free_parameters
-from .._ground.atomic_files import StrPath, check_writable, progress, write_text
-from .._ground.memory import keep_freed
-from .._ground.results import Codes, Floats
-from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
-from .._input.predictions import Predictions
-from .._math.batched_fits import BatchedProblems
-from .._math.kernel import predicted_probabilities
-from .._math.likelihood import identity_theta
+from .._model.batched_fits import BatchedProblems
+from .._model.kernel import predicted_probabilities
+from .._model.likelihood import identity_theta
+from .._utils.atomic_files import StrPath, check_writable, progress, write_text
+from .._utils.memory import keep_freed
+from .._utils.results import Codes, Floats
+from .._utils.threads import limit_threads, one_blas_thread
+from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
 from ..metrics._bins import resolve_n_bins, top_label, width_index

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.formatting import format_count
-from .._ground.results import Result
+from .._utils.formatting import format_count
+from .._utils.results import Result
 
 N_FIRST_ROWS = 400
 """Rows of the first size tried."""

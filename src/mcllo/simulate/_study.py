@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
-from .._ground.formatting import Table, align, format_count, format_number
-from .._ground.notebook import NotebookResult
-from .._ground.results import Floats, Result
+from .._utils.formatting import Table, align, format_count, format_number
+from .._utils.notebook import NotebookResult
+from .._utils.results import Floats, Result
 from ..exceptions import InputError
 from ..metrics._reliability import wilson
 from ._solve import RowsNeeded

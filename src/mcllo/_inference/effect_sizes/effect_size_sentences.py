@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..._ground.statements import Statement
+from ..._utils.statements import Statement
 
 if TYPE_CHECKING:
     from ..effect_size import EffectSize

@@ -38,9 +38,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._ground.results import Codes, Floats, Result
-from ..._input.predictions import Predictions
-from ..._math.kernel import predicted_probabilities
+from ..._model.kernel import predicted_probabilities
+from ..._utils.results import Codes, Floats, Result
+from ..._validation.predictions import Predictions
 from ...metrics._bins import top_label
 from .sampling_distribution import MapChanges
 

@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._ground.results import Codes, Floats
-from ..._input.predictions import Predictions
+from ..._utils.results import Codes, Floats
+from ..._validation.predictions import Predictions
 from ...metrics._scores import error_of_mean
 from ..goodness_of_fit import equal_parts
 

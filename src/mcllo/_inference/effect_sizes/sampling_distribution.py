@@ -40,10 +40,10 @@ from functools import partial
 
 import numpy as np
 
-from ..._ground.linalg import cholesky_of_own, solve_lower, unit_diagonal
-from ..._ground.results import Floats
-from ..._math.kernel import predicted_probabilities
-from ..._math.likelihood import identity_theta
+from ..._model.kernel import predicted_probabilities
+from ..._model.likelihood import identity_theta
+from ..._utils.linalg import cholesky_of_own, solve_lower, unit_diagonal
+from ..._utils.results import Floats
 
 SIZES = ("change", "top", "gain")
 IDENTITY_TOL = 1e-12

@@ -1,0 +1,129 @@
+"""What two verbs do: `mcllo demo` and `mcllo plot`.
+
+==========  ========================================================================================
+`run_demo`  the whole job on predictions that the package carries: the probabilities of a VGG for
+            the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the recalibration
+            from, 2,000 to judge it on
+`draw`      one figure of one file: predictions -> assessment -> figure -> file
+==========  ========================================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..._assessment.assessment import assess_predictions
+from ..._comparison.compare import compare
+from ..._utils.atomic_files import check_writable, replace_atomically
+from ..._validation.frames import did_you_mean
+from ..._validation.predictions import Predictions
+from ...calibrators import CALIBRATORS
+from ...datasets import load_cifar10_vgg
+from ...exceptions import InputError, Phrase
+from ..report import report
+from ..streaming.apply import apply_file
+from .options import FLAG_WORDS, KINDS
+
+SEED = 0
+LABEL = "class"
+METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic")
+
+
+def image_predictions() -> tuple[Predictions, Predictions]:
+    """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
+    data = load_cifar10_vgg()
+    return data.train.with_probs(data.train.probs), data.holdout.with_probs(data.holdout.probs)
+
+
+def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
+    """Assess, compare, recalibrate and write a report, which is returned; words go to `say`."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    learn, judge = image_predictions()
+    train, holdout = folder / "calibration.csv", folder / "holdout.csv"
+    write_csv(train, learn)
+    write_csv(holdout, judge)
+    say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
+    assessment = assess_predictions(learn, seed=SEED)
+    say(assessment.text(brief=True))
+    say("\n2. Which recalibration works best here?\n")
+    comparison = compare(learn, judge, methods=METHODS, seed=SEED)
+    say(str(comparison))
+    best, shown = comparison.best, comparison.recommendation.improves
+    why = "" if shown else " That it gains is not shown; it is applied to show how."
+    say(f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}.")
+    calibrator = CALIBRATORS[best]().fit(learn)
+    calibrator.save(folder / "model.json")
+    apply_file(calibrator, holdout, folder / "recalibrated.csv")
+    page = folder / "report.html"
+    files = [train, holdout]
+    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
+    say(f"\n4. The report: {page}\n\n{own_file(folder)}")
+    return page
+
+
+def own_file(folder: Path) -> str:
+    """Return the commands that do the same to a file of one's own."""
+    learn, judge, model = (
+        folder / name for name in ("calibration.csv", "holdout.csv", "model.json")
+    )
+    return (
+        "The same on files of your own (these run as they stand):\n"
+        f"  mcllo assess {learn} --label {LABEL}\n"
+        f"  mcllo compare {learn} {judge} --label {LABEL}\n"
+        f"  mcllo fit {learn} --label {LABEL} -o {model}\n"
+        f"  mcllo apply {model} {judge} -o {folder / 'recalibrated.csv'}"
+    )
+
+
+def write_csv(path: Path, predictions: Predictions) -> None:
+    """Write predictions as a table of probabilities with a label column."""
+    with (
+        replace_atomically(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*map(str, predictions.classes), LABEL])
+        for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
+            writer.writerow([*map(repr, row), predictions.classes[code]])
+
+
+def check_figure(kind: str, path: str) -> None:
+    """Refuse, before any work, a figure that is not known, or a file that cannot hold it."""
+    from ...plot._files import FORMATS
+
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS, "known are")
+        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
+    if Path(path).suffix.lower()[1:] not in FORMATS:
+        raise InputError(
+            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            argument="path",
+            value=Path(path).name,
+            remedy="Choose one of these.",
+        )
+    check_writable(path)
+
+
+def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = None) -> None:
+    """Assess the predictions and write the figure `kind`; its format follows the ending."""
+    from ... import plot
+
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "reliability": plot.reliability,
+        "by_class": plot.reliability_by_class,
+        "smooth": partial(plot.reliability, curve="smooth"),
+        "smooth_by_class": partial(plot.reliability_by_class, curve="smooth"),
+        "isotonic": partial(plot.reliability, curve="isotonic"),
+        "isotonic_by_class": partial(plot.reliability_by_class, curve="isotonic"),
+        "parameters": lambda a: plot.parameters(a.fit),
+        "map": lambda a: plot.calibration_map(a.fit),
+        "nested_models": plot.nested_models,
+        "baselines": plot.baselines,
+    }
+    check_figure(kind, path)
+    plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)

@@ -1,0 +1,379 @@
+"""Options that several verbs of the command line share, and what verbs print.
+
+`_apps/cli/checks` has what they check before any work, `_apps/cli/option_names` what arguments are
+called.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import shlex
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from ..._assessment import TOLERANCE as DEFAULT_TOLERANCE
+from ..._inference.budget import N_RESAMPLES
+from ..._utils.statements import Statement
+from ...exceptions import MclloWarning
+from .checks import check_apply as check_apply
+from .checks import check_model as check_model
+from .checks import check_order as check_order
+from .checks import check_report as check_report
+from .checks import check_share as check_share
+from .echo import echo
+from .option_names import FLAG_WORDS as FLAG_WORDS
+from .option_names import FLAGS as FLAGS
+from .option_names import Flags as Flags
+
+RECALIBRATIONS = (
+    "mcllo auto temperature vector matrix dirichlet histogram xu_davoine isotonic beta identity"
+)
+KINDS = (
+    *("reliability", "by_class", "smooth", "smooth_by_class", "isotonic", "isotonic_by_class"),
+    *("parameters", "map", "nested_models", "baselines"),
+)
+"""Kinds of figures that `mcllo plot` draws."""
+
+
+def _complete_from(*words: str) -> Callable[[str], list[str]]:
+    """Return what a shell offers to complete a value with."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+FILE = typer.Argument(
+    metavar="FILE",
+    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, .xlsx, .npy or "
+    ".npz; - is standard input.",
+)
+FILE_OR_NONE = typer.Argument(
+    None,
+    metavar="FILE",
+    help="Table with predicted probabilities, no labels needed. "
+    "Without it, the paper's design is simulated.",
+)
+TRAIN = typer.Argument(metavar="TRAIN", help="Table to learn from.")
+HOLDOUT = typer.Argument(
+    None, metavar="HOLDOUT", help="Table to judge on. Without one, TRAIN is cross-validated."
+)
+MODEL = typer.Argument(metavar="MODEL", help="JSON file written by mcllo fit; - is standard input.")
+DIRECTORY = typer.Argument("mcllo-demo", metavar="DIRECTORY", help="Where to put its files.")
+
+ITEM = typer.Argument(
+    ...,
+    metavar="NAME",
+    help="table1 to table4, figure1 to figure6, power (the table of rates), or all.",
+)
+FOLDER = typer.Option(
+    None, "--output", "-o", metavar="DIR", help="Where to write: figures, and tables as CSV."
+)
+FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
+
+LABEL = typer.Option(..., "--label", "-l", help="Column with the true class of each row.")
+NO_LABEL = typer.Option(None, "--label", "-l", help="Column to leave out: the labels.")
+MODEL_OUT = typer.Option(
+    ..., "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
+)
+TABLE_OUT = typer.Option(
+    "-",
+    "--output",
+    "-o",
+    metavar="OUT",
+    help="Table to write: .csv, .parquet, .feather, .xlsx or .npy; - is standard output.",
+)
+FIGURE_OUT = typer.Option(
+    ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
+)
+HTML = typer.Option(None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json.")
+OPEN = typer.Option(False, "--open", help="Open the report in a browser.")
+JSON = typer.Option(False, "--json", help="Print JSON instead of text.")
+FULL = typer.Option(False, "--full", help="Show every detail: nested models, classes, baselines.")
+GATE = typer.Option(
+    False,
+    "--gate",
+    help="Exit with code 1 when the verdict is miscalibrated, with 3 when it is inconclusive. It "
+    "is for one look; batch after batch is for mcllo monitor.",
+)
+STRICT = typer.Option(
+    False, "--strict", help="As --gate, and exit with code 1 also when the verdict is negligible."
+)
+TOLERANCE = typer.Option(
+    DEFAULT_TOLERANCE,
+    help="Average error of the probabilities that is too little to matter: 0.01 is one percentage "
+    "point.",
+)
+GATE_LEVEL = typer.Option(
+    None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
+)
+FLEXIBLE = typer.Option(
+    False, "--flexible", help="Of auto: also correct the mean by trees, from 1,000 rows on."
+)
+ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
+STATISTIC = typer.Option(
+    "lr", autocompletion=_complete_from("lr", "score", "wald"), help="lr, score or wald."
+)
+METHOD = typer.Option("auto", help="How to get the p-value: auto, chi2, exact or sequential.")
+DRAWS = typer.Option(N_RESAMPLES, help="Simulated data sets of an exact p-value, at most.")
+SEED = typer.Option(None, help="A whole number that makes simulated p-values repeatable.")
+WORKERS = typer.Option(
+    None, help="Threads for files too large to be read at once. Default: all that pay."
+)
+FIT_METHOD = typer.Option(
+    "mcllo",
+    autocompletion=_complete_from(*RECALIBRATIONS.split()),
+    help="mcllo; auto, a mean of recalibrations weighed by cross-validation; temperature, vector, "
+    "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
+)
+PENALTY = typer.Option(
+    None,
+    help="Pull towards no change; 0 is maximum likelihood (the default), 1 is safe, auto "
+    "chooses from the data, firth is Firth's.",
+)
+CENTER = typer.Option(
+    None, help="Where the pull leads: identity (no change, the default) or temperature."
+)
+METHODS = typer.Option(
+    None, help="Which ones, as in mcllo,temperature. Default: all that suit the data."
+)
+FOLDS = typer.Option(
+    None, help="Cross-validate TRAIN with so many folds, no holdout. Default without HOLDOUT: 5."
+)
+KIND = typer.Option(
+    "reliability",
+    autocompletion=_complete_from(*KINDS),
+    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
+    "isotonic_by_class), parameters, map, nested_models or baselines.",
+)
+POWER = typer.Option(
+    None, "--power", help="Solve for it: how many rows reject with this probability, say 0.8?"
+)
+VERBS = typer.Argument(None, metavar="VERB", help="The verb to explain. Default: all of them.")
+SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
+EFFECT = typer.Option(
+    None,
+    metavar="NUMBER|CLASS=NUMBER",
+    help="How wrong the predictions are, for all classes or for one; 1 is right.",
+)
+DELTA_1 = typer.Option(None, "--delta1", help="Without FILE: the first class's delta.")
+N_CLASSES = typer.Option(10, help="Without FILE: number of classes.")
+REPS = typer.Option(None, help="Repetitions of each setting.")
+EXACT = typer.Option(False, "--exact", help="Without FILE: exact p-values instead of chi-square's.")
+PROCESSES = typer.Option(1, help="Processes; -1 is one per processor.")
+RESUME = typer.Option(
+    None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
+)
+
+BASELINE_HELP = "The class that the others are compared with. Default: the last that occurs"
+READING: dict[str, tuple[Any, Any, str]] = {
+    "classes": (
+        str | None,
+        None,
+        "The class columns, as in cat,dog,truck. Default: every column but the label; needed when "
+        "there are others, such as ids.",
+    ),
+    "baseline": (str | None, None, f"{BASELINE_HELP}."),
+    "weight": (
+        str | None,
+        None,
+        "Column with row weights: a row of weight 3 counts as three rows.",
+    ),
+    "weight_kind": (
+        str,
+        "frequency",
+        "What weights mean: frequency (a row counts so often), survey (1 over the chance of being "
+        "drawn) or importance.",
+    ),
+    "groups": (
+        str | None,
+        None,
+        "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
+    ),
+    "prefix": (
+        str,
+        "",
+        "What stands before a class in its column's name: p_ for columns p_cat, p_dog and labels "
+        "cat, dog.",
+    ),
+    "normalize": (
+        bool,
+        False,
+        "Divide each row by its sum, for rounded files that miss 1 a little.",
+    ),
+    "logits": (bool, False, "Columns hold scores before the softmax, not probabilities."),
+    "clip": (
+        float | None,
+        None,
+        "Clip smaller probabilities to this one. Default: 1e-6, in rows that hold a 0.",
+    ),
+    "percent": (bool, False, "Class columns hold percentages, 0 to 100."),
+    "missing": (str, "refuse", "Rows in which something is missing: refuse, or drop (counted)."),
+    "positive": (
+        str | None,
+        None,
+        "For a yes/no outcome with one column of probabilities: the label they are of, as in rain.",
+    ),
+    "sheet": (str | None, None, "Sheet of a workbook; table of an .npz file. Default: the first."),
+    "encoding": (str | None, None, "Of text, as in latin-1. Default: found out, and said."),
+}
+"""How a file is read: type, default and help of each option, in the order of the pages of help."""
+CELLS = ("percent", "missing", "positive", "sheet", "encoding")
+"""How cells are written: for every verb that reads a file."""
+PLAIN_OPTIONS = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip", *CELLS)
+
+
+def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
+
+    `helps` take the place of the table's.
+    """
+
+    def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            reading = {name: given.pop(name) for name in names}
+            if "classes" in reading:
+                reading["classes"] = split_names(reading["classes"])
+            if reading.get("missing", "drop") not in ("refuse", "drop"):
+                raise typer.BadParameter("it must be refuse or drop.", param_hint="--missing")
+            verb(reading=reading, **given)
+
+        signature, parameters = inspect.signature(verb, eval_str=True), []
+        for parameter in signature.parameters.values():
+            if parameter.name != "reading":
+                parameters.append(parameter)
+                continue
+            for name in names:
+                kind, default, words = READING[name]
+                flag = [f"--{name}"] if kind is bool else []  # without a --no-name
+                option = typer.Option(default, *flag, help=helps.get(name, words))
+                parameters.append(parameter.replace(name=name, annotation=kind, default=option))
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+        return run
+
+    return with_options
+
+
+def load_report(out: str | None) -> None:
+    """Begin to load what draws a report, half a second: rows are computed meanwhile, mostly in C.
+
+    Nothing of mcllo: modules that two threads load at a time must not import each other. For the
+    same reason whoever goes on to matplotlib waits for the end first (`wait_for_report`).
+    """
+
+    def load() -> None:
+        with suppress(ImportError):  # whoever needs it says so
+            import_module("matplotlib.figure")
+
+    if out is not None and out.endswith((".html", ".htm")):
+        thread = threading.Thread(target=load)
+        thread.start()
+        _loading_threads.append(thread)
+
+
+_loading_threads: list[threading.Thread] = []
+"""What `load_report` began; also by an earlier verb of this process, if that was refused."""
+
+
+def wait_for_report() -> None:
+    """Wait for what `load_report` began: a package that is half loaded must not be imported."""
+    while _loading_threads:
+        _loading_threads.pop().join()
+
+
+def write_report(
+    result: Any,
+    out: str | None,
+    show: bool,
+    source: Sequence[str],
+    reading: Mapping[str, Any],
+    **judged: Any,
+) -> None:
+    """Write a report of an assessment or a comparison, and open it when asked.
+
+    What it advises repeats the options that the files were read with.
+    """
+    if out is None:
+        return
+    wait_for_report()
+    from ..report import report
+
+    command = shlex.join(["mcllo", *sys.argv[1:]])
+    files = [name for name in source if name != "-"]
+    words = Flags(typed(reading))
+    made = report(result, **judged, command=command, source=files or None, words=words)
+    made.write(out)
+    echo(f"{out}: report written", err=True)
+    if show:
+        typer.launch(out)
+
+
+def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
+    usual = {name: default for name, (_, default, _) in READING.items()}
+    return {name: value for name, value in reading.items() if value != usual.get(name)}
+
+
+def say(notes: Iterable[Statement]) -> None:
+    """Print what was assumed, one line each, on standard error."""
+    for note in notes:
+        echo(f"mcllo: note: {note.text}", err=True)
+
+
+def say_gain(gain: Statement, aloud: bool) -> None:
+    """Print what a map gains on rows left out; that it may do harm is always said."""
+    if gain.level == "bad":
+        echo(f"mcllo: warning: {gain.text}", err=True)
+    elif aloud:
+        echo(gain.text)
+
+
+def parsed_penalty(text: str | None) -> float | str | None:
+    """Return the number that `text` is, or the word; what words mean is the library's to say."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Return the names in ``a,b,"c,d"``."""
+    if names is None:
+        return None
+    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
+
+
+def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
+    """Return strict JSON."""
+    return json.dumps(content, allow_nan=False, ensure_ascii=False, default=str, indent=1)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as one-line notes on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        said = warning.message
+        text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
+        echo(f"mcllo: note: {' '.join(text.split())}", err=True)

@@ -1,0 +1,177 @@
+"""Tables of NumPy: ``.npy`` and ``.npz``, without pickles.
+
+=====================  =============================================================================
+a table, shape (n, c)  columns 0 .. c-1, which have no names until classes are named
+a structured array     its fields
+an ``.npz`` file       the table in it (``sheet`` says which of several), and every array of as
+                       many entries as a column of its own name
+labels                 a column, or another ``.npy`` file (`Arrays.attach`)
+=====================  =============================================================================
+
+An ``.npy`` file is mapped, so that it is read in blocks; before each of them it must be as long as
+it was, as one that is cut short would end the process. An ``.npz`` file is unpacked whole, and one
+that would take more than 1 GB is refused.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils.atomic_files import StrPath
+from ..._utils.formatting import join_words
+from ..._utils.statements import Statement
+from ..._validation.frames import shorten
+from ...exceptions import FileFormatError, Option, Phrase
+
+MAX_UNPACKED_BYTES = 1 << 30
+"""Bytes of a packed file, unpacked, at most."""
+
+
+def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
+    """Refuse an archive that unpacks to more than is read into memory at once."""
+    with zipfile.ZipFile(file) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > MAX_UNPACKED_BYTES:
+        raise FileFormatError(
+            f"{name} unpacks to {size / 1e9:.1f} GB; packed files are read at once, and may hold "
+            f"{MAX_UNPACKED_BYTES / 1e9:.1f} GB at most.",
+            remedy=remedy,
+        )
+
+
+class Arrays:
+    """The columns of an ``.npy`` or ``.npz`` file."""
+
+    def __init__(self, file: Path | IO[bytes], name: str, sheet: str | None) -> None:
+        self.name = name
+        self._mapped = [file] if isinstance(file, Path) else []
+        self._sizes = [path.stat().st_size for path in self._mapped]
+        self.nameless: list[str] = []
+        self.note: Statement | None = None
+        found = _loaded(file, name)
+        self.columns: dict[str, NDArray[Any]] = {}
+        if isinstance(found, dict):
+            table = self._choose_table(found, sheet)
+            n = len(table) if table is not None else max(map(len, found.values()), default=0)
+            own = {key: a for key, a in found.items() if a.ndim == 1 and len(a) == n}
+        else:
+            table, own = found, {}
+        if table is not None and table.dtype.names:
+            self.columns = {field: table[field] for field in table.dtype.names}
+        elif table is not None:
+            if table.ndim != 2:
+                raise FileFormatError(
+                    f"{name} must hold a table of rows and classes; its shape is {table.shape}.",
+                    remedy="Save the table of probabilities, and the labels in a file of their "
+                    "own.",
+                )
+            self.columns = {str(j): table[:, j] for j in range(table.shape[1])}
+            self.nameless = list(self.columns)
+            self.note = _unnamed(name, self.nameless)
+        self.columns |= own
+        for key, column in self.columns.items():
+            if column.dtype.kind not in "fiubUS":
+                raise FileFormatError(
+                    f"{name} must hold numbers and words; {key!r} holds {column.dtype}.",
+                    remedy="Convert it, and save it again.",
+                )
+
+    def _choose_table(
+        self, found: dict[str, NDArray[Any]], sheet: str | None
+    ) -> NDArray[Any] | None:
+        tables = [key for key, array in found.items() if array.ndim == 2]
+        if sheet is not None and sheet not in tables:
+            raise FileFormatError(f"{self.name} has no table {sheet!r}; it has {shorten(tables)}.")
+        if sheet is None and len(tables) > 1:
+            raise FileFormatError(
+                f"{self.name} holds {len(tables)} tables: {join_words(tables)}.",
+                remedy=Phrase("Choose one with {}.", Option("sheet", tables[0])),
+            )
+        return found[sheet or tables[0]] if tables else None
+
+    def rename(self, names: Sequence[str]) -> None:
+        """Give columns without names those of the classes, in their order."""
+        if len(names) != len(self.nameless):
+            raise FileFormatError(
+                f"{self.name} has {len(self.nameless)} columns without names; got "
+                f"{len(names)} classes: {shorten(names)}.",
+                remedy=Phrase("Name each column with {}, in order.", Option("classes")),
+            )
+        new = dict(zip(self.nameless, names, strict=True))
+        self.columns = {new.get(key, key): column for key, column in self.columns.items()}
+        self.nameless = []
+        self.note = _unnamed(self.name, names)
+
+    def attach(self, path: StrPath) -> None:
+        """Add the labels of another file as a column of its name."""
+        labels = _loaded(Path(path), str(path))
+        if isinstance(labels, dict) or labels.ndim != 1 or len(labels) != self.n_rows:
+            shape = "several arrays" if isinstance(labels, dict) else f"shape {labels.shape}"
+            raise FileFormatError(
+                f"{path} must hold a label for each of the {self.n_rows:,} rows of {self.name}; "
+                f"it has {shape}."
+            )
+        self.columns[str(path)] = labels
+        self._mapped.append(Path(path))
+        self._sizes.append(Path(path).stat().st_size)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of some columns."""
+        import pyarrow as pa
+
+        for start in range(0, self.n_rows, rows):
+            for path, size in zip(self._mapped, self._sizes, strict=True):
+                if path.stat().st_size < size:
+                    raise FileFormatError(
+                        f"{path} must stay as it is while it is read; it has become shorter.",
+                        remedy="Run this again when it is whole.",
+                    )
+            parts = [_plain(self.columns[name][start : start + rows]) for name in columns]
+            yield pa.record_batch([pa.array(part) for part in parts], names=list(columns))
+
+
+def _unnamed(name: str, names: Sequence[str]) -> Statement:
+    """Say what columns without names were taken for."""
+    text = f"Columns of {name} have no names: they were taken for {shorten(names)}, in order."
+    return Statement("note.columns", text, numbers={"names": list(names)})
+
+
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    """Return entries that Arrow knows."""
+    if column.dtype.kind == "S":
+        return np.char.decode(column, "utf-8", "replace")
+    if column.dtype.kind == "f" and column.dtype.itemsize not in (4, 8):
+        return column.astype(np.float32 if column.dtype.itemsize < 4 else np.float64)
+    return np.ascontiguousarray(column)
+
+
+def _loaded(file: Path | IO[bytes], name: str) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    """Return an array, or those of an archive by name."""
+    mapped: Any = "r" if isinstance(file, Path) else None
+    try:
+        found: Any = np.load(file, mmap_mode=mapped, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        check_unpacked(file, name, "Save the arrays one by one as .npy, which is read in blocks.")
+        with found:
+            return {key: np.atleast_1d(found[key]) for key in found.files}
+    except FileFormatError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        objects = any(word in str(error) for word in ("pickle", "Python objects"))
+        why = "it holds Python objects, which are never loaded" if objects else "it is damaged"
+        raise FileFormatError(
+            f"{name} cannot be read: {why}.",
+            remedy="Save plain numbers and words." if objects else "Write or download it again.",
+        ) from None

@@ -1,0 +1,403 @@
+"""`read_predictions`: the columns of a file, or of several -> `Predictions`.
+
+In CSV files and workbooks spaces around column names do not count, and labels are read as they are
+meant (`_apps/io/csv_text`). A column without a name, such as the index that pandas writes, is not a
+class unless `classes` says so. `_apps/io/table_rows` has what the columns then hold; what was
+assumed on the way comes along as `Predictions.notes`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..._utils.atomic_files import StrPath
+from ..._validation.by import clean_by
+from ..._validation.frames import shorten
+from ..._validation.labels import class_names
+from ..._validation.predictions import Predictions
+from ..._validation.probabilities import clean_probs
+from ..._validation.weights import WeightKind
+from ...exceptions import FileFormatError, InputError, MclloError, Option, Phrase
+from .csv_text import is_index
+from .file_errors import distinct_labels, in_file_words, no_rows, without_prefix
+from .memory_estimate import check_room
+from .read_options import CellOptions, Missing, ReadOptions, Roles
+from .source import Source
+from .table_rows import SelectedRows, TableRows, complete_rows
+
+N_REMEDY_ROWS = 1000
+"""Rows whose labels a remedy is found by."""
+
+
+def read_predictions(
+    path: StrPath | Sequence[StrPath],
+    *,
+    label: str,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    weight: str | None = None,
+    weight_kind: WeightKind = "frequency",
+    groups: str | None = None,
+    by: str | None = None,
+    prefix: str = "",
+    logits: bool = False,
+    normalize: bool = False,
+    clip: float | None = None,
+    percent: bool = False,
+    missing: Missing = "refuse",
+    positive: str | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
+) -> Predictions:
+    """Read predictions and labels from a file: CSV, Parquet, Arrow, .xlsx, .npy or .npz.
+
+    Parameters
+    ----------
+    path : path-like or sequence of path-like
+        The file, files with the same columns, or a directory of them; ``-`` is standard input. CSV
+        may be compressed (gzip, zstd). Decimal commas, percent signs, Latin-1 and UTF-16 are
+        recognised, and `Predictions.notes` says so.
+    label : str
+        Column with the labels that came true; for an .npy file, another one with the labels.
+    classes : sequence, optional
+        The classes: columns with probabilities, `prefix` left out. Default: every column that
+        begins with `prefix`, but `label`, `weight`, `groups`, `by` and columns without a name.
+        Columns of arrays have no names: `classes` names them, in their order.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in the labels.
+    weight : str, optional
+        Column with row weights; `weight_kind` says what they mean.
+    weight_kind : {"frequency", "survey", "importance"}
+        What the weights mean; see `Predictions.from_arrays`.
+    groups : str, optional
+        Column with the group of each row.
+    by : str, optional
+        Column with the subgroup of each row, which `assess` then looks at one by one.
+    prefix : str
+        What stands before a class in the name of its column: ``"p_"`` for columns ``p_cat, p_dog``
+        and labels ``cat, dog``.
+    logits : bool
+        The columns hold logits instead of probabilities.
+    normalize : bool
+        Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+    percent : bool
+        The class columns hold percentages, 0 to 100.
+    missing : {"refuse", "drop"}
+        What to do with rows in which something is missing; dropped ones are counted.
+    positive : str, optional
+        For a yes/no outcome with one column of probabilities: the label they are of. The column is
+        the one named in `classes`, or of that name, or the only one there is.
+    sheet : str, optional
+        Sheet of a workbook (default: the first), or table of an .npz file.
+    encoding : str, optional
+        Of text, such as ``"latin-1"``; found out when not given.
+
+    Returns
+    -------
+    Predictions
+        The validated rows; ``notes`` says what was assumed, and how many rows were left out.
+
+    Raises
+    ------
+    FileFormatError
+        When the file cannot be read or lacks a column.
+    InputError
+        When its values break a rule; the message names the line and the column.
+
+    See Also
+    --------
+    Predictions : The same of arrays and frames.
+    assess : Takes what comes out.
+    load_calibrator : Reads models.
+
+    Notes
+    -----
+    Values are never guessed: rows that do not sum to 1 are refused unless `normalize` or `percent`
+    says what they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pets.csv"
+    ...     with path.open("w") as file:
+    ...         for row in ("p_cat,p_dog,truth", "0.7,0.3,cat", "0.2,0.8,dog"):
+    ...             print(row, file=file)
+    ...     p = read_predictions(path, label="truth", prefix="p_")
+    >>> p
+    Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
+    """
+    manner = ReadOptions(percent, missing, positive, sheet, encoding)
+    sources = [Source(name, manner) for name in find_files(path)]
+    roles = same_roles(sources, label, classes, prefix, weight=weight, groups=groups, by=by)
+    check_room(sources, len(roles.numbers))
+    rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
+    parts = [rows.read(source) for source in sources]
+    for source in sources:
+        source.refuse_changed()
+    found = parts[0] if len(parts) == 1 else join_files(parts, sources)
+    if len(found.labels) == 0:
+        raise no_rows(sources[0]) if not found.n_dropped else none_complete(sources, found)
+    y = found.labels
+    if sources[0].is_text:
+        y = np.array(y.to_pylist(), dtype=object)
+    values = found.values
+    if isinstance(values, np.ndarray):
+        values = np.ascontiguousarray(values)
+    try:
+        predictions = Predictions.from_arrays(
+            None if logits else values,
+            y,
+            logits=values if logits else None,
+            classes=rows.names,
+            baseline=baseline,
+            sample_weight=found.column(weight),
+            weight_kind=weight_kind,
+            groups=found.column(groups),
+            by=None if by is None else clean_by(found.column(by), len(y), by),
+            normalize=normalize,
+            clip=clip,
+        )
+    except MclloError as error:
+        raise _locate_error(error, rows, parts) from None
+    return replace(predictions, notes=rows.notes(len(y)))
+
+
+def _locate_error(error: MclloError, rows: TableRows, parts: Sequence[SelectedRows]) -> MclloError:
+    """Return an error about rows of several files in the words of the one at fault."""
+    k, row = 0, getattr(error, "row", None)
+    if isinstance(error, InputError) and row is not None:
+        while row >= len(parts[k].labels):
+            row -= len(parts[k].labels)
+            k += 1
+        error = error.but(row=row)
+    return rows.explained(error, rows.sources[k], parts[k])
+
+
+def join_files(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> SelectedRows:
+    """Return the rows of several files, one after the other."""
+    import pyarrow as pa
+
+    try:
+        table = pa.concat_tables([part.table for part in parts])
+        arrays = [
+            pa.chunked_array([part.labels]).chunks
+            if isinstance(part.labels, pa.Array)
+            else part.labels.chunks
+            for part in parts
+        ]
+        labels = pa.chunked_array([chunk for chunks in arrays for chunk in chunks])
+        same = all(isinstance(part.values, np.ndarray) for part in parts)
+        values: Any = [part.values for part in parts]
+        values = np.concatenate(values) if same else pa.concat_tables(values)
+    except (pa.ArrowException, TypeError):
+        raise FileFormatError(
+            f"all files must hold the same kinds of columns; {sources[0].name} and others do not.",
+            remedy="Write them all in one format.",
+        ) from None
+    n_rows = sum(part.n_rows for part in parts)
+    kept = np.arange(len(labels)) if any(part.n_dropped for part in parts) else None
+    return SelectedRows(values, labels, table, kept, n_rows)
+
+
+def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatError:
+    """Return the error of files in which every row has a gap."""
+    return FileFormatError(
+        f"{sources[0].name} must have a row in which nothing is missing; all {found.n_rows:,} "
+        "have gaps. Check the columns."
+    )
+
+
+def read_probs(
+    path: StrPath,
+    *,
+    label: str | None = None,
+    classes: Sequence[Hashable] | None = None,
+    prefix: str = "",
+    normalize: bool = False,
+    **meant: Unpack[CellOptions],
+) -> tuple[Any, list[str]]:
+    """Read the class columns alone: clean probabilities, and the classes they stand for."""
+    source = Source(path, ReadOptions(**meant))
+    if classes is not None and source.arrays is not None and source.arrays.nameless:
+        source.take_names([str(name) for name in class_names(classes)])
+    columns = class_columns(source, classes, prefix, [] if label is None else [label])
+    source.require(columns, "class column")
+    names = without_prefix(prefix, columns)
+    check_room([source], len(columns))
+    try:
+        values = source.read(columns).rename_columns(names)
+        if source.manner.drops:
+            values = values.take(np.flatnonzero(complete_rows(values)))
+        return clean_probs(values, columns=names, normalize=normalize).probs, names
+    except InputError as error:
+        raise in_file_words(error, source, Roles(columns)) from None
+
+
+def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
+    """Return the files that `path` stands for, in order."""
+    if not isinstance(path, (str, os.PathLike)):
+        files = [name for part in path for name in find_files(part)]
+        if not files:
+            raise FileFormatError("at least one file must be given; got none.")
+        return files
+    if str(path) == "-" or not Path(path).is_dir():
+        return [path]
+    inside = sorted(file for file in Path(path).rglob("*") if file.is_file())
+    shown: list[StrPath] = [
+        file
+        for file in inside
+        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    ]
+    if not shown:
+        raise FileFormatError(f"{path} must hold CSV or Parquet files; it holds none.")
+    return shown
+
+
+def same_roles(
+    sources: Sequence[Source],
+    label: str,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    **parts: str | None,
+) -> Roles:
+    """Return which columns to use of each file; refuse files that differ."""
+    roles = find_roles(sources[0], label, classes, prefix, **parts)
+    for other in sources[1:]:
+        found = find_roles(other, label, classes, prefix, **parts)
+        if set(found.numbers) != set(roles.numbers):
+            raise FileFormatError(
+                f"all files must have the same class columns; {sources[0].name} has "
+                f"{shorten(roles.numbers)} and {other.name} {shorten(found.numbers)}."
+            )
+    return roles
+
+
+def find_roles(
+    source: Source,
+    label: str,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    *,
+    weight: str | None = None,
+    groups: str | None = None,
+    by: str | None = None,
+) -> Roles:
+    """Return which columns to use; refuse when one is missing or would be used twice."""
+    if source.arrays is not None:
+        classes = name_arrays(source, label, classes)
+    aside = [label]
+    source.require(aside, "label column")
+    parts = ((weight, "weight column"), (groups, "group column"), (by, "subgroup column"))
+    for column, part in parts:
+        if column is not None:
+            source.require([column], part)
+            aside.append(column)
+    positive = source.manner.positive
+    if positive is not None:
+        numbers = [positive_column(source, classes, prefix, aside, positive)]
+    else:
+        numbers = class_columns(source, classes, prefix, aside)
+    if not numbers:
+        rule, remedy = "name at least two columns", Phrase("Leave {} out.", Option("classes"))
+        raise InputError(argument="classes", rule=rule, value=Phrase("none"), remedy=remedy)
+    source.require(numbers, "class column")
+    used = [*aside, *numbers]
+    for column in aside:
+        if used.count(column) > 1:
+            options = map(Option, ("label", "weight", "groups", "by", "classes"))
+            among = Phrase("{}, {}, {}, {} and {}", *options)
+            raise InputError(
+                Phrase("a column must play one part; {!r} is named twice among {}.", column, among),
+                column=column,
+                remedy="Name another.",
+            )
+    return Roles(numbers, label, weight, groups, by, positive=positive is not None)
+
+
+def name_arrays(
+    source: Source, label: str, classes: Sequence[Hashable] | None
+) -> Sequence[Hashable] | None:
+    """Name the columns of an array after the classes, and add labels that are a file of their own.
+
+    Return the classes to choose columns by.
+    """
+    assert source.arrays is not None
+    if label not in source.columns and label.endswith(".npy") and Path(label).is_file():
+        source.take_labels(label)
+    if classes is not None and source.arrays.nameless and source.manner.positive is None:
+        source.take_names([str(name) for name in class_names(classes)])
+    return classes
+
+
+def positive_column(
+    source: Source,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    aside: Sequence[str],
+    positive: str,
+) -> str:
+    """Return the one column of probabilities: named, or of the label's name, or the only one."""
+    if classes is not None:
+        named = [f"{prefix}{name}" for name in classes]
+        if len(named) != 1:
+            rule = Phrase("name one column beside {}", Option("positive", positive))
+            raise InputError(argument="classes", rule=rule, value=list(classes))
+        return named[0]
+    if f"{prefix}{positive}" in source.columns and f"{prefix}{positive}" not in aside:
+        return f"{prefix}{positive}"
+    left = [
+        column
+        for column in source.columns
+        if column.startswith(prefix) and column not in aside and not is_index(column)
+    ]
+    if len(left) == 1:
+        return left[0]
+    raise FileFormatError(
+        f"{source.name} must have one column with the probability of {positive!r}; it may be any "
+        f"of {shorten(left)}.",
+        remedy=Phrase("Name it: {}.", Option("classes", left[-1:])),
+    )
+
+
+def class_columns(
+    source: Source, classes: Sequence[Hashable] | None, prefix: str, aside: Sequence[str]
+) -> list[str]:
+    """Return the columns of the classes; when none are named, all that begin with `prefix`."""
+    if classes is not None and len(classes) != 1:
+        return [f"{prefix}{name}" for name in class_names(classes)]
+    columns = [f"{prefix}{name}" for name in classes or ()] or [
+        column
+        for column in source.columns
+        if column.startswith(prefix)
+        and column not in aside
+        and not is_index(column.removeprefix(prefix))
+    ]
+    if len(columns) < 2:
+        which = f"beginning with {prefix!r} " if prefix else ""
+        raise FileFormatError(
+            f"{source.name} must have at least two class columns {which}beside the label, one for "
+            f"each class; got {shorten(columns)} of {shorten(source.columns)}.",
+            remedy=_one_of_two(source, columns, aside),
+        )
+    return columns
+
+
+def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) -> Phrase | None:
+    """Return how to say that one column is the probability of one label of two."""
+    if not columns or not aside:
+        return None
+    labels = distinct_labels(source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), [])
+    known = [Option("positive", word) for word in labels if 0 < len(labels) <= 2]
+    ways = Phrase(" or ".join(["{}"] * len(known)), *known) if known else Option("positive")
+    says = "If {!r} is the probability of one of two outcomes, say of which: {}."
+    return Phrase(says, columns[0], ways)

@@ -1,0 +1,132 @@
+"""How a file is meant: the part each column plays, and what its reader says of the cells.
+
+What is said beforehand is a `ReadOptions`; what was taken for granted without being said is a list
+of statements (`Source.assumed`) that every output prints as notes.
+
+=============  ====================================================================================
+``percent``    class columns hold 0 to 100
+``missing``    ``"refuse"`` rows with gaps, or ``"drop"`` and count them
+``positive``   the label whose probability the one class column holds
+``sheet``      of a workbook; the table of an ``.npz`` file
+``encoding``   of text; found out where nothing is said
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict
+
+from ..._utils.formatting import format_count
+from ..._utils.statements import Statement
+from ...exceptions import InputError, Option, Phrase
+
+Missing = Literal["refuse", "drop"]
+
+
+class CellOptions(TypedDict, total=False):
+    """Keywords of `read_predictions` that say how cells are written."""
+
+    percent: bool
+    missing: Missing
+    positive: str | None
+    sheet: str | None
+    encoding: str | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a reader says of a file; see the module.
+
+    Examples
+    --------
+    >>> ReadOptions(missing="drop").drops
+    True
+    """
+
+    percent: bool = False
+    missing: Missing = "refuse"
+    positive: str | None = None
+    sheet: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("refuse", "drop"):
+            raise InputError(argument="missing", rule="be 'refuse' or 'drop'", value=self.missing)
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except (LookupError, ValueError):
+                raise InputError(
+                    argument="encoding",
+                    rule="be the name of an encoding",
+                    value=self.encoding,
+                    remedy=Phrase("Try {} or 'utf-16'.", Option("encoding", "latin-1")),
+                ) from None
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows with gaps are left out."""
+        return self.missing == "drop"
+
+
+DEFAULT_READ_OPTIONS = ReadOptions()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of a file plays which part; `numbers` are those of the classes, in order.
+
+    `names` are the classes they stand for. With `positive` there is one column for two classes:
+    its own, and the other one.
+    """
+
+    numbers: Sequence[str]
+    label: str | None = None
+    weight: str | None = None
+    groups: str | None = None
+    by: str | None = None
+    names: Sequence[str] = ()
+    positive: bool = False
+
+    @property
+    def plain(self) -> list[str]:
+        """Columns of numbers that are no probabilities."""
+        return [] if self.weight is None else [self.weight]
+
+    @property
+    def text(self) -> list[str]:
+        """Columns that are read as they stand."""
+        named = (self.label, self.groups, self.by)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that play a part."""
+        found = [*self.numbers, *self.plain, *self.text]
+        return list(dict.fromkeys(found))
+
+    def but(self, **changes: object) -> Roles:
+        """Return a copy with other parts."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+def dropped_rows(n_dropped: int, n_rows: int, first: str) -> Statement:
+    """Say how many rows were left out for their gaps, and where the first of them stands."""
+    verb = "row was" if n_dropped == 1 else "rows were"
+    text = (
+        f"{format_count(n_dropped)} of {format_count(n_rows)} {verb} dropped for missing values "
+        f"(the first: {first})."
+    )
+    return Statement("note.missing", text, "doubt", {"n_dropped": n_dropped, "n_rows": n_rows})
+
+
+def one_column(column: str, positive: str, negative: str) -> Statement:
+    """Say what one column of probabilities was taken for."""
+    text = (
+        f"Column {column!r} was read as the probability of {positive!r}, and 1 minus it as that "
+        f"of {negative!r}."
+    )
+    return Statement("note.positive", text, numbers={"column": column, "positive": positive})

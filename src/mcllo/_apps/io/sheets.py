@@ -1,0 +1,212 @@
+"""Workbooks of Excel (``.xlsx``) in and out, by openpyxl (the extra ``excel``).
+
+=========  =======================================================================================
+sheet      the one that is named, else the first, and it is said which
+header     the first row that is not empty; columns and rows without anything in them do not count
+cells      values, also of formulas; 70 % is stored as 0.7. A column of one kind of value keeps it,
+           a mixture is text
+places     rows as Excel counts them
+size       a sheet is read at once: a workbook that unpacks to more than 1 GB is refused
+out        one sheet; texts stay texts, also those that begin with ``=``; columns keep the format
+           of the sheet they came from
+=========  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from datetime import datetime, time
+from pathlib import Path
+from typing import IO, Any
+
+from ..._utils.statements import Statement
+from ..._validation.frames import did_you_mean
+from ...exceptions import FileFormatError, Option, Phrase
+from .arrays import check_unpacked
+
+MAX_SHEET_ROWS = 1_048_576
+"""Rows of a sheet, with its header: Excel's own limit."""
+GENERAL_FORMAT = "General"
+
+
+def _openpyxl(name: str) -> Any:
+    try:
+        import openpyxl
+    except ImportError:
+        raise FileFormatError(
+            f"{name} is a workbook, and the package openpyxl is not installed.",
+            remedy="Install it with: pip install 'mcllo[excel]', or save the sheet as CSV.",
+        ) from None
+    return openpyxl
+
+
+def sheet_titles(file: Path, name: str) -> list[str]:
+    """Return the titles of the sheets of a workbook, in their order."""
+    with file.open("rb") as opened:
+        book = _openpyxl(name).load_workbook(opened, read_only=True)
+        return [page.title for page in book.worksheets]
+
+
+class Sheet:
+    """One sheet of a workbook as a table."""
+
+    def __init__(self, file: Path | IO[bytes], name: str, sheet: str | None) -> None:
+        openpyxl = _openpyxl(name)
+        check_unpacked(file, name, "Save the sheet as CSV, which is read in blocks.")
+        with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
+            try:
+                book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
+                titles = [page.title for page in book.worksheets]
+                page = book.worksheets[0] if sheet is None else _named(book, titles, sheet, name)
+                cells = [row for row in page.iter_rows() if any(c.value is not None for c in row)]
+            except FileFormatError:
+                raise
+            except Exception as error:  # zip, XML and openpyxl raise what they like
+                raise FileFormatError(
+                    f"{name} cannot be read: the workbook is damaged ({type(error).__name__}).",
+                    remedy="Open it in Excel and save it again.",
+                ) from None
+        if not cells:
+            raise FileFormatError(
+                f"{name} must hold a table with a header row; sheet {page.title!r} is empty.",
+                remedy=Phrase("Choose another with {}.", Option("sheet")),
+            )
+        self.title, self.note = page.title, _which(name, page.title, titles, sheet)
+        self.others = [title for title in titles if title != page.title]
+        self.lines = [next(c.row for c in row if c.value is not None) for row in cells[1:]]
+        self._fill(cells)
+
+    def _fill(self, cells: list[Any]) -> None:
+        """Take names, columns and formats out of the cells."""
+        import pyarrow as pa
+
+        width = max(map(len, cells))
+        columns = [[_at(row, j) for row in cells[1:]] for j in range(width)]
+        header = [_at(cells[0], j) for j in range(width)]
+        used = [j for j in range(width) if header[j] is not None or any(_filled(columns[j]))]
+        self.names = ["" if header[j] is None else _word(header[j]) for j in used]
+        self.formats = [_format(cells[1:], j) for j in used]
+        self.table = pa.Table.from_arrays(
+            [_column(columns[j]) for j in used], names=[str(k) for k in range(len(used))]
+        )
+
+    def texts(self, place: int) -> list[str]:
+        """Return the cells of a column of text, as they stand; of no other column any."""
+        column = self.table.column(place)
+        if str(column.type) != "string":
+            return []
+        return ["" if cell is None else cell for cell in column.to_pylist()]
+
+    def batches(self, places: Sequence[int], names: Sequence[str]) -> Iterator[Any]:
+        """Yield the columns at some places."""
+        yield from self.table.select(list(places)).rename_columns(list(names)).to_batches()
+
+
+def _named(book: Any, titles: list[str], sheet: str, name: str) -> Any:
+    """Return the sheet of this title."""
+    if sheet in titles:
+        return book[sheet]
+    alike = [title for title in titles if title.lower() == sheet.lower()]
+    hint = f"did you mean {alike[0]!r}?" if alike else did_you_mean(sheet, titles)
+    raise FileFormatError(f"{name} has no sheet {sheet!r}; {hint}")
+
+
+def _which(name: str, title: str, titles: list[str], asked: str | None) -> Statement | None:
+    """Say which of several sheets was read, where nobody said which."""
+    if asked is not None or len(titles) == 1:
+        return None
+    text = f"Sheet {title!r}, the first of {len(titles)}, was read of {name}."
+    return Statement("note.sheet", text, numbers={"sheet": title, "n_sheets": len(titles)})
+
+
+def _at(row: Any, j: int) -> Any:
+    return row[j].value if j < len(row) else None
+
+
+def _filled(values: list[Any]) -> Iterator[bool]:
+    return (value is not None for value in values)
+
+
+def _format(rows: list[Any], j: int) -> str:
+    """Return the number format of the first cell of a column that has one."""
+    shown = (row[j] for row in rows[:100] if j < len(row) and row[j].value is not None)
+    return next((cell.number_format or GENERAL_FORMAT for cell in shown), GENERAL_FORMAT)
+
+
+def _word(value: Any) -> str:
+    """Return a cell as text: whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+def _column(values: list[Any]) -> Any:
+    """Return values of one kind as a column of that kind, a mixture as text."""
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {datetime} and all(v is None or v.time() == time() for v in values):
+        return pa.array([None if v is None else v.date() for v in values])
+    if kinds <= {int, float} or len(kinds) == 1:
+        try:
+            if kinds == {datetime}:
+                return pa.array(values, pa.timestamp("s"))
+            if kinds == {int, float}:
+                return pa.array([None if v is None else float(v) for v in values], pa.float64())
+            return pa.array(values)
+        except (pa.ArrowException, OverflowError):
+            pass
+    return pa.array([None if v is None else _word(v) for v in values], pa.string())
+
+
+class SheetRows:
+    """Writes record batches as a workbook of one sheet."""
+
+    def __init__(self, path: Path, formats: dict[str, str] | None = None) -> None:
+        openpyxl = _openpyxl(path.name)
+        self._path, self._formats = path, formats or {}
+        self._book = openpyxl.Workbook(write_only=True)
+        self._page = self._book.create_sheet("Sheet1")
+        self._n_rows = 0
+
+    def write(self, batch: Any) -> None:
+        """Append a batch."""
+        from openpyxl.utils.exceptions import IllegalCharacterError
+
+        names = list(batch.schema.names)
+        if self._n_rows == 0:
+            self._page.append([self._cell(name, GENERAL_FORMAT) for name in names])
+            self._n_rows = 1
+        self._n_rows += batch.num_rows
+        if self._n_rows > MAX_SHEET_ROWS:
+            raise FileFormatError(
+                f"a workbook holds at most {MAX_SHEET_ROWS - 1:,} rows, and there are more. "
+                "Choose a name that ends in .csv or .parquet."
+            )
+        formats = [self._formats.get(name, GENERAL_FORMAT) for name in names]
+        try:
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                self._page.append([self._cell(v, f) for v, f in zip(row, formats, strict=True)])
+        except (IllegalCharacterError, ValueError, TypeError) as error:
+            raise FileFormatError(
+                f"a workbook cannot hold a value ({type(error).__name__}). "
+                "Choose a name that ends in .csv or .parquet."
+            ) from None
+
+    def _cell(self, value: Any, number_format: str) -> Any:
+        from openpyxl.cell import WriteOnlyCell
+
+        if isinstance(value, float) and not math.isfinite(value):
+            value = None
+        cell = WriteOnlyCell(self._page, value)
+        if isinstance(value, str):
+            cell.data_type = "s"  # never a formula
+        elif number_format != GENERAL_FORMAT:
+            cell.number_format = number_format
+        return cell
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._book.save(self._path)

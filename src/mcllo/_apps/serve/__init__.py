@@ -1,0 +1,83 @@
+"""`mcllo serve`: a page on this machine where one drops a table, and takes the recalibrated one
+away.
+
+A face of the command line and nothing more: each piece of work is one of its verbs, in a process of
+its own, and each file the one that the verb writes. Imports all rooms, Starlette, uvicorn and
+python-multipart (the extra ``serve``); computes nothing.
+
+===========  =====================================================================================
+`guard`      who may ask
+`app`        which address does what; `pages` what it shows, `upload` how a file comes in
+`recognise`  what a table seems to hold; `choices` what the form says of it
+`jobs`       the tables at work; `worker` the process that works, `tasks` what it does
+`folder`     where all of it is kept, and that it is gone afterwards
+===========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...exceptions import InputError, Option, Phrase
+from .limits import LIMITS, Limits
+
+HOST = "127.0.0.1"
+SHUTDOWN_TIMEOUT_SECONDS = 2
+"""Seconds that open connections get at the end."""
+
+
+def serve(
+    port: int,
+    say: Callable[[str], Any],
+    show: Callable[[str], Any] | None = None,
+    *,
+    limits: Limits = LIMITS,
+    parent: Path | None = None,
+) -> None:
+    """Serve the page until Ctrl-C; `say` prints, `show` opens an address in a browser.
+
+    Port 0 is any that is free. `parent` is where the private folder is made.
+    """
+    import uvicorn
+
+    from .app import build_app
+    from .folder import private_folder
+
+    with listening(port) as sock, private_folder(parent) as folder:
+        guard = build_app(folder, sock.getsockname()[1], limits)
+        say(
+            f"mcllo serve: {guard.address}\n"
+            "Nothing leaves this machine, and nothing is kept: press Ctrl-C to end it."
+        )
+        if show is not None:
+            show(guard.one_time_address)
+        settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
+        settings |= {"server_header": False, "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_SECONDS}
+        server = uvicorn.Server(uvicorn.Config(guard, loop="asyncio", http="h11", **settings))
+        try:
+            server.run(sockets=[sock])
+        except KeyboardInterrupt:
+            say("mcllo serve: ended; the tables are removed.")
+
+
+def listening(port: int) -> socket.socket:
+    """Return a socket of this machine alone that listens; refuse a port that is taken."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":  # there it would share a port that is taken
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((HOST, port))
+        sock.listen()
+    except (OSError, OverflowError) as error:
+        sock.close()
+        reason = getattr(error, "strerror", None) or "it is no port"
+        raise InputError(
+            Phrase("{} cannot be listened on: {}.", Option("port", port), reason.lower()),
+            argument="port",
+            remedy="Choose another from 1024 to 65535, or leave it out: any free one is taken.",
+        ) from None
+    return sock

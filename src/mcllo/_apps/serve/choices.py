@@ -1,0 +1,135 @@
+"""What the form says -> options of the command line, and nothing else.
+
+==============  ===================================================================================
+fields          ``role-3`` is the part of the fourth column; the others have the options' names
+reading         the options that `_apps/cli/options` has in its table of reading options
+arguments       those that a verb takes, as they are typed
+==============  ===================================================================================
+
+Columns are known by their place, so that no name, however it is written, is read as anything else.
+What the options then mean is for the verbs to say: there is one validator.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from ...exceptions import InputError
+from ..cli.commands import command
+from ..cli.option_names import FLAG_WORDS
+from ..cli.options import READING, typed
+from ..io.csv_text import is_index
+from .column_detection import DetectedTable
+from .form_labels import MISSING
+from .limits import Limits
+
+ROLES = {
+    "": "Not used",
+    "label": "What came true",
+    "class": "Probability of a class",
+    "weight": "Weight of the row",
+    "groups": "Group of the row",
+    "by": "Subgroup to look at",
+}
+SCALES = ("probs", "percent", "logits")
+SINGLE_COLUMN_ROLES = ("label", "weight", "groups", "by")
+"""Parts that one column plays."""
+TEXT_OPTIONS = ("prefix", "positive", "baseline", "encoding", "weight_kind")
+
+
+def first_fields(seen: DetectedTable) -> dict[str, str]:
+    """Return the fields of the form as they were recognised."""
+    fields = {f"role-{j}": column.role for j, column in enumerate(seen.columns)}
+    guess = {**seen.guess, "normalize": "on" if seen.guess["normalize"] else ""}
+    others = {"baseline": "", "clip": "", "encoding": "", "weight_kind": READING["weight_kind"][1]}
+    return fields | others | {name: str(value) for name, value in guess.items()}
+
+
+def reading_options(
+    seen: DetectedTable, fields: Mapping[str, str], limits: Limits
+) -> dict[str, Any]:
+    """Return the reading options that a form asks for."""
+    roles: dict[str, list[str]] = {role: [] for role in ROLES}
+    for j, column in enumerate(seen.columns):
+        roles.get(fields.get(f"role-{j}", ""), roles[""]).append(column.name)
+    for role in SINGLE_COLUMN_ROLES:
+        if len(roles[role]) > 1:
+            raise InputError(
+                f"one column may be “{ROLES[role]}”; {len(roles[role])} are.",
+                remedy="Set the others to “Not used”.",
+            )
+    if not roles["label"]:
+        raise InputError(
+            "one column must be “What came true”; none is.",
+            remedy="Choose the column that holds the class that each row turned out to be.",
+        )
+    limits.check_classes(len(roles["class"]))
+    scale = fields.get("scale", "")
+    reading: dict[str, Any] = {role: next(iter(roles[role]), None) for role in SINGLE_COLUMN_ROLES}
+    prefix = fields.get("prefix", "")
+    reading["classes"] = _classes(seen, roles, prefix)
+    reading |= {name: fields.get(name, "").strip() or READING[name][1] for name in TEXT_OPTIONS}
+    reading |= {
+        "prefix": prefix,
+        "normalize": bool(fields.get("normalize")),
+        "percent": scale == "percent",
+        "logits": scale == "logits",
+        "missing": fields.get("missing") if fields.get("missing") in MISSING else "refuse",
+        "clip": _number(fields.get("clip", "")),
+        "sheet": seen.sheet if len(seen.sheets) > 1 else None,
+    }
+    if len(roles["class"]) > 1:
+        reading["positive"] = None
+    return {name: reading[name] for name in ("label", *READING)}
+
+
+def _classes(seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str) -> list[str] | None:
+    """Return the classes that columns stand for; None where they are all that there are."""
+    for name in roles["class"]:
+        if not name.startswith(prefix):
+            raise InputError(
+                f"every class column must begin with {prefix!r}; {name!r} does not.",
+                remedy="Set it to “Not used”, or empty “What stands before a class”.",
+            )
+    if not roles["class"]:
+        raise InputError(
+            "at least one column must be “Probability of a class”; none is.",
+            remedy="Choose the column of each class.",
+        )
+    usual = [
+        column.name
+        for column in seen.columns
+        if column.name.startswith(prefix) and not is_index(column.name[len(prefix) :])
+    ]
+    aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
+    if len(roles["class"]) > 1 and roles["class"] == [name for name in usual if name not in aside]:
+        return None
+    return [name[len(prefix) :] for name in roles["class"]]
+
+
+def _number(text: str) -> float | None:
+    """Return a number, with a point or a comma; None of nothing."""
+    if not text.strip():
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InputError(
+            f"“Clip small probabilities to” must be a number; got {text[:40]!r}.",
+            remedy="Write one such as 0.000001, or nothing.",
+        ) from None
+
+
+def arguments(verb: str, reading: Mapping[str, Any]) -> list[str]:
+    """Return the options of a verb, as they are typed."""
+    takes = {parameter.name for parameter in command().commands[verb].params}
+    words = []
+    for name, value in typed(reading).items():
+        if name not in takes or (verb == "apply" and name == "classes" and not reading["positive"]):
+            continue
+        flag, *values = shlex.split(FLAG_WORDS.option(name, value))
+        like_a_flag = any(value.startswith("-") for value in values)
+        words += ["=".join([flag, *values])] if like_a_flag else [flag, *values]
+    return words

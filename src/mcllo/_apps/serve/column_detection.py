@@ -1,0 +1,318 @@
+"""What a table seems to hold: a first guess, shown in a form for a person to correct.
+
+==========  ======================================================================================
+label       the column whose values name the most other columns, a common beginning (``p_``) left
+            out; else one of a usual name; else nothing is guessed
+classes     the columns that its values name, and the others that make rows sum to 1 (or 100):
+            classes that never came true
+one column  of shares beside a label of two values: the probability of one of them
+scale       shares, percentages (rows sum to about 100) or scores before the softmax (negative
+            numbers)
+sums        rows that miss 1 by rounding are to be divided by their sum
+gaps        rows with any are to be left out, and counted
+==========  ======================================================================================
+
+The first rows decide. Nothing is assumed behind anybody's back: each guess is a field of the form,
+and what the form says is what `_apps/io/read` is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..._utils.formatting import ellipsis
+from ..._utils.results import Floats
+from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint
+from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
+from ...exceptions import FileFormatError, Option
+from ..io.csv_text import clean_labels, is_index
+from ..io.number_format import DECIMAL_COMMA, DECIMAL_POINT, MISSING, NUMBER, strip_percent
+from ..io.read import N_REMEDY_ROWS
+from ..io.read_options import ReadOptions
+from ..io.sheets import sheet_titles
+from ..io.source import Source
+from ..io.table_rows import TRUE_WORDS
+from ..io.write import COMPRESSION_SUFFIXES, TAB_SUFFIXES
+from .limits import Limits
+
+USUAL_LABEL_NAMES = (
+    "label",
+    "labels",
+    "y",
+    "y_true",
+    "target",
+    "truth",
+    "true",
+    "outcome",
+    "observed",
+    "seen",
+)
+N_EXAMPLES = 3
+MAX_EXAMPLE_CHARS = 24
+MAX_NUMBER_CHARS = 8
+"""Characters of a fraction that is shown as it is written."""
+MAX_OFFERED_LABELS = 50
+"""Labels that a list offers."""
+ENDINGS = {"csv": ".csv", "sheet": ".xlsx", "parquet": ".parquet", "arrow": ".feather"}
+
+
+@dataclass(frozen=True)
+class ColumnSeen:
+    """A column: its name, some of its cells, and the part that it seems to play."""
+
+    name: str
+    examples: tuple[str, ...]
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class DetectedTable:
+    """What a table seems to hold, as plain values.
+
+    `guess` are the first values of the form's other fields, `labels` what the label column seems
+    to hold, `ending` what the recalibrated table's name ends in.
+    """
+
+    name: str
+    n_rows: int
+    columns: tuple[ColumnSeen, ...]
+    guess: dict[str, Any]
+    labels: tuple[str, ...] = ()
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    notes: tuple[str, ...] = ()
+    ending: str = ".csv"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass
+class _Table:
+    """The first rows, each column as words and, where it holds numbers, as numbers."""
+
+    words: dict[str, list[str]]
+    numbers: dict[str, Floats]
+    n_gaps: dict[str, int] = field(default_factory=dict)
+
+    def values(self, name: str) -> set[str]:
+        """Return the distinct words of a column; none of no column."""
+        return set(self.words[name]) - {""} if name else set()
+
+    def sums(self, columns: Sequence[str]) -> Floats:
+        """Return the sums of rows over some columns, without rows that have gaps."""
+        total = np.sum([self.numbers[name] for name in columns], axis=0)
+        return np.asarray(total[np.isfinite(total)])
+
+    def near(self, columns: Sequence[str], target: float) -> bool:
+        """Whether rows over some columns sum to about `target`, but for rounding."""
+        if len(columns) < 2:
+            return False
+        sums = self.sums(columns)
+        return (
+            bool(len(sums)) and float(np.abs(sums / target - 1.0).max()) <= MAX_ROUNDING_ROW_ERROR
+        )
+
+    def within(self, name: str, most: float) -> bool:
+        """Whether a column holds numbers from 0 to `most`."""
+        found = self.numbers[name][np.isfinite(self.numbers[name])]
+        return bool(len(found)) and bool(found.min() >= 0.0 and found.max() <= most)
+
+
+def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTable:
+    """Look at a file; refuse what is no table, or too large a one."""
+    source = Source(path, ReadOptions(sheet=sheet or None))
+    if source.arrays is not None:
+        raise FileFormatError(
+            f"{path} must be CSV, Parquet, Arrow or .xlsx here; it is a file of NumPy.",
+            remedy="Its columns have no names: use the command line, mcllo help assess.",
+        )
+    limits.check_table(path, 0, len(source.columns))
+    n_rows = count_rows(source, limits.rows)
+    limits.check_table(path, n_rows, len(source.columns))
+    if n_rows == 0:
+        raise FileFormatError(f"{path} must have at least one row; it has only a header.")
+    table = first_rows(source)
+    label, prefix = guess_label(source.columns, table)
+    classes = guess_classes(source.columns, table, label, prefix)
+    return DetectedTable(
+        name=path,
+        n_rows=n_rows,
+        columns=tuple(
+            ColumnSeen(
+                name,
+                tuple(map(example, table.words[name][:N_EXAMPLES])),
+                "label" if name == label else "class" if name in classes else "",
+            )
+            for name in source.columns
+        ),
+        guess=guess_reading(table, label, classes, prefix),
+        labels=tuple(sorted(table.values(label))[:MAX_OFFERED_LABELS]),
+        sheets=tuple(sheet_titles(source.path, path)) if source.sheet is not None else (),
+        sheet="" if source.sheet is None else source.sheet.title,
+        notes=tuple(note.text for note in source.assumed if note.kind == "note.encoding"),
+        ending=file_suffix(source),
+    )
+
+
+def example(word: str) -> str:
+    """Return a cell as the form shows it: a long fraction rounded, never cut, other words cut.
+
+    Examples
+    --------
+    >>> example("2.831699651706305e-06"), example("0,123456789"), example("31415926535")
+    ('2.832e-06', '0,1235', '31415926535')
+    """
+    text = word.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
+    is_fraction = DECIMAL_POINT in text or "e" in text.lower()
+    if len(word) > MAX_NUMBER_CHARS and is_fraction and NUMBER.fullmatch(text):
+        shown = f"{float(text):.4g}"
+        return shown.replace(DECIMAL_POINT, DECIMAL_COMMA) if DECIMAL_COMMA in word else shown
+    return ellipsis(word, MAX_EXAMPLE_CHARS)
+
+
+def count_rows(source: Source, most: int) -> int:
+    """Return the number of rows, counted until there are more than `most`."""
+    n_rows = 0
+    for batch in source.parts([], source.columns[:1]):
+        n_rows += batch.num_rows
+        if n_rows > most:
+            break
+    return n_rows
+
+
+def first_rows(source: Source) -> _Table:
+    """Return the first rows as words and numbers."""
+    table = source.first_rows(N_REMEDY_ROWS).read([], source.columns)
+    words = {}
+    numbers = {}
+    for name in source.columns:
+        cells = ["" if cell is None else _word(cell) for cell in table.column(name).to_pylist()]
+        words[name] = [word or "" for word in clean_labels(cells, ())]
+        if (found := numbers_in(words[name])) is not None:
+            numbers[name] = found
+    gaps = {name: sum(_is_gap(word) for word in cells) for name, cells in words.items()}
+    return _Table(words, numbers, gaps)
+
+
+def _word(cell: Any) -> str:
+    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    return str(int(cell)) if whole else str(cell)
+
+
+def _is_gap(word: str) -> bool:
+    return not word or word.lower() in MISSING or word.lower() == "nan"
+
+
+def numbers_in(words: Sequence[str]) -> Floats | None:
+    """Return cells as numbers, gaps as NaN and 70% as 0.7; None where one is none.
+
+    Examples
+    --------
+    >>> numbers_in(["70 %", "", "12,5%"]), numbers_in(["1", "cat"])
+    (array([0.7  ,   nan, 0.125]), None)
+    """
+    found = np.full(len(words), np.nan)
+    for k, word in enumerate(words):
+        if _is_gap(word):
+            continue
+        text, sign = strip_percent(word)
+        text = text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
+        if not NUMBER.fullmatch(text):
+            return None
+        found[k] = float(text) / (100.0 if sign else 1.0)
+    return found if np.isfinite(found).any() else None
+
+
+def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
+    """Return the column of the labels, and what stands before a class in its column's name."""
+    best: tuple[int, str, str] = (1, "", "")
+    for name in columns:
+        values = sorted(table.values(name))
+        others = [other for other in columns if other != name and other in table.numbers]
+        if not 1 <= len(values) <= MAX_DISTINCT_LABELS:
+            continue
+        named = len(set(values) & set(others))
+        if named > best[0]:
+            best = named, name, ""
+        hint = None if named else prefix_hint(others, values)
+        for part in () if hint is None else hint.parts:
+            if isinstance(part, Option) and len(values) > best[0]:
+                best = len(values), name, str(part.value)
+    usual = [name for name in columns if name.lower() in USUAL_LABEL_NAMES]
+    return (
+        (best[1], best[2]) if best[1] else (usual[0] if usual else _two_valued(columns, table), "")
+    )
+
+
+def _two_valued(columns: Sequence[str], table: _Table) -> str:
+    """Return the column of two words beside one of shares, where there is one of each."""
+    shares = [name for name in table.numbers if table.within(name, 1.0)]
+    pairs = [name for name in columns if len(table.values(name)) == 2]
+    pairs = [name for name in pairs if name not in shares] or pairs
+    shares = [name for name in shares if name not in pairs]
+    return pairs[0] if len(pairs) == len(shares) == 1 else ""
+
+
+def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str) -> list[str]:
+    """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
+    values = table.values(label)
+    able = [
+        name for name in columns if name != label and name in table.numbers and not is_index(name)
+    ]
+    if prefix:
+        return [name for name in able if name.startswith(prefix)]
+    named = [name for name in able if name in values]
+    if any(table.near(named, target) for target in (1.0, 100.0)):
+        return named
+    for target in (1.0, 100.0):
+        shares = [name for name in able if table.within(name, target)]
+        if set(named) <= set(shares) and table.near(shares, target):
+            return shares
+    if not named and len(values) == 2:
+        shares = [name for name in able if table.within(name, 1.0)]
+        return shares if len(shares) == 1 else []
+    return named
+
+
+def guess_reading(table: _Table, label: str, classes: Sequence[str], prefix: str) -> dict[str, Any]:
+    """Return the first values of the fields that say how numbers are written."""
+    scale, normalize, positive = "probs", False, ""
+    if any(np.nanmin(table.numbers[name]) < 0.0 for name in classes):
+        scale = "logits"
+    elif table.near(classes, 100.0):
+        scale = "percent"
+    elif table.near(classes, 1.0):
+        normalize = bool(np.abs(table.sums(classes) - 1.0).max() > ROW_SUM_TOL)
+    elif len(classes) == 1 and not table.within(classes[0], 1.0):
+        scale = "percent" if table.within(classes[0], 100.0) else scale
+    if scale == "percent" and len(classes) > 1:
+        normalize = bool(np.abs(table.sums(classes) / 100.0 - 1.0).max() > ROW_SUM_TOL)
+    if len(classes) == 1:
+        values = sorted(table.values(label))
+        likely = [value for value in values if value == classes[0]]
+        likely += [value for value in values if value.lower() in TRUE_WORDS]
+        positive = likely[0] if likely else ""
+    gaps = any(table.n_gaps[name] for name in (*classes, label) if name)
+    return {
+        "scale": scale,
+        "normalize": normalize,
+        "missing": "drop" if gaps else "refuse",
+        "positive": positive,
+        "prefix": prefix,
+    }
+
+
+def file_suffix(source: Source) -> str:
+    """Return the ending of a table of the same kind: tabs stay tabs, compressed text compressed."""
+    suffixes = [suffix.lower() for suffix in source.path.suffixes]
+    if source.kind != "csv":
+        return ENDINGS[source.kind]
+    packed = {"gzip": ".gz", "zstd": ".zst"}.get(source.compression or "", "")
+    assert packed in {"", *COMPRESSION_SUFFIXES}
+    return (".tsv" if TAB_SUFFIXES & set(suffixes) else ".csv") + packed

@@ -1,0 +1,178 @@
+"""Jobs -> pages, through Jinja2 templates: plain forms, whole without a script.
+
+=========  ====================================================================================
+start      choose or drop a file
+columns    what was recognised, as a form
+busy       what is being done, and a button that ends it
+result     the report, the recalibration and what can be taken away
+problem    one sentence, and the way back
+=========  ====================================================================================
+
+Everything shown is text until a template says otherwise (`_apps/report/render`): escaped by Jinja2,
+without letters that a page cannot hold or that turn the direction of what follows. Style and
+colours are the report's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..._version import __version__
+from ..cli.options import READING, RECALIBRATIONS
+from ..report.recalibrations import method_title
+from ..report.render import keep_percent_unbroken
+from ..report.views import capital
+from .choices import ROLES, first_fields
+from .form_labels import FIELD_LABELS, MISSING
+from .jobs import Job, recalibrated_name
+from .limits import Limits
+
+TASK_TEXTS = {
+    "look": "Reading the table",
+    "assess": "Assessing the probabilities",
+    "compare": "Comparing recalibrations",
+    "recalibrate": "Recalibrating the table",
+}
+NEEDS_LOGITS = ("vector", "matrix")
+KINDS = {
+    "frequency": "Counts: a row of weight 3 is three rows",
+    "survey": "Survey weights: 1 over the chance of being drawn",
+    "importance": "Importance: how much a row matters",
+}
+
+
+class Pages:
+    """The pages of one run, whose addresses all begin with `root`."""
+
+    def __init__(self, root: str, limits: Limits) -> None:
+        self.root, self.limits = root, limits
+
+    def start(self, problem: str = "") -> str:
+        """Return the first page."""
+        return self._page("start", step=1, problem=problem, title="Choose a table")
+
+    def problem(self, title: str, sentence: str) -> str:
+        """Return a page with one sentence."""
+        return self._page("problem", step=0, problem=sentence, title=title)
+
+    def columns(self, job: Job) -> str:
+        """Return the form of what was recognised."""
+        assert job.seen is not None
+        fields = first_fields(job.seen) | job.fields
+        return self._page(
+            "columns",
+            step=2,
+            title="Check the columns",
+            job=job,
+            seen=job.seen,
+            fields=fields,
+            roles=ROLES,
+            boxes=FIELD_LABELS,
+            gaps=MISSING,
+            kinds=KINDS,
+            helps={name: words for name, (_, _, words) in READING.items()},
+        )
+
+    def busy(self, job: Job) -> str:
+        """Return the page of work that runs."""
+        assert job.work is not None
+        title = TASK_TEXTS[job.work.task]
+        step = {"look": 1, "assess": 2}.get(job.work.task, 3)
+        return self._page("busy", step=step, title=title, job=job, work=job.work)
+
+    def result(self, job: Job) -> str:
+        """Return what was found, with what can be done next."""
+        assert job.seen is not None
+        compared = job.found.get("compare", {})
+        without = ("identity",) if job.reading["logits"] else ("identity", *NEEDS_LOGITS)
+        recalibrations = [name for name in RECALIBRATIONS.split() if name not in without]
+        recalibrations.sort(key=lambda name: name != "auto")
+        best = compared.get("method") if compared.get("improves") else None
+        recalibrated = job.found.get("recalibrate", {})
+        return self._page(
+            "result",
+            step=3,
+            title=job.found["assess"]["headline"],
+            job=job,
+            assessed=job.found["assess"],
+            compared=compared,
+            recalibrated=recalibrated,
+            recalibrations=[(name, capital(method_title(name))) for name in recalibrations],
+            chosen=recalibrated.get("method") or (best if best in recalibrations else "auto"),
+            best=best,
+            recommended=recommended_words(compared),
+            expected=expected_words(recalibrated),
+            table=recalibrated_name(job.seen),
+        )
+
+    def _page(self, name: str, **content: Any) -> str:
+        common = {"root": self.root, "limits": self.limits, "version": __version__}
+        known = {"problem": "", "job": None}
+        template = environment().get_template(f"{name}.html.jinja")
+        return template.render(**(common | known | content))
+
+
+def recommended_words(found: Mapping[str, Any]) -> str:
+    """Return what a comparison recommends, in the names that the list of recalibrations has."""
+    if not found:
+        return ""
+    if not found["improves"]:
+        return "No recalibration is shown to do better than leaving the probabilities as they are."
+    words = f"{capital(method_title(found['method']))} does best on rows that it was not fitted to."
+    ties, simplest = len(found["ties"]), found["simplest"]
+    if not ties:
+        return f"{words} All others are worse, beyond chance."
+    others = "One other recalibration" if ties == 1 else f"{ties} other recalibrations"
+    which = "it is" if simplest == found["method"] else f"{method_title(simplest)} is"
+    return f"{words} {others} cannot be told from it; {which} the simplest of these."
+
+
+def expected_words(recalibrated: Mapping[str, Any]) -> str:
+    """Return what a recalibration that judged itself says that it gains; nothing of the others."""
+    gain, error = recalibrated.get("expected"), recalibrated.get("expected_se")
+    if gain is None or error is None:
+        return ""
+    does = "lower" if gain >= 0.0 else "raise"
+    return (
+        f"On rows that it was not fitted to it is expected to {does} log loss by {abs(gain):.4f} "
+        f"(standard error {error:.4f})."
+    )
+
+
+def style() -> str:
+    """Return the style of all pages."""
+    return environment().get_template("page.css").render()
+
+
+def script() -> str:
+    """Return the script of all pages."""
+    return environment().get_template("page.js").render()
+
+
+@cache
+def environment() -> Environment:
+    """Return what fills the templates: ours, and the report's style."""
+
+    def finalize(value: Any) -> Any:
+        return (
+            keep_percent_unbroken(value)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        )
+
+    return Environment(
+        loader=ChoiceLoader(
+            [PackageLoader("mcllo._apps.serve"), PackageLoader("mcllo._apps.report")]
+        ),
+        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -1,0 +1,168 @@
+"""Apply a calibrator to a file, batch by batch: memory does not grow with the file.
+
+Numbers are written the way they came: percentages stay percentages, decimal commas commas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..._fit.map import MCLLOMap
+from ..._utils.atomic_files import StrPath, progress
+from ..._utils.statements import Statement, suppress_warnings, without_repeats
+from ..._validation.frames import prefix_hint, shorten
+from ..._validation.probabilities import clean_logits
+from ...exceptions import FileFormatError, InputError, Phrase
+from ..io.file_errors import in_file_words, no_rows
+from ..io.read import positive_column
+from ..io.read_options import (
+    CellOptions,
+    ReadOptions,
+    Roles,
+    dropped_rows,
+    one_column,
+)
+from ..io.source import Source
+from ..io.table_rows import complete_rows, two_columns
+from ..io.write import format_like_input, is_text, open_writer
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """How many rows `apply_file` wrote, the classes it recalibrated, and what it assumed."""
+
+    n_samples: int
+    classes: tuple[str, ...]
+    notes: tuple[Statement, ...] = ()
+
+
+def apply_file(
+    calibrator: Any,
+    path: StrPath,
+    out: StrPath,
+    *,
+    prefix: str = "",
+    logits: bool = False,
+    classes: list[str] | None = None,
+    **meant: Unpack[CellOptions],
+) -> Applied:
+    """Write the rows of `path` to `out` with the class columns recalibrated.
+
+    All other columns pass through untouched, in their order.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator
+        Its classes, after `prefix`, are the columns to recalibrate.
+    path, out : path-like
+        Tables; ``-`` is standard input and output.
+    prefix : str
+        What stands before a class in the name of its column.
+    logits : bool
+        The columns hold logits; probabilities take their place.
+    classes : list of str, optional
+        With `positive`: the one column of probabilities.
+    **meant
+        How cells are written, as in `read_predictions`.
+    """
+    calibrator = calibrator.for_stream() if hasattr(calibrator, "for_stream") else calibrator
+    source = Source(path, ReadOptions(**meant))
+    names = [str(label) for label in calibrator.classes_.tolist()]
+    roles = _roles(source, names, prefix, classes)
+    written = source.writing(roles.numbers)
+    text, done, dropped, first = is_text(out), 0, 0, -1
+    to = {"encoding": source.encoding, "formats": _formats(source, roles, written.signed)}
+    with (
+        open_writer(out, source.separator, **to) as writer,  # type: ignore[arg-type]
+        progress("recalibrating", out=out) as advance,
+    ):
+        for batch in source.batches(roles.numbers):
+            kept = np.arange(batch.num_rows)
+            places = [source.index(column) for column in roles.numbers]
+            if source.manner.drops:
+                kept = np.flatnonzero(complete_rows(batch.select(places)))
+                gone = np.setdiff1d(np.arange(batch.num_rows), kept)
+                dropped += len(gone)
+                first = done + int(gone[0]) if first < 0 and len(gone) else first
+            if len(kept):
+                rows = batch if len(kept) == batch.num_rows else batch.take(kept)
+                try:
+                    recalibrated = _recalibrate(calibrator, rows.select(places), roles, logits)
+                except InputError as error:
+                    row = 0 if error.row is None else int(kept[error.row])
+                    error = error if error.row is None else error.but(row=row + done)
+                    raise in_file_words(error, source, roles) from None
+                for place, name, column in zip(places, roles.numbers, recalibrated, strict=True):
+                    new = format_like_input(column, written, name in written.signed, text)
+                    rows = rows.set_column(place, rows.schema.names[place], new)
+                writer.write(rows)
+            done += batch.num_rows
+            advance(batch.num_rows)
+        source.refuse_changed()
+        if done == dropped:
+            raise no_rows(source)
+    said = list(source.assumed)
+    if roles.positive:
+        said.append(one_column(roles.numbers[0], *roles.names))
+    if dropped:
+        said.append(dropped_rows(dropped, done, source.place(first)))
+    return Applied(done - dropped, tuple(names), without_repeats(said))
+
+
+def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | None) -> Roles:
+    """Return the columns to recalibrate: those of the calibrator's classes, or of one of two."""
+    positive = source.manner.positive
+    if positive is not None:
+        if positive not in names or len(names) != 2:
+            raise InputError(
+                argument="positive",
+                rule=f"be one of the two classes of the model, {shorten(names)}",
+                value=positive,
+            )
+        column = positive_column(source, classes, prefix, (), positive)
+        source.require([column], "class column")
+        other = next(name for name in names if name != positive)
+        return Roles([column], names=[positive, other], positive=True)
+    if source.arrays is not None and source.arrays.nameless:
+        source.take_names(names)
+    columns, known = [prefix + name for name in names], set(source.columns)
+    missing = [column for column in columns if column not in known]
+    if missing and not prefix and (hint := prefix_hint(source.columns, names)):
+        missed = f"{source.name} has no class column {missing[0]!r}."
+        raise FileFormatError(missed, remedy=Phrase("{}.", hint))
+    source.require(columns, "class column")
+    return Roles(columns, names=names)
+
+
+def _formats(source: Source, roles: Roles, signed: frozenset[str]) -> dict[str, str]:
+    """Return Excel's formats of the columns: those of the sheet, and of columns with signs."""
+    known = [] if source.sheet is None else source.sheet.formats
+    formats = dict(zip(source.raw_columns, known, strict=False))
+    return formats | {source.raw_columns[source.index(name)]: "0.0%" for name in signed}
+
+
+def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[Any]:
+    """Return the calibrator's probabilities, a column for each of the file's."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch])
+    if roles.positive:
+        values = two_columns(table, logits)
+        table = pa.table(dict(zip(roles.names, values.T, strict=True)))
+    table = table.rename_columns(list(roles.names))
+    order = [str(label) for label in calibrator.classes_.tolist()]
+    found = _predict(calibrator, table.select(order), logits)
+    return [pa.array(found[:, order.index(name)]) for name in roles.names[: len(roles.numbers)]]
+
+
+def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
+    with suppress_warnings():
+        if not logits or calibrator.input == "logits":
+            return calibrator.predict_proba(table)
+        fitted = getattr(calibrator, "fit_", None)
+        if isinstance(fitted, MCLLOMap) and calibrator.is_plain:
+            return fitted.recalibrate(logits=table)  # no probability is rounded to 0 on the way
+        return calibrator.predict_proba(clean_logits(table).probs)

@@ -1,0 +1,286 @@
+"""Dask arrays and dataframes as blocks: the rows stay where the workers are.
+
+==================  =========================================================================
+pass                one task for each chunk or partition: read, validate, cut into blocks near the
+                    cache, and sum. Sums are added by neighbours, 16 at a time, on the workers
+order               fixed by the partitions: neither the number of workers nor the loss of one
+                    changes a bit
+scheduler           the current `distributed.Client`, else threads of this process
+memory              rows are read anew for each pass unless the caller has persisted them
+progress            which pass, on a terminal; Dask's own dashboard counts the tasks
+==================  =========================================================================
+
+Classes are the columns of a frame, or `classes`; for an array without them the labels are gone
+through once before the first pass. The only module that imports dask, and only when asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ..._utils.atomic_files import progress
+from ..._validation.frames import as_column, as_matrix, column_names, is_dask
+from ..._validation.labels import Classes, class_names, column_classes, column_order, label_values
+from ...exceptions import InputError
+from .blocks import Blocks
+from .dask_jobs import (
+    LabelJob,
+    PartitionJob,
+    predict_chunk,
+    predict_frame,
+    predict_labels,
+    two_dimensional,
+)
+from .sums import Layout, Reading, sum_in_order
+
+N_SUMS_PER_TASK = 16
+"""Neighbouring sums that a worker adds at a time."""
+
+
+def blocks_of_dask(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    logits: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> DaskBlocks:
+    """Return Dask arrays or dataframes as blocks; nothing is read but, if need be, the labels.
+
+    Parameters as in `Predictions.from_arrays`. Labels and weights are Dask collections with the
+    same rows, or plain arrays beside a Dask array of known size.
+    """
+    values, name = (probs, "probs") if logits is None else (logits, "logits")
+    if probs is not None and logits is not None:
+        raise InputError("give probs or logits, not both, when they are Dask collections.")
+    if y is None:
+        raise InputError("y must hold one label per row; got None.")
+    named = None if classes is None else tuple(class_names(classes))
+    values, names = _table(values, name, named)
+    rows = DaskRows.aligned(values, y, sample_weight, name)
+    reading = Reading(named, baseline, logits is not None, normalize, clip)
+    found = _find_classes(rows, values.shape[1], names or named)
+    return DaskBlocks(rows, Layout.from_classes(reading, found))
+
+
+class DaskBlocks(Blocks):
+    """Blocks that workers read and sum."""
+
+    def __init__(self, rows: DaskRows, layout: Layout) -> None:
+        self.rows, self.layout = rows, layout
+        self.n_passes = 0
+
+    def total(
+        self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
+    ) -> Any:
+        """Return the sum of ``work(block)`` over the blocks, added in their order."""
+        with progress(name, "passes done") as advance:
+            advance(self.n_passes)
+            found = self.rows.total(PartitionJob(work, self.layout, self.rows.starts))
+        self.n_passes += 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows:
+    """Probabilities, labels and perhaps weights, whose partitions hold the same rows.
+
+    They are all dataframes and series, or all arrays with one chunk across columns; `starts` is the
+    first row of each partition, where it is known.
+    """
+
+    parts: tuple[Any, ...]
+    starts: tuple[int, ...] | None
+
+    @classmethod
+    def aligned(cls, values: Any, y: Any, weight: Any, name: str) -> DaskRows:
+        """Return them with equal partitions, or refuse."""
+        named = {name: values, "y": y, "sample_weight": weight}
+        given = {key: value for key, value in named.items() if value is not None}
+        if all(map(_is_frame, given.values())):
+            for key, value in given.items():
+                _same_partitions(values.npartitions, value.npartitions, name, key)
+            return cls(tuple(given.values()), None)
+        table = _as_array(values, name, None)
+        rest = [_as_array(value, key, table) for key, value in list(given.items())[1:]]
+        for key, part in zip(list(given)[1:], rest, strict=True):
+            _same_partitions(table.numblocks[0], part.numblocks[0], name, key)
+        return cls((table, *rest), _starts(table))
+
+    def total(self, job: Any) -> Any:
+        """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
+        import dask
+
+        sums = self._tasks(job)
+        add = dask.delayed(sum_in_order, pure=False)
+        while len(sums) > 1:
+            sums = [
+                add(sums[k : k + N_SUMS_PER_TASK]) for k in range(0, len(sums), N_SUMS_PER_TASK)
+            ]
+        (found,) = dask.compute(*sums)
+        if found is None:
+            raise InputError("there must be at least one row; got none.")
+        return found
+
+    def _tasks(self, job: Any) -> list[Any]:
+        """Return one lazy sum for each partition; the job is sent to each worker once."""
+        import dask
+
+        sent, first = dask.delayed(job, traverse=False), self.parts[0]
+        if not _is_frame(first):
+            import dask.array as da
+
+            meta = np.empty((0, 0), dtype=object)
+            chunks = ((1,) * first.numblocks[0], (1,))
+            out = da.map_blocks(
+                _mcllo_chunk, sent, *self.parts, dtype=object, meta=meta, chunks=chunks
+            )
+            return list(out.to_delayed().ravel())
+        import dask.dataframe as dd
+
+        out = dd.map_partitions(
+            _mcllo_partition,
+            first,
+            sent,
+            *self.parts[1:],
+            meta=(None, object),
+            enforce_metadata=False,
+            align_dataframes=False,
+            clear_divisions=True,
+        )
+        return list(out.to_delayed())
+
+
+def lazy_predict(calibrator: Any, X: Any) -> Any:
+    """Return recalibrated probabilities of Dask rows, lazily.
+
+    A Dask array gives a Dask array with the same chunks of rows; a dataframe one with the class
+    columns in the order of ``classes_``, other columns left out.
+    """
+    import dask
+
+    classes = tuple(calibrator.classes_.tolist())
+    values, names = _table(X, "X", classes)
+    fitted = calibrator.for_stream()  # a copy: a later `fit` changes nothing of what was asked for
+    if names is not None:
+        sent, meta = dask.delayed(fitted, traverse=False), values._meta.astype("float64")
+        return values.map_partitions(predict_frame, sent, meta=meta)
+    if values.shape[1] != len(classes):
+        raise InputError(f"X must have a column per class ({len(classes)}); got {values.shape[1]}.")
+    sent = dask.delayed((fitted, _starts(values)), traverse=False)
+    meta = np.empty((0, 0), dtype=np.float64)
+    return values.map_blocks(predict_chunk, sent, dtype=np.float64, meta=meta)
+
+
+def lazy_labels(calibrator: Any, X: Any) -> Any:
+    """Return the most probable class of each row as a Dask array, lazily."""
+    probs, classes = lazy_predict(calibrator, X), calibrator.classes_
+    if _is_frame(probs):
+        probs = probs.to_dask_array()
+    return probs.map_blocks(predict_labels, classes, drop_axis=1, meta=classes[:0])
+
+
+def _mcllo_chunk(job: Any, *parts: Any, block_id: Any = None) -> Any:
+    return job(block_id[0], *parts)
+
+
+def _mcllo_partition(first: Any, job: Any, *rest: Any, partition_info: Any = None) -> Any:
+    return job(partition_info["number"], first, *rest)
+
+
+def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+    """Return the classes as `Predictions.from_arrays` would of all rows at once."""
+    y = rows.parts[1]
+    if y.ndim == 2 and y.shape[1] > 1:
+        columns = column_names(y._meta, "y") if _is_frame(y) else None
+        return column_order(columns, n_classes, names)[1]
+    dtype = getattr(y, "dtype", None)
+    kinds = {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}
+    kind = "U" if str(dtype) in ("string", "str") else kinds.get(getattr(dtype, "kind", ""))
+    if names is not None and kind is not None:  # what labels are, their type tells
+        return column_classes(np.empty(0, kind), n_classes, names)
+    job = LabelJob(n_classes, names is not None, rows.starts)
+    with progress("finding classes", "passes done"):
+        seen = DaskRows((y,), rows.starts).total(job).labels
+    values, _ = label_values(np.array(list(seen), dtype=object))
+    return column_classes(values, n_classes, names)
+
+
+def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[str] | None]:
+    """Return the class columns, one chunk across, and their names (None for an array)."""
+    if not is_dask(values):
+        raise InputError(
+            f"{name} must be a Dask array or dataframe where y or sample_weight is one; got "
+            f"{type(values).__name__}. Pass dask.array.from_array({name})."
+        )
+    if _is_frame(values) and values.ndim == 2:
+        _, names = as_matrix(values._meta, name, classes)
+        own = {str(column): column for column in values.columns}
+        return values[[own[text] for text in names or ()]], names
+    if not _is_array(values) or values.ndim != 2 or _unknown(values.chunks[1]):
+        raise InputError(
+            f"{name} must be a Dask array of shape (n, classes) or a Dask dataframe with a column "
+            f"per class; got {type(values).__name__}."
+        )
+    return values.rechunk({1: -1}), None
+
+
+def _as_array(value: Any, name: str, table: Any) -> Any:
+    """Return a two-dimensional Dask array with the chunks of rows of `table`."""
+    if _is_frame(value):
+        width = len(value.columns) if value.ndim == 2 else 1
+        meta = np.empty((0, width), dtype=object)
+        return value.map_partitions(two_dimensional, meta=meta, enforce_metadata=False)
+    if not is_dask(value):
+        if table is None or _unknown(table.chunks[0]):
+            raise InputError(
+                f"{name} must be a Dask collection with the partitions of the probabilities, whose "
+                f"sizes are not known; got {type(value).__name__}. Take both from one dataframe."
+            )
+        import dask.array as da
+
+        value = da.from_array(as_column(value, name), chunks=-1)
+    if not _is_array(value):
+        raise InputError(f"{name} must be a Dask array or series; got {type(value).__name__}.")
+    value = value[:, None] if value.ndim == 1 else value.rechunk({1: -1})
+    if table is None or _unknown(table.chunks[0]) or _unknown(value.chunks[0]):
+        return value
+    if len(value) != len(table):
+        sizes = f"{len(table)} and {len(value)}"
+        raise InputError(f"probs and {name} must have the same number of rows; got {sizes}.")
+    return value.rechunk({0: table.chunks[0]})
+
+
+def _same_partitions(expected: int, found: int, name: str, other: str) -> None:
+    if found != expected:
+        raise InputError(
+            f"{name} and {other} must have the same partitions; got {expected} and {found}. Take "
+            "both from one dataframe, or repartition one."
+        )
+
+
+def _is_frame(value: Any) -> bool:
+    """Whether `value` is a Dask dataframe or series."""
+    return is_dask(value) and hasattr(type(value), "divisions")
+
+
+def _is_array(value: Any) -> bool:
+    return is_dask(value) and hasattr(type(value), "chunks") and value.ndim in (1, 2)
+
+
+def _starts(table: Any) -> tuple[int, ...] | None:
+    """Return the first row of each chunk; None where sizes are not known."""
+    sizes = table.chunks[0]
+    return None if _unknown(sizes) else tuple(accumulate(sizes[:-1], initial=0))
+
+
+def _unknown(sizes: Sequence[float]) -> bool:
+    return any(size != size for size in sizes)

@@ -1,0 +1,260 @@
+"""Files as blocks: one file, a list of them, or a directory.
+
+Of a Parquet file workers read row groups, each with its own reader, and only the columns that play
+a part; one of few or very large row groups is read by Arrow's threads in the order of its rows, as
+a CSV file is, and the workers validate. Which way depends on the file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
+
+from ..._utils.atomic_files import StrPath
+from ..._utils.results import Codes
+from ..._utils.statements import Statement
+from ..._validation.labels import Classes, class_names
+from ...exceptions import InputError, MclloError
+from ..io.file_errors import no_rows
+from ..io.read import find_files, same_roles
+from ..io.read_options import CellOptions, ReadOptions
+from ..io.source import Source
+from ..io.table_rows import TableRows
+from .blocks import Cost, StreamedBlocks, Unit
+from .sums import Block, Layout, Reading, block_rows, coded_words
+
+MAX_GROUP_ROWS = 1 << 22
+"""Rows of a row group that one worker reads alone, at most."""
+N_LAYOUT_ROWS = 1000
+N_DATA_CHECK_ROWS = 1 << 20
+GZIP_RATIO = 4.0
+
+
+def blocks_of_files(
+    path: StrPath | Sequence[StrPath],
+    *,
+    label: str,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    weight: str | None = None,
+    prefix: str = "",
+    logits: bool = False,
+    normalize: bool = False,
+    clip: float | None = None,
+    n_jobs: int | None = None,
+    spill: bool | None = None,
+    rows: int | None = None,
+    first_rows: int = N_LAYOUT_ROWS,
+    data_check_rows: int = N_DATA_CHECK_ROWS,
+    **meant: Unpack[CellOptions],
+) -> StreamedBlocks:
+    """Return the rows of files as blocks; no file is in memory as a whole, but for packed ones.
+
+    Parameters
+    ----------
+    path : path-like or sequence of path-like
+        A file, files with the same columns, or a directory of them (those whose name, or whose
+        folder's, begins with ``.`` or ``_`` are left out); ``-`` is standard input.
+    label, classes, baseline, weight, prefix, logits, normalize, clip
+        As in `read_predictions`.
+    n_jobs, spill
+        As in `StreamedBlocks`.
+    rows : int, optional
+        Rows of a block; default: `block_rows`.
+    first_rows : int
+        Rows that show what labels are.
+    data_check_rows : int
+        Rows whose labels are looked at to find the remedy of an error, at most.
+    **meant
+        How cells are written, as in `read_predictions`.
+    """
+    reading = Reading(None, baseline, logits, normalize, clip)
+    manner = ReadOptions(**meant)
+    sources = [Source(name, manner) for name in find_files(path)]
+    named = None if classes is None else class_names(classes)
+    source = FileSource(
+        sources, reading, label, named, weight, prefix, rows, first_rows, data_check_rows
+    )
+    return StreamedBlocks(source, n_jobs=n_jobs, spill=spill)
+
+
+class FileSource:
+    """Rows of files with the same columns, one file after the other."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        reading: Reading,
+        label: str,
+        classes: Sequence[Hashable] | None,
+        weight: str | None,
+        prefix: str,
+        rows: int | None = None,
+        first_rows: int = N_LAYOUT_ROWS,
+        data_check_rows: int = N_DATA_CHECK_ROWS,
+    ) -> None:
+        parquet = all(source.kind == "parquet" for source in sources)
+        self.cost: Cost = "some" if parquet else "much"
+        self.sources = sources
+        roles = same_roles(sources, label, classes, prefix, weight=weight)
+        self.table = TableRows(
+            sources,
+            roles,
+            prefix,
+            by_default=classes is None,
+            logits=reading.logits,
+            data_check_rows=data_check_rows,
+        )
+        self.roles, self.names = self.table.roles, self.table.names
+        self.rows = rows or block_rows(len(self.names))
+        self.layout = self._layout(reading, first_rows)
+
+    def notes(self, n_rows: int) -> tuple[Statement, ...]:
+        """Return what was assumed, and what was dropped so that `n_rows` are left."""
+        return self.table.notes(n_rows)
+
+    def n_bytes(self) -> float:
+        """Return about the size of the rows in float64; exact for Parquet."""
+        total = 0.0
+        for source in self.sources:
+            if source.kind == "parquet":
+                with source.sentences(), source.parquet() as file:
+                    total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
+            elif source.spool is None:
+                ratio = GZIP_RATIO if source.compression else 1.0
+                total += source.path.stat().st_size * ratio
+        return total
+
+    def check(self) -> None:
+        """Refuse files that changed while they were read: passes would be over other rows."""
+        for source in self.sources:
+            source.refuse_changed()
+
+    def units(self) -> Iterator[Unit]:
+        """Return row groups, or batches that were read in the calling thread."""
+        start = 0
+        for source in self.sources:
+            groups = _row_groups(source, self.rows)
+            if groups is not None:
+                for chosen, first, _ in groups:
+                    yield partial(self._read_groups, source, chosen, first, start)
+                start += sum(size for _, _, size in groups)
+                continue
+            done = 0
+            for table in self._tables(source, self.rows):
+                yield partial(self._read, source, table, done, start)
+                done += table.num_rows
+                start += table.num_rows
+
+    def _layout(self, reading: Reading, first_rows: int) -> Layout:
+        """Return what the first rows show; every label is looked at later."""
+        for source in self.sources:
+            for table in self._tables(source, first_rows):
+                found = self.table.understood(source, table)
+                if len(found.labels) == 0:
+                    continue
+                try:
+                    values: Any = found.values
+                    if not self.roles.positive:
+                        values = found.table.select(self.roles.numbers).rename_columns(self.names)
+                    else:
+                        reading = replace(reading, classes=self.names)
+                    return Layout.from_first_rows(reading, values, found.labels)
+                except MclloError as error:
+                    raise self.table.explained(error, source, found) from None
+        raise no_rows(self.sources[0])
+
+    def _read_groups(
+        self, source: Source, groups: list[int], done: int, start: int
+    ) -> Iterator[Block]:
+        with source.sentences(self.roles.numbers), source.parquet() as file:
+            batches = file.iter_batches(
+                batch_size=self.rows,
+                row_groups=groups,
+                columns=self.roles.columns,
+                use_threads=False,
+            )
+            meant = source.convert_numbers(batches, self.roles.numbers, self.roles.plain)
+            for table in _merge_batches(meant):
+                yield from self._read(source, table, done, start + done)
+                done += table.num_rows
+
+    def _read(self, source: Source, table: Any, done: int, start: int) -> Iterator[Block]:
+        """Validate a table whose first row is row `done` of the file and `start` of the whole."""
+        found = self.table.understood(source, table, done)
+        if len(found.labels) == 0:
+            return
+        try:
+            weight = found.column(self.roles.weight)
+            codes = _codes(found.labels, self.layout.classes)
+            rows = self.layout.read(
+                found.values, found.labels, weight, names=self.names, codes=codes
+            )
+        except InputError as error:
+            raise self.table.explained(error, source, found, done) from None
+        yield Block(start, rows)
+
+    def _tables(self, source: Source, rows: int) -> Iterator[Any]:
+        """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
+        roles = self.roles
+        parts = source.parts(roles.numbers, roles.text, roles.plain, rows)
+        yield from _merge_batches(parts, rows, roles.columns)
+
+
+def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
+    """Return row groups for workers: which, their first row and their rows; None to read in order.
+
+    Small groups that follow each other go together.
+    """
+    if source.kind != "parquet" or source.spool is not None:
+        return None
+    with source.sentences(), source.parquet() as file:
+        metadata = file.metadata
+        sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+    if len(sizes) < 2 or max(sizes) > MAX_GROUP_ROWS:
+        return None
+    units: list[tuple[list[int], int, int]] = []
+    done = 0
+    for group, size in enumerate(sizes):
+        if units and units[-1][2] < rows:
+            chosen, first, before = units.pop()
+            units.append(([*chosen, group], first, before + size))
+        else:
+            units.append(([group], done, size))
+        done += size
+    return units
+
+
+def _merge_batches(
+    batches: Any, rows: int = 1, columns: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Yield tables out of record batches, those of fewer than `rows` rows put together."""
+    import pyarrow as pa
+
+    def table() -> Any:
+        found = pa.Table.from_batches(waiting)
+        return found if columns is None else found.rename_columns(list(columns))
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= rows:
+            yield table()
+            waiting = []
+    if sum(part.num_rows for part in waiting):
+        yield table()
+
+
+def _codes(labels: Any, classes: Classes) -> Codes | None:
+    """Return the column of each word; None where labels are no words, or some are no class."""
+    import pyarrow as pa
+
+    text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
+    if labels.null_count or not text:
+        return None
+    whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
+    encoded = whole.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    return coded_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)

@@ -1,0 +1,178 @@
+"""Fit any recalibration method to a file, by its name.
+
+MCLLO reads large files in blocks (`_assessment/assess`). The others need all rows in memory, and a
+file that would take more than the machine has is refused before it is read. Rows in memory also
+tell what the map gains on rows that it was not fitted to (`_comparison/held_out`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..._comparison.held_out import HeldOut, held_out
+from ..._comparison.methods import known_methods
+from ..._utils.atomic_files import StrPath
+from ..._utils.formatting import join_words
+from ..._utils.results import none_for_nan
+from ..._utils.statements import Statement
+from ..._validation.predictions import Predictions
+from ...calibrators import CALIBRATORS, MCLLOCalibrator
+from ...exceptions import InputError, Option, Phrase
+from ..io.read import read_predictions
+from .assess_file import check_room, open_blocks, reads_whole
+from .fit_blocks import fit_blocks
+
+DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
+"""What MCLLO takes where nothing is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMethod:
+    """A calibrator fitted to a file.
+
+    Attributes
+    ----------
+    calibrator : fitted calibrator
+        Save it, or apply it.
+    n_samples : int or None
+        Rows it was fitted to, where the map still knows.
+    held_out : HeldOut or None
+        What it gains on rows left out; None where nobody asked (rows in blocks, a closed gate, and
+        ``auto``, which knows its own).
+    notes : tuple of Statement
+        What was assumed of the file.
+    """
+
+    calibrator: Any
+    n_samples: int | None
+    held_out: HeldOut | None = None
+    notes: tuple[Statement, ...] = ()
+
+    def __str__(self) -> str:
+        made = self.calibrator
+        if made.method == "mcllo":
+            return str(made.describe())
+        rows = f"{made.method} map of {len(made.classes_)} classes from {self.n_samples:,} rows"
+        return f"{rows}: {made.summary()}" if hasattr(made, "summary") else rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values: what was fitted, without the map itself."""
+        made = self.calibrator
+        gate = getattr(made, "gate_", None)
+        content = {
+            "method": made.method,
+            "n_samples": self.n_samples,
+            "classes": made.classes_.tolist(),
+            "params": made.get_params(deep=False),
+            "gate": None if gate is None else gate.to_dict(),
+            "held_out": None if self.held_out is None else self.held_out.to_dict(),
+            "notes": [{"kind": note.kind, "text": note.text} for note in self.notes],
+            "text": str(self),
+        }
+        if made.method == "auto":
+            gain = {"gain": made.expected_gain_, "gain_se": made.expected_gain_se_}
+            content |= {"weights": dict(made.weights_), **none_for_nan(gain)}
+        return content
+
+
+def fit_method(
+    path: StrPath,
+    reading: dict[str, Any],
+    method: str,
+    given: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> FittedMethod:
+    """Fit a method, a key of `CALIBRATORS`, to a file.
+
+    `reading` is for `read_predictions`; `given` are options of the method (penalty, center, gate,
+    flexible), None where nothing was said; `rule` is a baseline that MCLLO finds by itself, 'auto'
+    or 'all'.
+    """
+    if method not in CALIBRATORS:
+        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
+    estimator: Any = CALIBRATORS[method]()
+    wanted = {name: value for name, value in given.items() if value is not None}
+    _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
+    tidy = {name: reading[name] for name in ("normalize", "clip")}
+    if method == "mcllo":
+        params = {**DEFAULTS, **wanted, **tidy}
+        fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+        n_samples = fitted.fit_.to_dict().get("n_samples")
+        return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
+    params = {name: value for name, value in tidy.items() if name in estimator.get_params()}
+    _check_options(method, {"clip": reading["clip"]})
+    if "on" in estimator.get_params() and reading["logits"]:
+        params["on"] = "logits"
+    elif estimator.input == "logits":
+        remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
+        raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
+    remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
+    own = Option("method", method)
+    check_room(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
+    rows = read_predictions(path, **reading)
+    estimator.set_params(**params, **wanted).fit(rows)
+    return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
+
+
+def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
+    """Return what a map gains on rows left out, where it changes any and does not know it."""
+    gate = getattr(fitted, "gate_", None)
+    known = fitted.method in ("auto", "identity") or (gate is not None and not gate.recalibrates)
+    return None if known or rows is None else held_out(fitted, rows)
+
+
+def fit_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> MCLLOCalibrator:
+    """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
+    return _fit_mcllo(path, reading, params, rule=rule, workers=workers)[0]
+
+
+def _fit_mcllo(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> tuple[MCLLOCalibrator, Predictions | None, tuple[Statement, ...]]:
+    """Return the same with its rows, where they are in memory, and what was assumed of them."""
+    needs = {
+        Option("penalty", "firth"): params["penalty"] == "firth",
+        Option("center", params["center"]): params["center"] != "identity",
+        Option("gate", params["gate"]): params["gate"] is not None,
+        Option("baseline", rule): bool(rule),
+    }
+    if reads_whole(path, needs, reading):
+        rows = read_predictions(path, **reading)
+        made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
+        return made, rows, rows.notes
+    blocks = open_blocks(path, reading, workers)
+    fit = fit_blocks(blocks, penalty=params["penalty"])
+    made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+    return made, None, blocks.facts.notes
+
+
+def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
+    """Return the refusal of a method."""
+    return InputError(Phrase(template, *parts), argument="method", value=method, remedy=remedy)
+
+
+def _check_options(method: str, given: dict[str, Any]) -> None:
+    """Refuse what the method does not take, and name those that do."""
+    takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
+    for name, value in given.items():
+        if value is not None and name not in takes[method]:
+            others = join_words([other for other in takes if name in takes[other]])
+            known = f"{others} {'have' if ' and ' in others else 'has'} it"
+            rule = "{found} must be left out: {} has no such option ({})."
+            message = Phrase(rule, Option("method", method), known)
+            raise InputError(message, argument=name, value=value)

@@ -1,0 +1,361 @@
+"""What adds over rows: all that a fit and an assessment need, as sums of blocks.
+
+With ``w_i`` the weight of row i (1 without weights), in one pass:
+
+======================  =====================================================================
+statistic, null         ``s`` and the Derivatives of A at the identity (`_model/likelihood`)
+low, high, squares      least and largest log odds of each class; ``sum w l^2``
+hits, log_loss, brier   ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
+errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much rows can tell
+predicted               ``sum w x_k``, beside the weight of each class (`class_weight`)
+changes                 zeros found and raised, rows divided by their sum
+sizes                   where each block starts and how many rows it has, in order
+weighted, fraction      whether there are weights, and the first that is no whole number
+======================  =====================================================================
+
+Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
+by the same rules as a whole table: `Predictions` looks at one row at a time, so cutting rows into
+blocks changes no number, but for four things that only the whole can tell. They are settled here:
+
+==================  ========================================================================
+classes             `classes`, else the columns' names, else what the first rows show (`Layout`); a
+                    label that is none of them is refused, never given another column
+baseline            the last class until all labels were seen; if none is of that class, the sums
+                    are made anew with the last class that occurs
+row numbers         an error names the row of the whole, not of the block
+weights             a block may weigh nothing as long as some other does
+==================  ========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._fit.objective import free_of_range
+from ..._model.kernel import Derivatives, LogPartition
+from ..._model.likelihood import identity_theta, sufficient_statistic
+from ..._utils.results import Codes, Floats
+from ..._validation.frames import as_column, as_numbers
+from ..._validation.labels import Classes, baseline_column, check_not_reserved, default_baseline
+from ..._validation.predictions import Predictions
+from ..._validation.probabilities import Simplex, clean_logits, clean_probs
+from ..._validation.weights import RowFacts, clean_rows
+from ...metrics._bins import top_label
+
+MAX_BLOCK_ROWS = 1 << 16
+"""Rows of a block, at most."""
+N_BLOCK_CELLS = 10 * MAX_BLOCK_ROWS
+"""Rows times classes of a block, about: its arrays stay near the cache."""
+MAX_BLOCK_CELLS = 1 << 22
+"""Rows times classes of a block with very many classes, at most."""
+
+
+def sum_in_order(parts: Iterable[Any]) -> Any:
+    """Return the sum in order; None stands for no rows."""
+    found = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else found + part
+    return found
+
+
+class Block(NamedTuple):
+    """Some rows, and the number of the first of them."""
+
+    start: int
+    rows: Predictions
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (K, n)."""
+        return self.rows.log_odds
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """Weights of the rows."""
+        return self.rows.sample_weight
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read: arguments of `Predictions.from_arrays` that hold for all blocks."""
+
+    classes: Sequence[Hashable] | None = None
+    baseline: Hashable | None = None
+    logits: bool = False
+    normalize: bool = False
+    clip: float | None = None
+
+    def simplex(self, values: Any, columns: Sequence[Hashable] | None = None) -> Simplex:
+        """Return clean probabilities of a block."""
+        names = self.classes if columns is None else columns
+        if self.logits:
+            return clean_logits(values, columns=names)
+        return clean_probs(values, columns=names, normalize=self.normalize, clip=self.clip)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all blocks have in common."""
+
+    classes: Classes
+    baseline_index: int
+    reading: Reading = Reading()
+
+    @property
+    def baseline(self) -> Hashable:
+        """The reference class."""
+        return self.classes[self.baseline_index]
+
+    @classmethod
+    def from_classes(cls, reading: Reading, classes: Classes) -> Layout:
+        """Return the layout of known classes."""
+        check_not_reserved(classes)
+        named = reading.baseline
+        index = len(classes) - 1 if named is None else baseline_column(named, classes)
+        return cls(classes, index, reading)
+
+    @classmethod
+    def from_first_rows(cls, reading: Reading, values: Any, y: Any) -> Layout:
+        """Return the layout that the first rows show.
+
+        Columns with names are the classes, whichever of them the first rows hold. Without names,
+        labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
+        """
+        rows = Predictions._labelled(
+            reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
+        )
+        return cls.from_classes(reading, rows.classes)
+
+    def with_default_baseline(self, class_weight: Floats) -> Layout:
+        """Return the layout once all labels were seen: the default baseline must be among them."""
+        if self.reading.baseline is not None:
+            return self
+        return replace(self, baseline_index=default_baseline(class_weight))
+
+    def read(
+        self,
+        values: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        codes: Codes | None = None,
+    ) -> Predictions:
+        """Validate a block.
+
+        `names` are the columns of a frame that stand for the classes; `codes` are the labels as
+        columns, where they are known: `y` is not looked at then.
+        """
+        simplex = self.reading.simplex(values, names or self.classes)
+        n, facts = len(simplex.probs), RowFacts()
+        if sample_weight is not None:
+            weight = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+            no_weight = weight.shape == (n,) and not weight.any()
+            facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
+        if codes is None or len(codes) != n:
+            return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
+        return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
+
+
+def block_rows(n_classes: int) -> int:
+    """Return how many rows make a block: about 5 MB of probabilities."""
+    widest = MAX_BLOCK_CELLS // n_classes
+    return max(1, min(MAX_BLOCK_ROWS, widest, max(N_BLOCK_CELLS // n_classes, 2 * n_classes)))
+
+
+def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
+    """Return the column of each label, ``words[places]``; None where one is missing or no class."""
+    columns = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
+    if len(places) == 0 or places.min() < 0 or table.min() < 0:
+        return None
+    return table[places]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What the validator did to the rows; names as in `Predictions`."""
+
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+    clip: float | None = None
+
+    def __add__(self, other: Changes) -> Changes:
+        return Changes(
+            self.n_zeros + other.n_zeros,
+            self.n_clipped + other.n_clipped,
+            self.n_clipped_true + other.n_clipped_true,
+            self.n_renormalized + other.n_renormalized,
+            max(self.max_row_error, other.max_row_error),
+            other.clip if self.clip is None else self.clip,
+        )
+
+    @classmethod
+    def from_rows(cls, rows: Predictions) -> Changes:
+        """Return the counts of a block."""
+        return cls(**{f.name: getattr(rows, f.name) for f in fields(cls)})
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSums:
+    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
+
+    weight: float
+    hits: float
+    log_loss: float
+    brier: float
+    errors: float
+    predicted: Floats
+    spread: Floats
+
+    def __add__(self, other: MetricSums) -> MetricSums:
+        return MetricSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @classmethod
+    def from_rows(cls, rows: Predictions) -> MetricSums:
+        """Return the sums of a block."""
+        probs, every = rows.probs, np.arange(rows.n_samples)
+        weight = rows.row_weight
+        top, most = top_label(probs)
+        own = probs[every, rows.codes]
+        squares = np.einsum("ik,ik->i", probs, probs)
+        return cls(
+            weight=float(weight.sum()),
+            hits=float(weight[top == rows.codes].sum()),
+            log_loss=_log_loss(own, weight),
+            brier=float(weight @ (squares - 2.0 * own + 1.0)),
+            errors=float(weight @ (1.0 - most)),
+            predicted=weight @ probs,
+            spread=weight @ (probs * (1.0 - probs)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """The first pass: everything that needs nothing but the rows."""
+
+    sizes: tuple[tuple[int, int], ...]
+    weighted: bool
+    fraction: float | None
+    class_weight: Floats
+    statistic: Floats
+    null: Derivatives
+    low: Floats
+    high: Floats
+    squares: Floats
+    scores: MetricSums
+    changes: Changes
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(
+            sizes=self.sizes + other.sizes,
+            weighted=self.weighted or other.weighted,
+            fraction=other.fraction if self.fraction is None else self.fraction,
+            class_weight=self.class_weight + other.class_weight,
+            statistic=self.statistic + other.statistic,
+            null=self.null + other.null,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            squares=self.squares + other.squares,
+            scores=self.scores + other.scores,
+            changes=self.changes + other.changes,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return sum(size for _, size in self.sizes)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
+        return free_of_range(self.high - self.low)
+
+
+def row_sums(block: Block) -> RowSums:
+    """Return the sums of a block that the first pass collects."""
+    rows = block.rows
+    odds, weight, first = rows.log_odds, rows.sample_weight, rows.facts.first_fraction
+    return RowSums(
+        sizes=((block.start, rows.n_samples),),
+        weighted=weight is not None,
+        fraction=None if first is None or weight is None else float(weight[first]),
+        class_weight=rows.class_weight,
+        statistic=sufficient_statistic(odds, rows.model_codes, weight),
+        null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
+        low=odds.min(axis=1),
+        high=odds.max(axis=1),
+        squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
+        scores=MetricSums.from_rows(rows),
+        changes=Changes.from_rows(rows),
+    )
+
+
+def block_terms(block: Any, theta: Floats) -> Derivatives:
+    """Return A's Terms of a block."""
+    return LogPartition(block.log_odds, block.sample_weight, n_jobs=1)(theta)
+
+
+@dataclass(frozen=True, eq=False)
+class PickedRows:
+    """Rows picked out of blocks, in order; picks add."""
+
+    parts: tuple[Predictions, ...] = ()
+
+    def __add__(self, other: PickedRows) -> PickedRows:
+        return PickedRows(self.parts + other.parts)
+
+    def join(self, changes: Changes) -> Predictions:
+        """Return the rows as one `Predictions`; counts of changes are the whole's."""
+        parts = self.parts
+        shapes = [p.probs.shape for p in parts]
+        ones = [np.ones(n) for n, _ in shapes]
+        return replace(
+            parts[0],
+            probs=np.concatenate([p.probs for p in parts]),
+            codes=np.concatenate([p.codes for p in parts]),
+            logits=_stack_tables([p.logits for p in parts], []),
+            sample_weight=_stack_tables([p.sample_weight for p in parts], ones),
+            raised=_stack_tables(
+                [p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]
+            ),
+            **{f.name: getattr(changes, f.name) for f in fields(changes)},
+        )
+
+
+def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> PickedRows:
+    """Return the rows of a block among `rows`, numbers in the whole, ascending; None is all."""
+    if rows is None:
+        return PickedRows((block.rows,))
+    first = starts[block.start]
+    low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
+    return PickedRows((block.rows.take(rows[low:high] - first),)) if high > low else PickedRows()
+
+
+def _log_loss(own: Floats, weight: Floats) -> float:
+    """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
+    zero = own == 0.0
+    if zero.any():
+        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
+    return -float(weight @ np.log(own))
+
+
+def _stack_tables(tables: list[Any], instead: list[Any]) -> Any:
+    """Return the tables as one, `instead` of None where only some are; None when all are."""
+    if all(table is None for table in tables):
+        return None
+    return np.concatenate([instead[k] if t is None else t for k, t in enumerate(tables)])

@@ -1,0 +1,308 @@
+"""`Comparison`: the table of `compare`; it prints, and turns into a frame or JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from .._utils.formatting import Table, align, format_count, p_words
+from .._utils.notebook import NotebookResult
+from .._utils.results import Result
+from .._utils.statements import Statement, pick, without_repeats
+from .._validation.predictions import Predictions
+from .recommend import LOSS_TIE_TOL, Recommendation, recommend
+
+HIGHER_IS_BETTER = ("accuracy",)
+BEST_MARK = "*"
+TIE_MARK = "~"
+TEXT_WIDTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonRow(Result):
+    """One set of probabilities, judged.
+
+    Attributes
+    ----------
+    method : str
+        Key of `CALIBRATORS`, ``uncalibrated`` or ``uncalibrated_train``.
+    n : int
+        Rows judged.
+    statistic, df, pvalue, pvalue_method
+        The calibration test of these numbers; how the p-value was computed.
+    pvalue_corrected : float or None
+        The p-value of "the same map in both samples", where there is theory for it.
+    corrected_method : str
+        How that was computed: as `pvalue_method`; ``'bootstrap'`` where labels of both samples were
+        drawn anew; empty where there is none.
+    corrected_reason : str
+        Why it was drawn anew, or is withheld; empty where nothing needs saying.
+    accuracy, log_loss, brier, ece, classwise_ece : float
+        As in `mcllo.metrics`, zeros clipped to 1e-6 first.
+    label_change : float or None
+        Fraction of rows whose most probable class changed.
+    log_loss_difference, difference_low, difference_high : float
+        Log loss less that of the best row, with the interval of `Comparison.recommendation`: for
+        all methods at once.
+    fit_seconds : float or None
+        Time to fit.
+    n_zero_labels : int
+        Labels that came true with probability 0.
+    note : str
+        What the method warned of.
+    """
+
+    method: str
+    n: int
+    statistic: float
+    df: int
+    pvalue: float
+    pvalue_method: str
+    pvalue_corrected: float | None
+    corrected_method: str
+    corrected_reason: str
+    label_change: float | None
+    accuracy: float
+    log_loss: float
+    brier: float
+    ece: float
+    classwise_ece: float
+    log_loss_difference: float
+    difference_low: float
+    difference_high: float
+    fit_seconds: float | None
+    n_zero_labels: int
+    note: str
+
+    @property
+    def correction(self) -> Statement | None:
+        """What must be said of the corrected p-value: that labels were drawn anew, or none is."""
+        if not self.corrected_reason:
+            return None
+        numbers = {"method": self.method, "pvalue": self.pvalue_corrected}
+        numbers["why"] = self.corrected_reason
+        if self.pvalue_corrected is None:
+            words = (
+                f"There is no corrected p of {self.method}: in training, {self.corrected_reason}."
+            )
+            return Statement("correction", words, "doubt", numbers)
+        words = (
+            f"The corrected p of {self.method} is by drawing the labels of both samples anew: in "
+            f"training, {self.corrected_reason}."
+        )
+        return Statement("correction", words, numbers=numbers)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(NotebookResult):
+    """What `compare` found; print it for a table.
+
+    Attributes
+    ----------
+    rows : tuple of ComparisonRow
+        The uncalibrated rows first, then one for each method.
+    skipped : dict of str to str
+        Methods that were not run, and why.
+    train, holdout : Predictions
+        What was learned from and judged on (the same object for cross-validation).
+    recalibrated : dict of str to Predictions
+        The judged rows after each method.
+    cross_validated : bool
+        Whether rows were judged by maps fitted on other folds.
+    seed : int
+        What folds and draws were made from.
+
+    See Also
+    --------
+    compare : Makes it.
+    Recommendation : Which method, and how sure that is.
+    report : A page that can be read without statistics.
+    mcllo.plot.comparison : Draws it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+    >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+    >>> [row.method for row in c.rows]
+    ['uncalibrated_train', 'uncalibrated', 'temperature']
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    skipped: dict[str, str]
+    train: Predictions
+    holdout: Predictions
+    recalibrated: dict[str, Predictions]
+    cross_validated: bool
+    seed: int
+
+    @property
+    def judged(self) -> tuple[ComparisonRow, ...]:
+        """The rows that share the judged set: all but the training rows."""
+        return tuple(row for row in self.rows if row.method != "uncalibrated_train")
+
+    @property
+    def best(self) -> str:
+        """The method of smallest log loss on the judged rows, the simplest of equal ones."""
+        return self.recommendation.method
+
+    @cached_property
+    def recommendation(self) -> Recommendation:
+        """The method of smallest log loss, how sure its lead is, and what else would do."""
+        sets = {row.method: self.recalibrated[row.method] for row in self.judged}
+        return recommend(sets, cross_validated=self.cross_validated)
+
+    @property
+    def ranked(self) -> tuple[ComparisonRow, ...]:
+        """The judged rows by log loss, the recommended one first."""
+        others = (other.method for other in self.recommendation.differences)
+        return tuple(self[method] for method in (self.best, *others))
+
+    def has_best(self, row: ComparisonRow, name: str) -> bool:
+        """Return whether a row has the best value of a column among the judged rows."""
+        if row.method == "uncalibrated_train":
+            return False
+        values = [float(getattr(other, name)) for other in self.judged]
+        best = max(values) if name in HIGHER_IS_BETTER else min(values)
+        return abs(float(getattr(row, name)) - best) <= LOSS_TIE_TOL
+
+    def statements(self) -> tuple[Statement, ...]:
+        """Return everything that is said beside the table, in the order in which it is printed.
+
+        Kinds: ``heading``; ``recommendation``, ``lead``, ``ties`` and ``intervals`` of
+        `recommendation`; ``marks`` and ``columns``, which explain the table; ``correction``, of a
+        corrected p-value that is drawn or withheld; ``zeros``; ``warning`` and ``skipped``, one for
+        each method concerned; ``note.*``, what was assumed of the files.
+        """
+        train, judged = self.train.n_samples, self.holdout.n_samples
+        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
+        heading = Statement(
+            "heading",
+            f"Recalibration methods, {how} (fitted on {format_count(train)} rows, "
+            f"judged on {format_count(judged)}; baseline: {self.train.baseline})",
+            numbers={"n_train": train, "n_holdout": judged},
+        )
+        return (heading, *self.recommendation.statements, *self._footnotes())
+
+    def __getitem__(self, method: str) -> ComparisonRow:
+        return {row.method: row for row in self.rows}[method]
+
+    @property
+    def table(self) -> Table:
+        """All rows and columns."""
+        names = [field.name for field in fields(ComparisonRow)]
+        return Table({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame``, a row per method."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "skipped": dict(self.skipped),
+            "best": self.best,
+            "recommendation": self.recommendation.to_dict(),
+            "cross_validated": self.cross_validated,
+            "n_train": self.train.n_samples,
+            "n_holdout": self.holdout.n_samples,
+            "classes": list(self.train.classes),
+            "baseline": self.train.baseline,
+            "seed": self.seed,
+            "notes": [{"kind": note.kind, "text": note.text} for note in self._notes],
+        }
+
+    @property
+    def _notes(self) -> tuple[Statement, ...]:
+        """What was assumed when the rows were read from files."""
+        return without_repeats((*self.train.notes, *self.holdout.notes))
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
+
+    def __str__(self) -> str:
+        cells = [self._cells(row) for row in self.rows]
+        table = align([list(cells[0]), *(list(row.values()) for row in cells)])
+        said = self.statements()
+        lines = [line.text for line in pick(said, "heading")]
+        lines += ["", table, "", textwrap.fill(str(self.recommendation), TEXT_WIDTH), ""]
+        for note in pick(said, "marks", "columns", "correction"):
+            lines.append(textwrap.fill(note.text, TEXT_WIDTH, subsequent_indent="   "))
+        lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
+        for note in pick(said, "note"):
+            lines.append(textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   "))
+        return "\n".join(lines)
+
+    def _footnotes(self) -> list[Statement]:
+        """Say what marks and columns mean and what they do not, and what single methods met."""
+        r = self.recommendation
+        found = [
+            Statement("marks", f"{BEST_MARK} best value of its column among the judged rows."),
+            Statement(
+                "columns",
+                "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square "
+                "cannot be trusted). A large p is not proof of calibration, and the largest is not "
+                "the best.",
+            ),
+        ]
+        if any(row.pvalue_corrected is not None for row in self.rows):
+            words = (
+                "p corr.: is it the same map in both samples? A fitted map carries the noise of "
+                "the rows it was fitted on, which makes the plain p too small; this one allows "
+                "for it."
+            )
+            found.append(Statement("columns", words))
+        found += [said for row in self.rows if (said := row.correction) is not None]
+        if r.differences:
+            words = (
+                "worse than best by: log loss, with the recommendation's intervals; "
+                f"{TIE_MARK} cannot be told from the best."
+            )
+            found.append(Statement("columns", words, numbers={"ties": r.ties}))
+        zeros = {row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels}
+        if zeros:
+            counts = ", ".join(f"{method} {count}" for method, count in zeros.items())
+            words = f"Labels that came true with probability 0 (clipped to 1e-6 here): {counts}."
+            found.append(Statement("zeros", words, "doubt", zeros))
+        warned = {row.method: row.note for row in self.rows if row.note}
+        for kind, lead, why in (("warning", "", warned), ("skipped", "skipped ", self.skipped)):
+            for method, words in why.items():
+                text = f"{lead}{method}: {words}"
+                found.append(Statement(kind, text, "doubt", {"method": method, "why": words}))
+        return [*found, *self._notes]
+
+    def _cells(self, row: ComparisonRow) -> dict[str, str]:
+        """Return the text of a row under the heads of the columns."""
+
+        def marked(name: str, text: str) -> str:
+            return text + (BEST_MARK if self.has_best(row, name) else " ")
+
+        other = self.recommendation.difference(row.method)
+        worse = "" if other is None else other.cell + (" " if other.is_told_apart else TIE_MARK)
+        return {
+            "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
+            "n": format_count(row.n),
+            "p": _p(row.pvalue, row.pvalue_method),
+            "p corr.": _p(row.pvalue_corrected, row.corrected_method),
+            "ECE ": marked("ece", f"{row.ece:.4f}"),
+            "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
+            "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
+            "changed %": "" if row.label_change is None else f"{100 * row.label_change:.2f}",
+            "log loss ": marked("log_loss", f"{row.log_loss:.4f}"),
+            "worse than best by ": "best " if row.method == self.best else worse,
+            "Brier ": marked("brier", f"{row.brier:.4f}"),
+            "fit s": "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
+        }
+
+
+def _p(pvalue: float | None, method: str) -> str:
+    """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
+    if pvalue is None:
+        return ""
+    words = p_words(pvalue, bound=method == "bound")
+    return words.number if words.relation == "=" else str(words)

@@ -1,0 +1,327 @@
+"""Which recalibration? The one of smallest log loss, how sure its lead is, and what is said of it.
+
+==============  ================================================================================
+difference      mean of ``g_i``, a row's log loss under a method less that under the best one:
+                what the two share cancels
+standard error  `metrics/_scores.error_of_mean` of ``g_i``: weights count rows; survey weights and
+                groups by their sums
+interval        `_inference/paired_loss`: the means that labels like these allow, as wide as all
+                ``k (k + 1) / 2`` differences between k methods and doing nothing ask for
+equal           differences up to `LOSS_TIE_TOL` are 0; of equal methods the simplest is the best
+told apart      the interval lies above 0, and the difference above `MIN_SHOWN_DIFFERENCE`
+==============  ================================================================================
+
+The winner is picked after looking at all methods, which flatters it; hence the intervals cover
+every difference between two of them at once, with 95 % confidence. Then (1) the differences to the
+winner are covered, whoever it is; and (2) the method that is truly best is among those not told
+from it.
+
+"Truly" is about these fitted maps and more rows like the judged ones. The intervals do not know how
+maps vary with the rows they are fitted to, nor that folds share rows. With a holdout the choice is
+made on the holdout; to keep it for a last word, choose by cross-validation (``cv=``).
+
+This is the only place that decides. Text, JSON, report, figures and the demo show what it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._inference.paired_loss import PairedLoss, all_pairs_quantile, thinning_stride
+from .._utils.formatting import format_count, join_words
+from .._utils.results import Floats, Result
+from .._utils.statements import Statement
+from .._validation.predictions import Predictions
+
+CONFIDENCE_LEVEL = 0.95
+MIN_SHOWN_DIFFERENCE = 5e-5
+"""Nats: a difference that four decimals do not show is none, however many rows there are."""
+LOSS_TIE_TOL = 1e-6
+"""Numbers this close are equal: maps stop iterating, and `auto` is the identity, but for less."""
+UNCALIBRATED = "uncalibrated"
+"""The name of leaving the predictions as they are."""
+SIMPLEST_FIRST = (
+    *(UNCALIBRATED, "identity", "temperature", "xu_davoine", "mcllo", "vector", "vector_log_probs"),
+    *("beta", "histogram", "isotonic", "matrix", "matrix_log_probs", "dirichlet", "auto"),
+)
+"""By how much is fitted: nothing, one number, a few for each class, bins and steps, a full matrix,
+and the mean of several of these."""
+
+
+@dataclass(frozen=True)
+class LossDifference(Result):
+    """By how much a method's log loss lies above the recommended one's.
+
+    Attributes
+    ----------
+    method : str
+        The other method; ``uncalibrated`` is leaving the predictions as they are.
+    difference, standard_error : float
+        Paired: mean of the rows' differences, and its standard error.
+    low, high : float
+        Interval that holds for all methods at once.
+    """
+
+    method: str
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether the method is worse beyond chance, by an amount that four decimals show."""
+        return self.low > 0.0 and self.difference > MIN_SHOWN_DIFFERENCE
+
+    def numbers(self) -> dict[str, float]:
+        """Return the difference and its interval by name."""
+        return {"difference": self.difference, "low": self.low, "high": self.high}
+
+    @property
+    def cell(self) -> str:
+        """The difference and its interval in a table: ``0.0076 [-0.0029, 0.0180]``."""
+        return f"{_four(self.difference)} [{_four(self.low)}, {_four(self.high)}]"
+
+    def __str__(self) -> str:
+        return f"{_four(self.difference)} ({_four(self.low)} to {_four(self.high)})"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The method of smallest log loss, and what can be said about its lead; print it.
+
+    Attributes
+    ----------
+    method : str
+        The method of smallest log loss; ``uncalibrated`` when that is none.
+    log_loss : float
+        Its log loss on the judged rows.
+    differences : tuple of LossDifference
+        Of all others to it, the smallest first.
+    level : float
+        Confidence in all intervals together.
+    n_methods, n_samples : int
+        Methods compared, rows judged.
+    cross_validated : bool
+        Whether rows were judged by maps fitted on other folds.
+
+    See Also
+    --------
+    Comparison : Has it as `recommendation`.
+    compare : Makes the comparison.
+    AutoCalibrator : Weighs methods instead of picking one.
+
+    Notes
+    -----
+    The winner is picked after looking at all methods, which flatters it. Intervals therefore cover
+    every difference between two methods at once; they do not know how maps vary with the rows that
+    they are fitted to.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+    >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+    >>> c.recommendation.n_methods, c.recommendation.n_samples
+    (1, 20)
+    """
+
+    method: str
+    log_loss: float
+    differences: tuple[LossDifference, ...]
+    level: float
+    n_methods: int
+    n_samples: int
+    cross_validated: bool
+
+    def difference(self, method: str) -> LossDifference | None:
+        """Return how far a method lies above the recommended one; None for what is not compared.
+
+        Parameters
+        ----------
+        method : str
+            Name of a method.
+
+        Returns
+        -------
+        LossDifference or None
+            Mean difference of the log losses, with its interval.
+        """
+        return next((other for other in self.differences if other.method == method), None)
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Methods that cannot be told from the recommended one, by log loss."""
+        return tuple(other.method for other in self.differences if not other.is_told_apart)
+
+    @property
+    def simplest(self) -> str:
+        """The simplest of the recommended method and those that cannot be told from it."""
+        return min((self.method, *self.ties), key=_rank)
+
+    @property
+    def runner_up(self) -> LossDifference | None:
+        """The next method; None when no other was compared."""
+        return next((d for d in self.differences if d.method != UNCALIBRATED), None)
+
+    @property
+    def gain(self) -> LossDifference | None:
+        """The difference to leaving the predictions as they are; None when that is best."""
+        return self.difference(UNCALIBRATED)
+
+    @property
+    def improves(self) -> bool:
+        """Whether the method is shown to be better than leaving the predictions as they are."""
+        return self.gain is not None and self.gain.is_told_apart
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """What to do, why, what else would do, and what the intervals mean.
+
+        Their kinds are ``recommendation``, ``lead``, ``ties`` (where a method is recommended) and
+        ``intervals``.
+        """
+        if not self.n_methods:
+            return (Statement("recommendation", "No method was compared.", "doubt"),)
+        words = "No method is shown to be better than leaving the predictions as they are."
+        if self.improves:
+            words = f"Recommended: {self.method}, which has the lowest log loss."
+        decision = {"method": self.method, "improves": self.improves}
+        head = Statement("recommendation", words, "good" if self.improves else "doubt", decision)
+        return tuple(said for said in (head, self._lead(), self._others(), self._meaning()) if said)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The words of `statements`."""
+        return tuple(said.text for said in self.statements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {
+            "method": self.method,
+            "log_loss": self.log_loss,
+            "improves": self.improves,
+            "ties": list(self.ties),
+            "simplest": self.simplest,
+            "differences": [other.to_dict() for other in self.differences],
+            "level": self.level,
+            "n_methods": self.n_methods,
+            "n_samples": self.n_samples,
+            "cross_validated": self.cross_validated,
+            "text": str(self),
+        }
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+    def _lead(self) -> Statement:
+        """Say whose log loss is lowest, and by how much."""
+        loss, where = "cross-validated log loss", ""
+        if not self.cross_validated:
+            loss = "log loss"
+            where = f" on {format_count(self.n_samples)} rows that no map was fitted to"
+        number, after = f"{self.log_loss:.4f}{where}", self.runner_up
+        if self.gain is None:
+            next_one = "" if after is None else f"; {after.method} comes next, {after} above"
+            words = f"Their {loss}, {number}, is the lowest{next_one}."
+        else:
+            whose = f"Its {loss}" if self.improves else f"The lowest {loss}, that of {self.method}"
+            words = f"{whose}, {number}, is {self.gain} below doing nothing"
+            if after is not None:
+                words += f" and {after} below the next of {self.n_methods} methods, {after.method}"
+            words += "."
+        others = {"gain": self.gain, "runner_up": after}
+        numbers = {name: other.numbers() for name, other in others.items() if other is not None}
+        return Statement("lead", words, numbers={"log_loss": self.log_loss, **numbers})
+
+    def _others(self) -> Statement | None:
+        """Say what cannot be told from the recommended method, and which of these is simplest."""
+        if not self.improves or (not self.ties and self.n_methods == 1):
+            return None
+        own = self.simplest == self.method
+        if not self.ties:
+            words = "All others are worse, beyond chance."
+        elif len(self.ties) == 1:
+            words = f"{self.ties[0]} cannot be told from it and is "
+            words += "less simple." if own else "simpler."
+        else:
+            which = "it is the simplest of these" if own else f"the simplest is {self.simplest}"
+            words = f"{join_words(self.ties)} cannot be told from it; {which}."
+        return Statement("ties", words, numbers={"ties": self.ties, "simplest": self.simplest})
+
+    def _meaning(self) -> Statement:
+        """Say what the intervals cover and what they do not."""
+        all_of_them = "both methods" if self.n_methods == 2 else f"all {self.n_methods} methods"
+        many = f"hold for {all_of_them} at once (the best was picked after looking), "
+        words = (
+            f"The intervals are paired, {many if self.n_methods > 1 else ''}with "
+            f"{100.0 * self.level:.0f} % confidence; how maps vary with the rows they are fitted "
+            "to is not in them."
+        )
+        numbers = {"level": self.level, "n_methods": self.n_methods}
+        return Statement("intervals", words, numbers=numbers)
+
+
+def recommend(
+    sets: Mapping[str, Predictions],
+    *,
+    cross_validated: bool = False,
+    level: float = CONFIDENCE_LEVEL,
+) -> Recommendation:
+    """Return the method of smallest log loss, with its differences to all others.
+
+    `sets` are the same rows under each method, ``uncalibrated`` among them; `cross_validated` is
+    what the words say of them, `level` the confidence in all intervals together.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    losses = {name: row_losses(predictions) for name, predictions in sets.items()}
+    rows, k = sets[UNCALIBRATED], len(sets) - 1
+    weight = rows.row_weight
+    groups = rows.groups
+    if groups is None and not rows.counts_rows:
+        groups = np.arange(rows.n_samples)
+    means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
+    lowest = min(means.values())
+    best = min((name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank)
+    table = np.column_stack([losses[name] for name in sorted(sets)])
+    chance = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
+    every = thinning_stride(*rows.probs.shape)
+    tables = {name: predictions.probs[::every] for name, predictions in sets.items()}
+    base = np.mean(list(tables.values()), axis=0)
+
+    def difference(name: str) -> LossDifference:
+        observed = losses[name] - losses[best]
+        pair = PairedLoss(observed, tables[best], tables[name], base, weight, groups, every)
+        mean = 0.0 if abs(pair.mean) <= LOSS_TIE_TOL else pair.mean
+        quantile = float(stdtrit(pair.units - 1.0, chance)) if pair.units > 1.0 else np.inf
+        low, high = pair.interval(quantile)
+        return LossDifference(name, mean, pair.standard_error, min(low, mean), max(high, mean))
+
+    others = sorted((difference(name) for name in sets if name != best), key=lambda d: d.difference)
+    return Recommendation(
+        best, means[best], tuple(others), level, k, rows.n_samples, cross_validated
+    )
+
+
+def row_losses(predictions: Predictions) -> Floats:
+    """Return the negative log probability of each row's true class."""
+    return -np.log(predictions.probs[np.arange(predictions.n_samples), predictions.codes])
+
+
+def _four(value: float) -> str:
+    """Return four decimals, and no minus before a zero."""
+    return f"{0.0 if abs(value) < MIN_SHOWN_DIFFERENCE else value:.4f}"
+
+
+def _rank(method: str) -> int:
+    """Return the place of a method among the simplest; what is not known comes last."""
+    known = method in SIMPLEST_FIRST
+    return SIMPLEST_FIRST.index(method) if known else len(SIMPLEST_FIRST)

@@ -1,0 +1,409 @@
+"""`calibration_table`: calibration intercepts and slopes as clinical papers print them.
+
+With l_j the log odds of class j against a reference class, the baseline (Van Hoorde et al. 2014),
+or of each class against all others together, the maximum likelihood fits of
+
+==================  ========================  ===================================================
+model               log odds of the labels    what is printed
+==================  ========================  ===================================================
+shift               ``tau_j + l_j``           intercepts: calibration in the large; 0 is right
+mcllo               ``tau_j + gamma_j l_j``   slopes, 1 is right, and the intercepts beside them
+common_slope        ``tau_j + gamma l_j``     one slope for all classes (not against the rest)
+temperature         ``gamma l_j``             one slope for all classes and no intercepts (same)
+==================  ========================  ===================================================
+
+Intervals, p-values and joint tests are those of `_diagnostics/calibration_models`; p-values are
+adjusted by Holm over the classes, for each model's intercepts and slopes separately. Where
+labels are separated there is no finite estimate, and its place is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack, get_args
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.calibration_test import needs_robust
+from .._inference.likelihood_tests import run_test
+from .._inference.monte_carlo import Seed, seed_entropy
+from .._inference.pvalue import PValue
+from .._model.inexact_newton import has_whole_hessian
+from .._utils.atomic_files import StrPath
+from .._utils.formatting import Table, format_count, format_number, latex_p, latex_text, p_words
+from .._utils.notebook import NotebookResult, show_progress
+from .._utils.results import Result, none_for_nan
+from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._utils.threads import one_blas_thread
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from ..exceptions import InputError, Option, Phrase
+from .calibration_models import CalibrationModels, Interval, Parameter, one_class_versus_rest
+from .class_tests import holm, p_entry
+from .nested_pvalues import PValuePlan
+
+Versus = Literal["baseline", "rest"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationTable(Result, NotebookResult):
+    """Calibration intercepts and slopes; print it, or write it for a paper with `to_latex`.
+
+    Attributes
+    ----------
+    parameters : Table
+        One row for each estimate: ``model``, ``class`` (None for all classes), ``parameter``
+        ("intercept" or "slope"), ``estimate``, ``se``, ``low``, ``high``, ``pvalue`` and
+        ``adjusted`` (Holm's).
+    tests : Table
+        Likelihood ratio tests of all intercepts, all slopes, and both: ``of``, ``class``,
+        ``statistic``, ``df``, ``pvalue`` and ``method``; empty for dependent rows.
+    versus : {"baseline", "rest"}
+        What the classes are compared with.
+    baseline : label or None
+        The reference class; None for the rest.
+    level : float
+        Of the intervals.
+    interval : {"wald", "profile"}
+        How they were computed.
+    n_samples : int
+        Rows.
+    robust : bool
+        Whether standard errors allow for groups or survey weights.
+    seed : int
+        What simulated p-values were drawn from.
+
+    See Also
+    --------
+    calibration_table : Makes it.
+    ClassTests : A test for each class.
+    NestedModels : Which of the models is enough.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> found = mcllo.calibration_table(probs, y, n_resamples=19, seed=0)
+    >>> found.baseline, found.interval, found.n_samples
+    (1, 'wald', 40)
+    """
+
+    parameters: Table
+    tests: Table
+    versus: Versus
+    baseline: Hashable | None
+    level: float
+    interval: Interval
+    n_samples: int
+    robust: bool
+    seed: int
+
+    left_out = ("parameters", "tests")
+
+    @property
+    def paper(self) -> Table:
+        """The table that papers print, a row for each class: estimates as words with intervals."""
+        found = {
+            (row["model"], row["class"], row["parameter"]): row for row in self.parameters.rows()
+        }
+        rows: list[tuple[Any, ...]] = [
+            (
+                label,
+                _words(row),
+                row["pvalue"],
+                _words(slope := found["mcllo", label, "slope"]),
+                slope["pvalue"],
+                _words(found["mcllo", label, "intercept"]),
+            )
+            for (model, label, _), row in found.items()
+            if model == "shift"
+        ]
+        for model, name in (
+            ("common_slope", "all classes, one slope"),
+            ("temperature", "all classes, slope only"),
+        ):
+            if row := found.get((model, None, "slope")):
+                rows.append((name, "", None, _words(row), row["pvalue"], ""))
+        names = ("class", "intercept, slope 1", "p", "slope", "p of slope", "intercept beside it")
+        return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+    def to_csv(self, path: StrPath | None = None) -> str:
+        """Return every estimate as CSV with all digits; also write it to `path`, if given."""
+        return self.parameters.to_csv(path)
+
+    def to_latex(
+        self, path: StrPath | None = None, *, caption: str | None = None, label: str = ""
+    ) -> str:
+        """Return the table for a paper, in LaTeX with the rules of the package booktabs.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where it is written too: whole, or not at all.
+        caption : str, optional
+            In LaTeX. Default: says what the numbers are, and the joint tests.
+        label : str
+            For references.
+        """
+        words = self._caption() if caption is None else caption
+        formats = {"p": "p", "p of slope": "p"}
+        return self.paper.to_latex(path, caption=words, label=label, formats=formats)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each estimate."""
+        return self.parameters.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        tables = {"parameters": self.parameters.rows(), "tests": self.tests.rows()}
+        return {**none_for_nan(tables), **super().to_dict()}
+
+    def __str__(self) -> str:
+        words = self.paper.to_dict()
+        for name in ("p", "p of slope"):
+            words[name] = ["" if p is None else p_entry(p, None) for p in words[name]]
+        words["class"] = [str(label) for label in words["class"]]
+        return "\n".join([f"{self.title}:", str(Table(words)), *self._joint()])
+
+    def __repr__(self) -> str:
+        return f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
+
+    def _against(self) -> str:
+        return "all other classes" if self.versus == "rest" else str(self.baseline)
+
+    @property
+    def title(self) -> str:
+        """What the numbers are."""
+        kind = "profile likelihood" if self.interval == "profile" else "Wald"
+        return (
+            f"Calibration intercepts and slopes against {self._against()}, "
+            f"{format_count(self.n_samples)} rows, with {100 * self.level:g} % {kind} intervals"
+        )
+
+    def _joint(self) -> Iterator[str]:
+        """Yield the joint tests, a sentence each; of single classes there are too many."""
+        for row in self.tests.rows() if self.versus == "baseline" else ():
+            found = p_words(row["pvalue"], bound=row["method"] == "bound")
+            value = format_number(row["statistic"])
+            yield f"All {row['of']}: statistic {value} on {row['df']} df, p {found}"
+
+    def _caption(self) -> str:
+        """Return the caption: what the numbers are, and the joint tests."""
+        kind = "profile likelihood" if self.interval == "profile" else "Wald"
+        robust = ", standard errors allowing for dependent rows" if self.robust else ""
+        words = [
+            f"Calibration intercepts and slopes against {latex_text(self._against())} "
+            rf"($n = {self.n_samples}$), with {100 * self.level:g}\,\% {kind} intervals{robust}.",
+            "Intercepts with all slopes fixed at 1 (calibration in the large): 0 if calibrated.",
+            "Slopes with intercepts estimated beside them: 1 if calibrated.",
+        ]
+        if self.versus == "baseline" and len(self.tests):
+            tests = [
+                rf"{row['of']}, $\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$, "
+                f"{latex_p(row['pvalue'], 'p')}"
+                for row in self.tests.rows()
+            ]
+            words.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
+        return " ".join(words)
+
+
+@show_progress("estimating")
+@one_blas_thread()
+@reads_rows(RowOptions)
+def calibration_table(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    versus: Versus = "baseline",
+    level: float = 0.95,
+    interval: Interval = "wald",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    baseline: Any = None,
+    **data: Unpack[RowOptions],
+) -> CalibrationTable:
+    r"""Return calibration intercepts and slopes with intervals, as clinical papers print them.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    versus : {"baseline", "rest"}
+        Compare each class with a reference class, or with all others together, as in a model of two
+        outcomes.
+    level : float
+        Probability with which each interval covers its parameter.
+    interval : {"wald", "profile"}
+        From standard errors, or from the likelihood itself.
+    n_resamples : int
+        Most draws for the p-values of the joint tests.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row (an animal, a patient): rows of one may depend on each other. Standard
+        errors and tests then allow for that.
+
+    Returns
+    -------
+    CalibrationTable
+        ``print`` it; `to_latex`, `to_csv`, `parameters`, `tests`.
+
+    See Also
+    --------
+    CalibrationTable : What comes out.
+    nested_models : Which of the models is enough.
+    class_tests : A test for each class.
+    reliability_curve : The diagram that goes with it.
+
+    Notes
+    -----
+    Intercepts and slopes of log odds against a reference class are those of [1]_, for two classes
+    those of [2]_. p-values are adjusted for the number of classes by Holm's method [3]_.
+
+    References
+    ----------
+    .. [1] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
+    .. [2] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+           45.
+    .. [3] S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian
+           Journal of Statistics 6:65-70.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=2000)
+    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> found = calibration_table(sharp, y)
+    >>> [round(row["estimate"], 2) for row in found.parameters.rows() if row["class"] is None]
+    [0.5, 0.5]
+    >>> print(found.to_latex().splitlines()[5])
+    class & intercept, slope 1 & p & slope & p of slope & intercept beside it \\
+    """
+    predictions = judged_predictions(probs, y, baseline=baseline, **data)
+    options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
+    return build_calibration_table(predictions, n_resamples=n_resamples, seed=seed, **options)
+
+
+def build_calibration_table(
+    predictions: Predictions,
+    fit: MCLLOFit | None = None,
+    *,
+    versus: Versus = "baseline",
+    level: float = 0.95,
+    interval: Interval = "wald",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    work: float = NESTED_WORK,
+) -> CalibrationTable:
+    """Return the table of validated predictions; a fit made already is not made again."""
+    robust, entropy = needs_robust(predictions), seed_entropy(seed)
+    _check(versus, level, interval, robust)
+    rows: list[Parameter] = []
+    tests: list[dict[str, Any]] = []
+    options: dict[str, Any] = {"method": "auto", "n_resamples": n_resamples, "seed": entropy}
+    for label, part, names in _parts(predictions, versus):
+        own = fit if versus == "baseline" else None
+        with suppress_warnings(
+            *ESTIMATION_WARNINGS
+        ):  # what the warnings would say, empty places show
+            own = fit_predictions(part) if own is None else own
+        models = CalibrationModels(part, own, level, interval)
+        rows += [row for name in names for row in models.rows(name, label)]
+        if not robust and versus == "baseline":
+            plan = PValuePlan.from_predictions(part, n_tests=2, work=work, **options)
+            tests += [_test(*found) for found in models.tests(plan)]
+        elif not robust:
+            test = run_test(part, own, **options)
+            tests.append(_test("intercept and slope", test.statistic, test.df, test, label))
+    return CalibrationTable(
+        parameters=_parameter_table(rows),
+        tests=Table({name: [test[name] for test in tests] for name in TEST_COLUMNS}),
+        versus=versus,
+        baseline=predictions.baseline if versus == "baseline" else None,
+        level=level,
+        interval=interval,
+        n_samples=predictions.n_samples,
+        robust=robust,
+        seed=entropy,
+    )
+
+
+TEST_COLUMNS = ("of", "class", "statistic", "df", "pvalue", "method")
+
+
+def _check(versus: str, level: float, interval: str, robust: bool) -> None:
+    if versus not in get_args(Versus):
+        raise InputError(f"versus must be 'baseline' or 'rest'; got versus={versus!r}.")
+    if interval not in get_args(Interval):
+        raise InputError(f"interval must be 'wald' or 'profile'; got interval={interval!r}.")
+    check_share("level", level)
+    if interval == "profile" and robust:
+        raise InputError(
+            Phrase("{found} needs independent rows; got groups or survey weights."),
+            argument="interval",
+            value=interval,
+            remedy=Phrase("Use {}.", Option("interval", "wald")),
+        )
+
+
+def _parts(
+    predictions: Predictions, versus: Versus
+) -> Iterator[tuple[Hashable | None, Predictions, tuple[str, ...]]]:
+    """Yield what is fitted: all classes at once, or each as one of two."""
+    if versus == "rest":
+        for k, label in enumerate(predictions.classes):
+            yield label, one_class_versus_rest(predictions, k), ("shift", "mcllo")
+        return
+    size = 2 * (predictions.n_classes - 1)
+    if not has_whole_hessian(size):
+        raise InputError(
+            Phrase("{argument}='baseline' has too many parameters here: {:,}.", size),
+            argument="versus",
+            remedy=Phrase("Use {}.", Option("versus", "rest")),
+        )
+    yield None, predictions, ("shift", "mcllo", "common_slope", "temperature")
+
+
+def _test(
+    of: str, statistic: float, df: int, tail: PValue | Any, label: Hashable | None = None
+) -> dict[str, Any]:
+    values = (of, label, statistic, df, tail.pvalue, tail.method)
+    return dict(zip(TEST_COLUMNS, values, strict=True))
+
+
+def _parameter_table(rows: list[Parameter]) -> Table:
+    """Return the estimates with p-values, Holm's within each model's intercepts and slopes."""
+    pvalues = np.array([row.pvalue for row in rows])
+    adjusted = pvalues.copy()
+    kinds = [(row.model, row.parameter, row.label is None) for row in rows]
+    for kind in dict.fromkeys(kinds):
+        own = np.array([other == kind for other in kinds])
+        adjusted[own] = holm(pvalues[own])
+    names = ("model", "label", "parameter", "estimate", "se", "low", "high", "pvalue")
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    columns["class"] = columns.pop("label")
+    order = ("model", "class", *names[2:])
+    return Table({name: columns[name] for name in order} | {"adjusted": adjusted.tolist()})
+
+
+def _words(row: dict[str, Any]) -> str:
+    """Return ``0.51 (0.44 to 0.58)``, a true minus before negative numbers."""
+    if np.isnan(row["estimate"]):
+        return "-"
+    number = "{:.0f}" if abs(row["estimate"]) >= 100.0 else "{:.2f}"
+    words = [number.format(row[name] + 0.0) for name in ("estimate", "low", "high")]
+    return "{} ({} to {})".format(*words).replace("-", "−")

@@ -1,0 +1,421 @@
+"""`class_tests`: which classes are off? A test for each class, adjusted for their number.
+
+================  ==============================================================================
+shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelihood ratio of the
+                  MCLLO fit to the fit with class j at the identity, 2 df; against the baseline
+Wald              ``a' V^-1 a``, ``a = (tau_j, gamma_j - 1)``, V its part of the covariance: where
+                  c - 1 more fits would take too long
+in the large      H0: class j comes true as often as predicted, ``sum_i x_ij``; no baseline
+adjusted          Holm's, over the classes, for each kind of test separately: of sorted p-values
+                  ``p_(1) <= ... <= p_(m)``, ``max_{i <= k} min(1, (m - i + 1) p_(i))``
+closed test       a hypothesis is rejected iff it and every hypothesis inside it are, locally
+================  ==============================================================================
+
+The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
+parametric bootstrap from the restricted fit where chi-square cannot be trusted, or a guaranteed
+bound where that is far smaller (`_diagnostics/nested_pvalues`).
+The number of rows of class j is a sum of independent draws of different probabilities under the
+second: its two-sided p-value, twice the smaller tail, is exact (`metrics/_reliability`); normal for
+weights that are not whole and for more than 100,000 rows.
+
+Holm's adjustment and closed testing (for the nested models) keep the probability of any false
+rejection at the level, whichever hypotheses are true and however the tests depend on each other
+(Holm 1979; Marcus, Peritz and Gabriel 1976). Closed testing needs a family that holds all its
+intersections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.likelihood_tests import Method, chi2_sf
+from .._inference.monte_carlo import Seed
+from .._inference.pvalue import Limit, PValue, Reason
+from .._model.inexact_newton import MIN_CLASSES_FOR_PCG
+from .._utils.formatting import Table, align, ellipsis, format_number
+from .._utils.memory import row_blocks
+from .._utils.notebook import NotebookResult, show_progress
+from .._utils.results import Floats, Result, none_for_nan
+from .._utils.threads import one_blas_thread
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
+from .nested_pvalues import PValuePlan, against_larger, gain
+from .restricted_models import Family, RestrictedFit, restricted_fit, whole_fit
+
+MAX_ROWS_FOR_EXACT_TAIL = 100_000
+N_CLASSES_AT_ONCE = 32
+"""Columns of a table that are copied at once."""
+N_CELLS_PER_WORK = 4.0
+"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
+for."""
+MIN_EXACT_PVALUE = 1e-12
+"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
+
+
+def holm(pvalues: Sequence[float] | Floats) -> Floats:
+    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count."""
+    given = np.asarray(pvalues, dtype=np.float64)
+    adjusted = np.full(given.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(given))
+    order = known[np.argsort(given[known], kind="stable")]
+    steps = np.arange(len(order), 0, -1) * given[order]
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def closed_test(
+    pvalues: Mapping[str, float], inside: Mapping[str, Sequence[str]], alpha: float
+) -> dict[str, bool]:
+    """Return which hypotheses are rejected, any true one with probability `alpha` at most.
+
+    `pvalues` are local, NaN where a hypothesis cannot be tested, which is then never rejected;
+    `inside` names the hypotheses that imply each one, itself not listed.
+    """
+    local = {name: p <= alpha for name, p in pvalues.items()}
+    return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
+
+
+def p_entry(pvalue: float, method: str | None) -> str:
+    """Return a p-value as an entry of a table; ``<=`` before a guaranteed bound.
+
+    Examples
+    --------
+    >>> p_entry(1.0, "chi2"), p_entry(2e-20, "bound"), p_entry(float("nan"), None)
+    ('1.00', '<= 2e-20', '-')
+    """
+    return f"{'<= ' * (method == 'bound')}{format_number(pvalue)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassTests(Result, NotebookResult):
+    """A test for each class; print it for a table.
+
+    Attributes
+    ----------
+    table : Table
+        One row for each class: ``class``; ``statistic``, ``df``, ``pvalue``, ``adjusted``,
+        ``chi2_pvalue`` and ``method`` for its shift and slope against the baseline (NaN for the
+        baseline itself, method ``""``); ``predicted`` and ``observed`` share, ``z``,
+        ``large_pvalue`` and ``large_adjusted`` for calibration in the large.
+    method : {'chi2', 'bootstrap', 'score', 'bound', 'wald', 'mixed'}
+        How p-values of shift and slope were computed ('wald': chi-square of a Wald statistic);
+        the table's ``method`` says it class by class.
+    reason : str
+        Why.
+    n_resamples : int
+        Most draws made for a class; 0 for chi-square.
+    baseline : label
+        The class that log odds refer to.
+    seed : int
+        What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
+
+    See Also
+    --------
+    class_tests : Makes it.
+    ClassAttribution : Which classes are miscalibrated, whatever the baseline.
+    NestedModels : The kind of miscalibration.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> tests = mcllo.class_tests(probs, y, method="chi2")
+    >>> tests.rejected(alpha=0.05), tests.baseline
+    ((), 2)
+    """
+
+    table: Table
+    method: str
+    reason: str
+    n_resamples: int
+    baseline: Any
+    seed: int
+    why: Reason | None = None
+
+    left_out = ("table", "why")
+
+    def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes whose shift or slope is off, any false one with probability alpha.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of any false rejection.
+
+        Returns
+        -------
+        tuple
+            Labels.
+        """
+        pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def rejected_in_the_large(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes that come true more or less often than predicted.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of any false rejection.
+
+        Returns
+        -------
+        tuple
+            Labels.
+        """
+        pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each class."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {"rows": none_for_nan(self.table.rows()), **super().to_dict()}
+
+    def __str__(self) -> str:
+        head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
+        rows = [
+            [
+                ellipsis(row["class"]),
+                format_number(row["statistic"]),
+                str(row["df"]),
+                p_entry(row["adjusted"], row["method"]),
+                f"{100 * row['predicted']:.1f} %",
+                f"{100 * row['observed']:.1f} %",
+                format_number(row["large_adjusted"]),
+            ]
+            for row in self.table.rows()
+        ]
+        title = f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
+        return f"{title}\n{align([head, *rows])}"
+
+    def __repr__(self) -> str:
+        return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
+
+
+@show_progress("testing classes")
+@one_blas_thread()
+@reads_rows(TableOptions)
+def class_tests(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    work: float = NESTED_WORK,
+    baseline: Any = None,
+    **data: Unpack[TableOptions],
+) -> ClassTests:
+    """Test each class: its shift and slope against the baseline, and its share.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed, as in `calibration_test`; instead of exact p-values, which a
+        hypothesis that leaves other parameters open does not have, shift and slope get a parametric
+        bootstrap.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
+        together; where that is not enough, p-values are chi-square's and `reason` says so.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    ClassTests
+        `table`, `rejected(alpha)`, `rejected_in_the_large(alpha)`; ``print`` it.
+
+    See Also
+    --------
+    ClassTests : What comes out.
+    nested_models : The kind of miscalibration instead of the class.
+    assess : Has ``miscalibrated_classes``, which do not depend on the baseline.
+    calibration_table : Intercepts and slopes with intervals.
+
+    Notes
+    -----
+    Holm's adjustment [1]_ keeps the probability of any false rejection at the level, for shifts and
+    slopes and for shares separately. A shift or slope compares a class with the baseline and cannot
+    say which of the two is off.
+
+    References
+    ----------
+    .. [1] S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian
+           Journal of Statistics 6:65-70.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=3000)
+    >>> odds = probs * [3, 1, 1]  # class "a" comes true more often than predicted
+    >>> y = [rng.choice(["a", "b", "c"], p=row / row.sum()) for row in odds]
+    >>> class_tests(probs, y).rejected()
+    ('a',)
+    """
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    return run_class_tests(
+        predictions,
+        fit_predictions(predictions),
+        n_resamples=n_resamples,
+        seed=seed,
+        method=method,
+        work=work,
+    )
+
+
+def run_class_tests(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    work: float = NESTED_WORK,
+) -> ClassTests:
+    """Test each class of predictions that were fitted already."""
+    k = len(fit.tau)
+    plan = PValuePlan.from_predictions(
+        predictions,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=k,
+        work=work,
+        fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
+    )
+    cells = predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    if method == "auto" and fit.converged and cells > N_CELLS_PER_WORK * work:
+        statistics, dfs, tails = _wald(fit, plan)
+    else:
+        family, whole = Family(predictions), whole_fit(predictions, fit)
+        fits = [without_class(family, whole, j) for j in range(k)]
+        tails = [against_larger(plan, family, small, family, whole) for small in fits]
+        statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
+    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
+    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    columns: dict[str, Any] = {
+        "class": list(predictions.classes),
+        "statistic": np.insert(statistics, b, np.nan),
+        "df": np.insert(dfs, b, 0),
+        "pvalue": np.insert(pvalues, b, np.nan),
+        "adjusted": np.insert(holm(pvalues), b, np.nan),
+        "chi2_pvalue": np.insert(chi2, b, np.nan),
+        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
+    }
+    methods = sorted({tail.method for tail in tails})
+    return ClassTests(
+        table=Table(columns | in_the_large(predictions)),
+        method=methods[0] if len(methods) == 1 else "mixed",
+        reason=tails[0].reason,
+        n_resamples=max(tail.n_resamples for tail in tails),
+        baseline=predictions.baseline,
+        seed=plan.seed,
+        why=tails[0].why,
+    )
+
+
+def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[PValue]]:
+    """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
+    k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
+    away = np.concatenate([fit.tau, fit.gamma - 1.0])
+    statistics, dfs = [], []
+    for j in range(k):
+        own = np.array([j, k + j])
+        own = own[~np.isnan(np.diagonal(fit.cov_theta)[own])]
+        covariance = fit.cov_theta[np.ix_(own, own)]
+        statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
+        dfs.append(len(own))
+    pairs = zip(statistics, dfs, strict=True)
+    tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
+    return statistics, dfs, tails
+
+
+def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
+    """Fit the model with class j at the identity, from the others' estimates."""
+    k = len(family.identity) // 2
+    own = np.zeros(2 * k, dtype=bool)
+    own[[j, k + j]] = True
+    basis = whole.basis[:, ~whole.basis[own].any(axis=0)]
+    start = np.where(own, family.identity, whole.theta) if whole.settled else None
+    return restricted_fit(family, basis, start)
+
+
+def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
+    """Return predicted and observed shares of each class with z, p-values and Holm's."""
+    weight = np.ones(predictions.n_samples)
+    if predictions.sample_weight is not None:
+        weight = predictions.sample_weight
+    probs, total = predictions.probs, float(weight.sum())
+    expected, observed, exact = weight @ probs, predictions.class_weight, None
+    variance = np.zeros(predictions.n_classes)
+    for rows in row_blocks(*probs.shape):
+        variance += weight[rows] @ (probs[rows] * (1.0 - probs[rows]))
+    if predictions.has_whole_weights and total <= MAX_ROWS_FOR_EXACT_TAIL:
+        exact = _two_sided_of_each(predictions, observed)
+    return shares(observed, expected, variance, total, exact)
+
+
+def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
+    """Return the exact two-sided p-value of each class's number of rows."""
+    probs, times = predictions.probs, None
+    if predictions.sample_weight is not None:
+        times = predictions.sample_weight.astype(np.int64)
+    pvalues = []
+    for first in range(0, predictions.n_classes, N_CLASSES_AT_ONCE):
+        # A column of a table of many classes is one number of each page of memory.
+        columns = probs[:, first : first + N_CLASSES_AT_ONCE].T.copy()
+        columns = columns if times is None else np.repeat(columns, times, axis=1)
+        counts = observed[first : first + N_CLASSES_AT_ONCE]
+        pairs = zip(columns, counts, strict=True)
+        pvalues += [_two_sided_pvalue(*pair, predictions.n_classes) for pair in pairs]
+    return np.array(pvalues)
+
+
+def shares(
+    observed: Floats, expected: Floats, variance: Floats, total: float, exact: Floats | None = None
+) -> dict[str, list[float]]:
+    """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (observed - expected) / np.sqrt(variance)
+    if exact is None:
+        from scipy.special import erfc
+
+        exact = erfc(np.abs(z) / np.sqrt(2.0))
+    return {
+        "predicted": (expected / total).tolist(),
+        "observed": (observed / total).tolist(),
+        "z": z.tolist(),
+        "large_pvalue": exact.tolist(),
+        "large_adjusted": holm(exact).tolist(),
+    }
+
+
+def _two_sided_pvalue(probs: Floats, count: float, n_classes: int) -> float:
+    """Return twice the smaller tail of the number of hits."""
+    law = poisson_binomial if n_classes < MIN_CLASSES_FOR_PCG else poisson_binomial_of_rare
+    mass, k = law(probs), int(count)
+    tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
+    return min(1.0, max(MIN_EXACT_PVALUE, 2.0 * tail))

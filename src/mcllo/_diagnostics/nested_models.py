@@ -1,0 +1,438 @@
+"""`nested_models`: which kind of miscalibration? Nested models from the identity to the full map.
+
+==============  ==========================================  ===================  ===========
+model           log odds after recalibration                parameters           inside
+==============  ==========================================  ===================  ===========
+identity        ``l_j``                                     0
+temperature     ``gamma l_j``                               1                    identity
+shift           ``tau_j + l_j``                             c - 1                identity
+scale           ``gamma_j l_j``                             c - 1                temperature
+common_slope    ``tau_j + gamma l_j``                       c                    temperature, shift
+mcllo           ``tau_j + gamma_j l_j``                     2 (c - 1)            all above
+full            ``tau_j + sum_k W_jk l_k``                  c (c - 1)            all above
+==============  ==========================================  ===================  ===========
+
+Each is ``theta = theta0 + A beta`` on the solver of the whole fit
+(`_diagnostics/restricted_models`). Against the identity the p-value is exact where chi-square
+cannot be trusted; see `_diagnostics/nested_pvalues`.
+
+Closed testing: "the labels follow model m" is tested against MCLLO (MCLLO itself against the full
+map, which shares the level of the models below; `_diagnostics/model_comparison`). The intersection
+of two of these hypotheses is again one of them, so rejecting m only when m and every model inside
+it are rejected at level alpha keeps the probability of any false rejection at alpha. The smallest
+model that is not rejected is named. The identity's test is that of `calibration_test`. Only `scale`
+and `mcllo` depend on the baseline.
+
+What is said of the choice does not overclaim: "enough" always means that at this level the labels
+do not contradict it; where AIC or BIC clearly prefers another model, that is said in the same
+statement; where the labels are separated, no kind is named at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.likelihood_tests import CalibrationTest, Method, run_test
+from .._inference.monte_carlo import Seed
+from .._inference.pvalue import Reason
+from .._utils.formatting import PStyle, Table, ellipsis, format_number, join_words, p_words
+from .._utils.notebook import NotebookResult, show_progress
+from .._utils.results import none_for_nan
+from .._utils.statements import Level, Statement
+from .._utils.threads import one_blas_thread
+from .._validation.arguments import check_share
+from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from ..exceptions import InputError
+from .class_tests import closed_test, p_entry
+from .model_comparison import (
+    FULL_MAP_LEVEL_SHARE,
+    INSIDE,
+    NAMES,
+    Models,
+    NestedModelRow,
+    nested_models_rows,
+)
+from .nested_pvalues import PValuePlan
+from .restricted_models import RestrictedFit
+
+MIN_CRITERION_LEAD = 2.0
+"""How much smaller AIC or BIC must be for a model to be preferred."""
+N_TESTS = 10
+"""Parts of the work; the simulated p-values of models below MCLLO take one each, four against the
+identity and four against MCLLO."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NestedModels(NotebookResult):
+    """Nested models of miscalibration; print it for a table and the verdict.
+
+    Attributes
+    ----------
+    rows : tuple of NestedModelRow
+        From the identity upwards.
+    chosen : str
+        The smallest model that closed testing does not reject. Not rejected is not proven.
+    kind : str
+        The kind of miscalibration that this means, in a sentence.
+    alpha : float
+        Probability of any false rejection.
+    method : {'chi2', 'simulated', 'mixed'}
+        How the p-values behind `chosen` were computed; 'simulated' stands for exact, bootstrap,
+        score and guaranteed bounds. `rows` say it one by one.
+    reason : str
+        Why.
+    skipped : str
+        Why the full map is missing; empty when it is there.
+    seed : int
+        What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
+    slope : tuple of float
+        The slope of all classes under one temperature, with a 95 % interval.
+    simple : str
+        The same as `chosen` if the full map did not exist.
+    separated : bool
+        Whether estimates do not exist, so that the kind cannot be told.
+
+    See Also
+    --------
+    nested_models : Makes it.
+    ClassTests : The class instead of the kind.
+    Details : Has it as `nested_models`.
+    mcllo.plot.nested_models : Draws it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> found = mcllo.nested_models(probs, y, method="chi2")
+    >>> [row.model for row in found.rows][:3], found.chosen
+    (['identity', 'temperature', 'shift'], 'identity')
+    """
+
+    rows: tuple[NestedModelRow, ...]
+    chosen: str
+    kind: str
+    alpha: float
+    method: str
+    reason: str
+    skipped: str
+    seed: int
+    why: Reason | None = None
+    slope: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    simple: str = ""
+    separated: bool = False
+
+    def row(self, model: str) -> NestedModelRow:
+        """Return the row of a model."""
+        for row in self.rows:
+            if row.model == model:
+                return row
+        known = ", ".join(repr(row.model) for row in self.rows)
+        raise InputError(f"model must be one of {known}; got {model!r}.")
+
+    @property
+    def table(self) -> Table:
+        """All numbers, a row for each model."""
+        names = self.rows[0].to_dict()
+        return Table({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each model."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        names = ("rows", "chosen", "sentence", "alpha", "method", "reason", "skipped", "seed")
+        return {name: none_for_nan(getattr(self, name)) for name in names}
+
+    @property
+    def sentence(self) -> str:
+        """What the choice says about the predictions, and on which evidence."""
+        return " ".join(said.text for said in self.statements())
+
+    def statements(self, p: PStyle = p_words) -> list[Statement]:
+        """Return the same as statements: the kind, the evidence, rivals, what lies beyond.
+
+        Each is a sentence; p-values are written by `p`.
+        """
+        chosen = self.row(self.chosen)
+        found = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
+        said = [self._name()]
+        evidence = (
+            f"Nothing beyond that was found at level {self.alpha:g} (p {found}), which is not "
+            "proof."
+        )
+        if chosen.larger is None:
+            evidence = f"Every smaller model is rejected at level {self.alpha:g}."
+            if chosen.model == "full":
+                evidence = self._beyond(p)
+        elif chosen.model == "identity":
+            evidence = f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
+        elif self.separated:
+            evidence = f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {found})."
+        said.append(Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}))
+        kept = [row.model for row in self.rows if not row.rejected]
+        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
+        if others := [name for name in least if name != self.chosen]:
+            words = f"Not rejected either: {join_words([NAMES[name] for name in others])}."
+            said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
+        if chosen.larger_too_costly and chosen.larger_method == "chi2":
+            words = "That p-value is chi-square's, which so little information may not support."
+            said.append(Statement("kind.weak", words, "doubt"))
+        return said
+
+    def _name(self) -> Statement:
+        """Return the kind, with what AIC and BIC say against it."""
+        preferred = preferred_models(self.rows, self.chosen)
+        numbers = {"model": self.chosen, "preferred": preferred, "separated": self.separated}
+        if self.separated or not preferred:
+            level: Level = "doubt" if self.separated else "plain"
+            return Statement("kind.name", self.kind, level, numbers)
+        which, names = list(preferred), [NAMES[model] for model in preferred.values()]
+        words = f"{join_words(which)} prefer{'s' * (len(which) == 1)} {names[0]}"
+        if len(set(names)) == 2:
+            words = f"AIC prefers {names[0]}, and BIC {names[1]}"
+        return Statement("kind.name", f"{self.kind} But {words}.", "doubt", numbers)
+
+    def _beyond(self, p: PStyle) -> str:
+        """Return the evidence for the full map, and what the best of the others would be."""
+        top = self.row("mcllo")
+        found = p(top.larger_pvalue, bound=top.larger_method == "bound")
+        words = f"The full map fits better than MCLLO at level {self.alpha:g} (p {found}): look at "
+        words += "how classes are confused."
+        if self.simple not in ("", "mcllo", "full"):
+            own = self.row(self.simple)
+            found = p(own.larger_pvalue, bound=own.larger_method == "bound")
+            words += (
+                f" Of the simpler recalibrations, {NAMES[self.simple]} may do as well as "
+                "shifts and "
+            )
+            words += f"slopes (p {found})."
+        return words
+
+    def __str__(self) -> str:
+        table = Table(
+            {
+                "model": [row.model for row in self.rows],
+                "df": [row.df for row in self.rows],
+                "statistic": [row.statistic for row in self.rows],
+                "p": [p_entry(row.pvalue, row.method) for row in self.rows],
+                "p (enough?)": [p_entry(row.larger_pvalue, row.larger_method) for row in self.rows],
+                "AIC": [row.aic for row in self.rows],
+                "BIC": [row.bic for row in self.rows],
+            }
+        )
+        note = f"\n({self.skipped})" if self.skipped else ""
+        return f"{self.sentence}\n{table}{note}"
+
+    def __repr__(self) -> str:
+        return f"<NestedModels of {len(self.rows)} models: chosen {self.chosen!r}>"
+
+
+@show_progress("climbing the nested models")
+@one_blas_thread()
+@reads_rows(TableOptions)
+def nested_models(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    alpha: float = 0.05,
+    work: float = NESTED_WORK,
+    baseline: Any = None,
+    **data: Unpack[TableOptions],
+) -> NestedModels:
+    """Find the smallest model of miscalibration that the labels do not contradict.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed, as in `calibration_test`. Whether a model is enough is then
+        judged by parametric bootstrap, for it cannot be tested exactly.
+    alpha : float
+        Probability with which closed testing may reject any true model.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all models together;
+        where that is not enough, p-values are chi-square's and say so.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    NestedModels
+        `rows`, `chosen`, `sentence`, `table`; ``print`` it.
+
+    See Also
+    --------
+    NestedModels : What comes out.
+    class_tests : The class instead of the kind.
+    calibration_table : Intercepts and slopes with intervals.
+    mcllo.plot.nested_models : Draws it.
+
+    Notes
+    -----
+    Closed testing [1]_ keeps the probability of rejecting any true model at `alpha`. The full map,
+    in which every class's log odds depend on all others, is the framework of [2]_. That a model is
+    not rejected does not show that it is true.
+
+    References
+    ----------
+    .. [1] R. Marcus, E. Peritz, K. R. Gabriel (1976). On closed testing procedures with special
+           reference to ordered analysis of variance. Biometrika 63:655-660.
+    .. [2] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
+    >>> y = [rng.choice(3, p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> found = nested_models(sharp, y)
+    >>> found.chosen, found.row("temperature").df
+    ('temperature', 1)
+    """
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    return fit_nested_models(
+        predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
+    )
+
+
+def fit_nested_models(
+    predictions: Predictions,
+    fit: MCLLOFit | None = None,
+    *,
+    test: CalibrationTest | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    alpha: float = 0.05,
+    work: float = NESTED_WORK,
+) -> NestedModels:
+    """Climb the nested models for validated predictions; a fit or test made already is not made
+    again.
+    """
+    check_share("alpha", alpha)
+    plan = PValuePlan.from_predictions(
+        predictions,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=N_TESTS,
+        work=work,
+    )
+    fit = fit_predictions(predictions) if fit is None else fit
+    models = Models(predictions, fit, work)
+    if test is None or test.kind != "lr":
+        test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
+    rows = nested_models_rows(models, plan, test, alpha)
+    chosen = smallest(rows, {row.model for row in rows if row.rejected})
+    simple = chosen
+    if chosen.model == "full":
+        own = {row.model: row.larger_pvalue for row in rows} | {"mcllo": 1.0}
+        off = closed_test(own, INSIDE, alpha * (1.0 - FULL_MAP_LEVEL_SHARE))
+        simple = smallest(rows, {"full", *(model for model in own if off[model])})
+    own_fit, sure = models.fits[chosen.model], not preferred_models(rows, chosen.model)
+    separated = chosen.model != "identity" and (fit.separated or not own_fit.settled)
+    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
+    how = "mixed" if len(used) == 2 else "chi2" if used == {True} else "simulated"
+    why = plan.choose(models.mcllo, fit.df).why
+    return NestedModels(
+        rows=rows,
+        chosen=chosen.model,
+        kind=UNTOLD if separated else kind_words(chosen.model, own_fit, predictions, sure),
+        alpha=alpha,
+        method=how,
+        reason=str(why),
+        skipped=models.skipped,
+        seed=plan.seed,
+        why=why,
+        slope=models.slope(),
+        simple=simple.model,
+        separated=separated,
+    )
+
+
+def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
+    """Return the smallest model that is not `off`.
+
+    Of equals the likelier; models that coincide for two classes are equal.
+    """
+    kept = [row for row in rows if row.model not in off]
+    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
+    return max(fewest, key=lambda row: round(row.log_likelihood, 6))
+
+
+def preferred_models(rows: Sequence[NestedModelRow], chosen: str) -> dict[str, str]:
+    """Return by name of the criterion, AIC or BIC, the model that it clearly prefers."""
+    found, own = {}, next(row for row in rows if row.model == chosen)
+    for name in ("aic", "bic"):
+        best = min(rows, key=lambda row: getattr(row, name))
+        if getattr(own, name) - getattr(best, name) > MIN_CRITERION_LEAD:
+            found[name.upper()] = best.model
+    return found
+
+
+UNTOLD = (
+    "The kind cannot be told: these predictions separate the labels, so that recalibrations fit "
+    "these few "
+    "rows without limit."
+)
+
+
+def kind_words(model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True) -> str:
+    """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
+    baseline = repr(ellipsis(predictions.baseline))
+    slope, shifts = fit.theta[-1], model in ("shift", "common_slope")
+    shift = _largest_shift(fit, predictions) if shifts else ""
+    words = {
+        "identity": "No departure found.",
+        "temperature": f"One temperature {'is' if sure else 'may be'} enough: the predictions are "
+        f"{_slope(slope)}.",
+        "shift": f"Class priors have shifted: {shift}.",
+        "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
+        "common_slope": f"Class priors have shifted ({shift}), and the predictions are "
+        f"{_slope(slope)}.",
+        "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
+        "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
+        "on the probabilities of the others.",
+    }
+    return words[model]
+
+
+def _slope(gamma: float) -> str:
+    if gamma <= 0.0:
+        return f"ranked the wrong way (slope {format_number(gamma)})"
+    word = "overconfident" if gamma < 1.0 else "underconfident"
+    return f"{word} (slope {format_number(gamma)})"
+
+
+def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
+    """Return the pair of classes whose odds are off most, whatever the baseline."""
+    tau = np.insert(fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0)
+    up, down = int(np.argmax(tau)), int(np.argmin(tau))
+    pair = f"{ellipsis(predictions.classes[up])!r} against {ellipsis(predictions.classes[down])!r}"
+    return f"most for {pair}, odds times {format_number(float(np.exp(tau[up] - tau[down])))}"

@@ -1,0 +1,171 @@
+"""The MCLLO model: Eq. (1)-(5) of Vennos, Xing and Franck (2026), in pure NumPy.
+
+Conventions, stated here once: the baseline is the last of the c classes and has no parameters;
+``K = c - 1``; arrays over rows are transposed, ``(K, n)``, because a reduction over a short last
+axis is slow; ``theta = (tau_1 .. tau_K, gamma_1 .. gamma_K)``; the identity is ``theta0 = (0, 1)``.
+
+====================  =================================================================  ===========
+log odds              ``l_ji = log(x_ij / x_ic)``                                        (K, n)
+eta                   ``eta_ji = tau_j + gamma_j l_ji``, tau = log(delta)                Eq. (1)
+recalibrated          ``g_i = softmax(eta_1i, ..., eta_Ki, 0)``                          Eq. (3)-(4)
+log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
+sufficient statistic  ``s = (sum_i w_i 1[y_i=j]; sum_i w_i 1[y_i=j] l_ji)``              (2K,)
+negative log lik.     ``A(theta) - theta . s``                                           Eq. (5)
+gradient of A         ``(sum_i w_i g_ji; sum_i w_i g_ji l_ji)``
+Hessian of A          ``sum_i w_i Z_i' (diag g_i - g_i g_i') Z_i``, Z_i = [I, diag l_i]
+====================  =================================================================  ===========
+
+The labels enter only through s; A and its derivatives never see them. Both are sums over rows, so
+`Derivatives` add. The softmax form equals Eq. (3) after dividing by ``x_ic ** gamma_j``; it needs
+no powers and stays finite for any finite log odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.results import Floats
+from .._utils.threads import ordered_map, threads_for
+from .compiled import fill_log_odds
+from .kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
+
+
+def identity_theta(n_compared: int) -> Floats:
+    """Return theta of the map that changes nothing: tau = 0, gamma = 1."""
+    return np.concatenate([np.zeros(n_compared), np.ones(n_compared)])
+
+
+def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
+    """Return ``l_ji`` from transposed log probabilities (or logits) of shape (c, n), in place."""
+    if baseline != len(logs) - 1:
+        logs = np.concatenate([np.delete(logs, baseline, axis=0), logs[[baseline]]])
+    logs[:-1] -= logs[-1]
+    return logs[:-1]
+
+
+def log_odds_of_rows(
+    rows: NDArray[Any], baseline: int, *, logarithms: bool = False, n_jobs: int | None = None
+) -> Floats:
+    """Return ``l_ji`` of probabilities (or `logarithms` of them, or logits) of shape (n, c)."""
+    n, c = rows.shape
+    odds = np.empty((c - 1, n))
+
+    def work(chunk: slice) -> None:
+        if not logarithms and fill_log_odds(rows[chunk], baseline, odds[:, chunk]):
+            return
+        logs = np.array(rows[chunk].T, dtype=np.float64, order="C")
+        if not logarithms:
+            np.log(logs, out=logs)
+        np.subtract(logs[:baseline], logs[baseline], out=odds[:baseline, chunk])
+        np.subtract(logs[baseline + 1 :], logs[baseline], out=odds[baseline:, chunk])
+
+    _in_chunks(work, n, c - 1, n_jobs)
+    return odds
+
+
+def sufficient_statistic(
+    log_odds: NDArray[Any], codes: NDArray[np.intp], weight: Floats | None = None
+) -> Floats:
+    """Return s: weighted class counts, and sums of the true class's log odds, without baseline."""
+    n_compared = len(log_odds)
+    inside = np.flatnonzero(codes < n_compared)
+    rows = codes[inside]
+    unit = np.ones(len(inside)) if weight is None else weight[inside]
+    counts = np.bincount(rows, weights=unit, minlength=n_compared)
+    sums = np.bincount(rows, weights=unit * log_odds[rows, inside], minlength=n_compared)
+    return np.concatenate([counts, sums])
+
+
+class Likelihood:
+    """``theta -> Derivatives`` of the negative log likelihood ``A(theta) - theta . s``."""
+
+    def __init__(self, partition: Callable[[Floats], Derivatives], statistic: Floats) -> None:
+        self.partition, self.statistic = partition, statistic
+
+    def __call__(self, theta: Floats) -> Derivatives:
+        """Return value, gradient and Hessian at `theta`."""
+        return self.from_partition(theta, self.partition(theta))
+
+    def from_partition(self, theta: Floats, terms: Derivatives) -> Derivatives:
+        """Return value, gradient and Hessian from those of A at `theta`."""
+        value = terms.value - float(theta @ self.statistic)
+        return Derivatives(value, terms.gradient - self.statistic, terms.hessian)
+
+
+class RestrictedObjective:
+    """``x -> Derivatives`` of an objective at ``theta = origin + basis x``, with a ridge on theta.
+
+    The ridge is ``penalty/2 |theta - centre|^2``; without a `basis` x is ``theta - origin``.
+    """
+
+    def __init__(
+        self,
+        objective: Callable[[Floats], Derivatives],
+        origin: Floats,
+        basis: Floats | None = None,
+        penalty: float = 0.0,
+        centre: Floats | None = None,
+    ) -> None:
+        self.objective, self.origin, self.basis = objective, origin, basis
+        self.penalty, self.centre = penalty, origin if centre is None else centre
+
+    def theta(self, x: Floats) -> Floats:
+        """Return theta at `x`."""
+        return self.origin + (x if self.basis is None else self.basis @ x)
+
+    def __call__(self, x: Floats) -> Derivatives:
+        """Return value, gradient and Hessian at `x`."""
+        theta = self.theta(x)
+        terms = self.objective(theta)
+        if self.penalty:
+            away = theta - self.centre
+            pull, curved = self.penalty * away, self.penalty * np.eye(len(theta))
+            terms += Derivatives(0.5 * float(pull @ away), pull, curved)
+        if (b := self.basis) is None:
+            return terms
+        return Derivatives(terms.value, b.T @ terms.gradient, b.T @ terms.hessian @ b)
+
+
+def recalibrate(
+    theta: Floats, log_odds: NDArray[Any], baseline: int, *, n_jobs: int | None = None
+) -> Floats:
+    """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
+    n = log_odds.shape[1]
+    return _recalibrated(theta, lambda rows: log_odds[:, rows], n, baseline, n_jobs)
+
+
+def recalibrate_rows(
+    theta: Floats, rows: NDArray[Any], baseline: int, *, logarithms: bool = False
+) -> Floats:
+    """Return g for probabilities (or `logarithms` of them, or logits) of shape (n, c).
+
+    As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
+    """
+    odds = partial(log_odds_of_rows, baseline=baseline, logarithms=logarithms, n_jobs=1)
+    return _recalibrated(theta, lambda chunk: odds(rows[chunk]), len(rows), baseline)
+
+
+def _recalibrated(
+    theta: Floats, odds_of: Callable[[slice], Floats], n: int, b: int, n_jobs: int | None = None
+) -> Floats:
+    k = len(theta) // 2
+    made = np.empty((n, k + 1))
+
+    def work(rows: slice) -> None:
+        g, _ = predicted_probabilities(theta, odds_of(rows))
+        made[rows, :b], made[rows, b], made[rows, b + 1 :] = g[:b].T, g[k], g[b:k].T
+
+    _in_chunks(work, n, k, n_jobs)
+    return made
+
+
+def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
+    """Call `work` for stretches of rows whose buffers stay in cache."""
+    rows = min(n, max(256, CHUNK_ELEMENTS // k))
+    chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
+    list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))

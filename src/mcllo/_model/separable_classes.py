@@ -1,0 +1,124 @@
+"""Classes that leave the fit: with or without them the likelihood has the same supremum.
+
+A class j other than the baseline leaves, and takes its rows with it, where its own log odds tell
+them from all others:
+
+=====================  =======================================================================
+no row has it          ``tau_j -> -inf``
+above all others       ``min l_j (own rows) > max l_j (others)``: ``gamma_j -> inf``
+below all others       ``max l_j (own rows) < min l_j (others)``: ``gamma_j -> -inf``
+=====================  =======================================================================
+
+On the way the likelihood of its own rows grows to 1, and that of the others to what it is without
+class j; it can be no more. Once these rows are gone other classes may leave, so ask again. What
+remains may still have no maximum: directions that move several classes at a time are not seen here.
+
+`SeparatedClasses.theta` stands for the limit with finite parameters. With ``B = log(K W /
+MAX_LOST_LOG_LIKELIHOOD)``, W being the total weight, a class that left has eta of at most ``-B`` in
+rows of others, and in its own rows eta exceeds the log of what the others sum to by B: all of them
+together cost about `MAX_LOST_LOG_LIKELIHOOD`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.results import Codes, Floats
+from .kernel import softmax
+
+Mask = NDArray[np.bool_]
+
+MAX_LOST_LOG_LIKELIHOOD = 1e-10
+"""Log likelihood that finite parameters may miss of the supremum."""
+RELATIVE_GAP_TOL = 1e-9
+"""Part of the log odds by which rows must lie apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeparatedClasses:
+    """What is left of rows and classes, and what went."""
+
+    counted: Mask
+    """Rows of positive weight; `rows` are those of them that are left."""
+    rows: Mask
+    classes: Mask
+    """Classes other than the baseline that are left."""
+    absent: Codes
+    """Classes that left because no row has them."""
+    rounds: list[Codes] = field(default_factory=list)
+    """The others that left, in the order in which they did."""
+
+    def __bool__(self) -> bool:
+        """Whether any class left."""
+        return not bool(self.classes.all())
+
+    def theta(self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float) -> Floats:
+        """Return `theta` with finite parameters for the classes that left, the last ones first."""
+        k, theta = len(log_odds), theta.copy()
+        reach = float(np.log(k * max(total_weight, 1.0) / MAX_LOST_LOG_LIKELIHOOD))
+        rows, classes = self.rows.copy(), self.classes.copy()
+        for gone in reversed(self.rounds):
+            rows |= self.counted & np.isin(codes, gone)
+            for j in gone:
+                own = rows & (codes == j)
+                floor = _log_total(theta, log_odds[:, own], classes).max()
+                theta[[j, k + j]] = _steep(log_odds[j], rows, own, reach, floor + reach)
+            classes[gone] = True
+        theta[self.absent] = -reach - log_odds[self.absent].max(axis=1)
+        return theta
+
+
+def separate_classes(
+    log_odds: Floats, codes: Codes, weight: Floats | None = None
+) -> SeparatedClasses:
+    """Return what is left when all classes left that can; code K stands for the baseline."""
+    k, n = log_odds.shape
+    counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
+    classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
+    found = SeparatedClasses(counted, counted.copy(), classes, np.flatnonzero(~classes))
+    while len(gone := _find_separated_classes(log_odds, codes, found)):
+        found.rounds.append(gone)
+        found.classes[gone] = False
+        found.rows[np.isin(codes, gone)] = False
+    return found
+
+
+def _find_separated_classes(log_odds: Floats, codes: Codes, left: SeparatedClasses) -> Codes:
+    """Return the classes whose own log odds all lie above, or all below, the others' left."""
+    rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
+    gone = []
+    for j in np.flatnonzero(left.classes):
+        odds, own = log_odds[j, rows], codes[rows] == j
+        above = own[odds.argmax()] and _gap(odds, own)[0] > 0.0
+        if above or (own[odds.argmin()] and _gap(-odds, own)[0] > 0.0):
+            gone.append(j)
+    return np.array(gone, dtype=np.intp)
+
+
+def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
+    """Return by how much own log odds clear the others', the lowest own and the highest other."""
+    low, high = float(odds[own].min()), float(odds[~own].max(initial=-np.inf))
+    return low - high - RELATIVE_GAP_TOL * max(1.0, abs(low)), low, high
+
+
+def _steep(odds: Floats, rows: Mask, own: Mask, reach: float, top: float) -> tuple[float, float]:
+    """Return tau and gamma: eta at least `top` in own rows and at most ``-reach`` in others."""
+    mine = own[rows]
+    if mine.all():
+        return top - float(odds[own].min()), 1.0
+    for sign in (1.0, -1.0):
+        gap, low, high = _gap(sign * odds[rows], mine)
+        if gap > 0.0:
+            break
+    gamma = (top + reach) / (low - high)
+    return top - gamma * low, sign * gamma
+
+
+def _log_total(theta: Floats, odds: Floats, classes: Mask) -> Floats:
+    """Return ``log(1 + sum exp eta)`` of each row over these classes."""
+    k = len(odds)
+    eta = theta[:k, None][classes] + theta[k:, None][classes] * odds[classes]
+    return softmax(np.vstack([eta, np.zeros(odds.shape[1])]))

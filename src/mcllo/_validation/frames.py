@@ -1,0 +1,429 @@
+"""Any table or column -> NumPy, with the column names where there are any.
+
+Frames (pandas, polars, pyarrow and whatever else narwhals knows) are recognised by narwhals, which
+is imported only when the input is neither an array nor a list. What NumPy would read wrongly in
+silence is caught here: masked entries become missing ones, text is never parsed as numbers, a NaN
+among words stays a NaN, and containers that are not arrays are refused by name. A tensor of PyTorch
+leaves its graph and its device.
+
+Rows belong together by position. pandas keeps an index, which may say otherwise (`check_index`):
+
+==============================  ==============================================================
+both indexes are equal          taken
+the same rows, another order    refused: one of the two was sorted or shuffled by itself
+other rows, one is 0 .. n-1     taken: an index that only counts says nothing, as of a frame made
+                                from ``predict_proba`` beside labels that were split off
+other rows, both say which      refused
+==============================  ==============================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.formatting import ellipsis
+from ..exceptions import LONGEST, InputError, Option, Phrase, show
+
+Array = NDArray[Any]
+
+MAX_DISTINCT_LABELS = 1000
+"""Distinct labels above which they are hardly labels."""
+MAX_NAMES_IN_REMEDY = 12
+"""Longest list of columns that a remedy spells out."""
+
+
+def is_dask(value: Any) -> bool:
+    """Whether `value` is a Dask collection; dask is not imported to find out."""
+    return hasattr(value, "__dask_graph__") and any(
+        kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(value).__mro__
+    )
+
+
+def as_matrix(
+    table: Any, name: str, columns: Sequence[Hashable] | None = None
+) -> tuple[Array, list[str] | None]:
+    """Return the values of `table` and its column names (None for an array).
+
+    With `columns`, a frame gives those columns in that order; an array is returned whole.
+    """
+    frame = _as_frame(table, name)
+    if frame is None:
+        return as_numbers(_to_array(table, name), name), None
+    names = [str(column) for column in frame.columns]
+    if (duplicate := first_duplicate(names)) is not None:
+        raise _repeated(duplicate, name)
+    if columns is not None:
+        chosen = _choose(names, columns, name)
+        frame = frame[:, [names.index(column) for column in chosen]]
+        names = chosen
+    for column, dtype in frame.schema.items():
+        if not dtype.is_numeric():
+            rule = "{argument} must hold numbers only; column {} is {}."
+            remedy = "Choose the probability columns with {}, or convert that one to numbers."
+            raise InputError(
+                Phrase(rule, show(column), dtype),
+                argument=name,
+                column=column,
+                remedy=Phrase(remedy, Option("classes")),
+            )
+    return as_numbers(_values(frame, name), name), names
+
+
+def column_names(table: Any, name: str = "the frame") -> list[str] | None:
+    """Return a frame's column names, or None for anything else."""
+    frame = _as_frame(table, name)
+    return None if frame is None else [str(column) for column in frame.columns]
+
+
+def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str) -> Any:
+    """Return a frame of the columns that begin with `prefix`, their names without it.
+
+    With `columns`, those alone. Examples: ``prob_cat, prob_dog, id`` -> ``cat, dog``.
+    """
+    import narwhals as nw
+
+    frame = _as_frame(table, name)
+    if frame is None:
+        raise InputError(
+            Phrase("{found} needs a frame whose columns have names."),
+            argument="prefix",
+            value=prefix,
+            remedy=Phrase("Name the columns of an array with {}.", Option("classes")),
+        )
+    names = [str(column) for column in frame.columns]
+    if columns is None:
+        chosen = [column for column in names if column.startswith(prefix) and column != prefix]
+    else:
+        chosen = _choose(names, [f"{prefix}{column}" for column in columns], name)
+    if len(chosen) < 2:
+        rule = f"begin the names of at least two columns of {shorten(names)}"
+        raise InputError(argument="prefix", rule=rule, value=prefix)
+    own = frame[:, [names.index(column) for column in chosen]]
+    short = [column.removeprefix(prefix) for column in chosen]
+    renamed: nw.DataFrame[Any] = own.rename(dict(zip(own.columns, short, strict=True)))
+    return renamed.to_native()
+
+
+def labelled_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return tables and labels, where `y` may name the column of a frame that holds them."""
+    refuse_file(logits if probs is None else probs, y)
+    if not isinstance(y, str):
+        return probs, logits, y
+    tables, found, known = [probs, logits], None, list[str]()
+    for k, table in enumerate(tables):
+        names = None if table is None else column_names(table)
+        known = known or names or []
+        if names is not None and y in names:
+            found, tables[k] = split_column(table, y)
+    if found is None:
+        rule = "{argument} must name a column of the frame, or hold a label per row; got {value}"
+        message = Phrase(rule + "; {}", did_you_mean(y, known)) if known else Phrase(rule + ".")
+        raise InputError(message, argument="y", value=y)
+    return tables[0], tables[1], found
+
+
+def split_column(table: Any, column: str) -> tuple[Any, Any]:
+    """Return a column of a frame, and the frame without it, both as they were made."""
+    frame = _as_frame(table, "the frame")
+    names = [str(name) for name in frame.columns]
+    chosen = [k for k, name in enumerate(names) if name != column]
+    return frame[:, names.index(column)].to_native(), frame[:, chosen].to_native()
+
+
+def as_column(values: Any, name: str) -> Array:
+    """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
+    frame = _as_frame(values, name)
+    if frame is not None and len(frame.columns) != 1:
+        return _values(frame, name)
+    series = _as_series(values) if frame is None else frame[:, 0]
+    if series is None:
+        array = _to_array(values, name)
+        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if series.dtype.is_numeric():
+        return _values(series, name)
+    objects = np.empty(len(series), dtype=object)
+    objects[:] = series.to_list()
+    return objects
+
+
+def check_index(**given: Any) -> None:
+    """Refuse tables and columns whose pandas indexes say that their rows do not belong together."""
+    seen: dict[str, Any] = {}
+    for name, values in given.items():
+        if (index := _pandas_index(values)) is None:
+            continue
+        for other, earlier in seen.items():
+            _check_pair(other, earlier, name, index)
+        seen[name] = index
+
+
+def _pandas_index(values: Any) -> Any:
+    """Return the index of a pandas-like frame or series, else None."""
+    if values is None or isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals.dependencies as known
+
+    pandas_like = known.is_pandas_like_dataframe(values) or known.is_pandas_like_series(values)
+    return values.index if pandas_like else None
+
+
+def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
+    """Refuse two indexes of one length that name other rows, or the same in another order."""
+    if len(one) != len(two) or one.equals(two):
+        return
+    alike = one.nlevels == two.nlevels
+    same = alike and bool(one.isin(two).all() and two.isin(one).all())
+    if not same and (_only_counts(one) or _only_counts(two)):
+        return
+    apart = (i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
+    if (row := next(apart, None)) is None:
+        return
+    by_index = f"{second}.loc[{first}.index] to go by the index, or "
+    rule = "{argument} must have the index of {}; row {} is {} in {} and {} in {}."
+    found = (first, row, show(one[row]), first, show(two[row]), second)
+    raise InputError(
+        Phrase(rule, *found),
+        argument=second,
+        remedy=f"Pass {by_index if same and one.is_unique else ''}{second}.to_numpy() if the rows "
+        "are in the same order.",
+    )
+
+
+def _only_counts(index: Any) -> bool:
+    """Whether an index is 0 .. n-1."""
+    values = np.asarray(index)
+    return values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values)))
+
+
+def n_columns(values: Any) -> int:
+    """Return the number of columns as far as it shows without reading the values, else 0."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[1]) if len(shape) == 2 else int(len(shape) == 1)
+    if not isinstance(values, (list, tuple)) or not values:
+        return int(hasattr(type(values), "__array__"))  # an Arrow column has no shape
+    head = values[0]
+    if isinstance(head, np.ndarray):
+        return len(head) if head.ndim else 1
+    return len(head) if isinstance(head, (list, tuple)) else 1
+
+
+def as_numbers(array: Array, name: str) -> Array:
+    """Return `array` as float, integer or bool of at most 64 bits; refuse text and other kinds."""
+    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
+        return array
+    try:
+        if array.dtype.kind not in "fO" or any(isinstance(v, (str, bytes)) for v in array.flat):
+            raise TypeError
+        return array.astype(np.float64)
+    except (ValueError, TypeError, ArithmeticError):
+        remedy = "Convert them to floats; if probs and y are swapped, call with (probs, y)."
+        raise InputError(
+            argument=name,
+            rule="hold numbers",
+            value=Phrase("values such as {!r}", first_word(array)),
+            remedy=remedy if name == "probs" else "Convert them to floats.",
+        ) from None
+
+
+def _as_frame(values: Any, name: str) -> Any:
+    """Return a narwhals DataFrame, or None when `values` is not a frame."""
+    if isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(values, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            frame.columns  # noqa: B018 - repeated names are found on the first look
+            return frame
+    except nw.exceptions.DuplicateError:
+        native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
+        raise _repeated(first_duplicate(map(str, native)), name) from None
+    if any(hasattr(type(values), word) for word in ("columns", "column_names")):
+        raise _unreadable(values, name)  # read as an array it would lose its column names
+    return None
+
+
+def _as_series(values: Any) -> Any:
+    """Return a narwhals Series, or None when `values` is not one."""
+    if isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
+
+
+def _to_array(values: Any, name: str) -> Array:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        objects = np.array(values.data, dtype=object)
+        objects[np.ma.getmaskarray(values)] = None
+        return objects
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of PyTorch
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    if isinstance(values, (list, tuple)) and values and all(type(v) is str for v in values):
+        return np.array(values, dtype=object)  # else each word takes the room of the longest
+    try:
+        array = np.asarray(values)
+    except Exception:  # other libraries' arrays raise what they like
+        if isinstance(values, (list, tuple)):
+            rule = "{argument} must be a rectangular table; its rows differ in length or kind."
+            raise InputError(Phrase(rule), argument=name) from None
+        raise _unreadable(values, name) from None
+    if array.ndim == 0:
+        raise _unreadable(values, name)
+    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
+    return array
+
+
+def _values(data: Any, name: str) -> Array:
+    try:
+        return np.asarray(data.to_numpy())
+    except Exception:  # say, 128-bit integers
+        rule = "{argument} must hold numbers that NumPy knows; convert its columns to floats."
+        raise InputError(Phrase(rule), argument=name) from None
+
+
+def _unreadable(values: Any, name: str) -> InputError:
+    verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
+    return InputError(
+        argument=name,
+        rule="be an array, a list or an eager frame",
+        value=Phrase("{}", type(values).__name__),
+        remedy=f"Pass {name}.{verb}()." if verb else None,
+    )
+
+
+def first_word(array: Array) -> str:
+    """Return the first entry that is not a number, as text on one line."""
+    for value in array.flat:
+        try:
+            if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
+                raise TypeError
+            float(value)
+        except (ValueError, TypeError, ArithmeticError):
+            return ellipsis(value, LONGEST)
+    return str(array.dtype)
+
+
+def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str]:
+    any_case = {column.lower(): column for column in names}
+    chosen = []
+    for column in wanted:
+        text = str(column)
+        if isinstance(column, (bool, np.bool_)) and text not in names:
+            text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
+        if text not in names:
+            hint = did_you_mean(text, names)
+            raise InputError(
+                Phrase("{argument} has no column {}; {}", show(text), hint), argument=name
+            )
+        chosen.append(text)
+    return chosen
+
+
+def first_duplicate(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _repeated(column: str | None, name: str) -> InputError:
+    return InputError(
+        f"column names must be distinct; {name} has {show(column)} twice. Rename one."
+    )
+
+
+def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has") -> str:
+    """Return ``did you mean 'truck'?``, or, after `otherwise`, the list of what is known."""
+    import difflib
+
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {show(close[0])}?"
+    return f"{otherwise} {shorten(known)}."
+
+
+def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+    """Return a remedy when every label is a column's name but for what stands before or after it.
+
+    Examples
+    --------
+    >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
+    The columns are labels with 'p_' before them; pass prefix='p_'
+    """
+    before, after = affixes(columns, labels)
+    if before:
+        passed = Option("prefix", before)
+        return Phrase("The columns are labels with {!r} before them; pass {}", before, passed)
+    if after:
+        return Phrase("The columns are labels with {!r} after them; rename them", after)
+    return None
+
+
+def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
+    """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
+    if not labels or len(labels) > MAX_DISTINCT_LABELS:
+        return "", ""
+    known, first = set(columns), labels[0]
+    for column in columns:
+        before, after = column.removesuffix(first), column.removeprefix(first)
+        if before != column and before and all(before + label in known for label in labels):
+            return before, ""
+        if after != column and after and all(label + after in known for label in labels):
+            return "", after
+    return "", ""
+
+
+def refuse_file(table: Any, label: Any) -> None:
+    """Refuse the name of a file in the place of its rows."""
+    if isinstance(table, (str, os.PathLike)):
+        named = label if isinstance(label, str) else "label"
+        raise InputError(
+            argument="probs",
+            rule="be a table",
+            value=Phrase("the name of a file"),
+            remedy=f"Read it first: mcllo.read_predictions({os.fspath(table)!r}, label={named!r}).",
+        )
+
+
+def stray_hint(
+    columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
+) -> Phrase | None:
+    """Return how to leave out a column that no label names, if one is among the suspects.
+
+    Examples
+    --------
+    >>> print(stray_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
+    If 'id' is not a class, pass classes=['cat', 'dog']
+    """
+    known = set(labels)
+    classes = [column for column in columns if column in known]
+    strays = [column for column in suspects if column not in known]
+    if len(classes) < 2 or not strays or len(known) > MAX_DISTINCT_LABELS:
+        return None
+    if len(classes) > MAX_NAMES_IN_REMEDY:
+        chosen = Phrase("choose the columns that are with {}", Option("classes"))
+    else:
+        chosen = Phrase("pass {}", Option("classes", classes))
+    return Phrase("If {!r} is not a class, {}", strays[0], chosen)
+
+
+def shorten(items: Sequence[object], most: int = 12) -> str:
+    """Return a list as text, its middle left out when it is long."""
+    words = [show(item) for item in items]
+    if len(words) > most:
+        words = [*words[: most - 2], "...", words[-1]]
+    return "[" + ", ".join(words) + "]"

@@ -1,0 +1,409 @@
+"""Labels of any kind -> integer codes and the class labels they stand for.
+
+``codes[i] = j`` says that row i belongs to column j of the probabilities. Which label belongs to
+which column is taken, in this order, from `classes`, from the column names, from integers
+``0 .. c-1``, or from the sorted distinct labels (scikit-learn's convention for ``predict_proba``).
+Labels and classes are matched as text, so 1 and "1" are one class.
+
+==================  ==========================================================================
+labels of a column  become values of one plain type: all bool, all int or all str
+whole floats        integers: a column of integers that once held a gap is read back as floats
+bytes, a mixture    text
+missing             refused: None, NaN, pandas' NA and NaT, masked entries
+NUL at the end      refused, of labels and of classes: NumPy's arrays of words drop it, and two
+                    classes would be one
+very long words     refused: NumPy gives all words the room of the longest
+==================  ==========================================================================
+
+Words are gathered in order of appearance, without a sort, so that only the distinct ones are looked
+at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.results import Codes
+from ..exceptions import Either, InputError, Option, Phrase, show
+from .frames import (
+    as_column,
+    as_numbers,
+    column_names,
+    did_you_mean,
+    first_duplicate,
+    first_word,
+    n_columns,
+    prefix_hint,
+    shorten,
+    stray_hint,
+)
+
+Classes = tuple[Hashable, ...]
+
+MAX_EXACT_INTEGER = 2.0**53  # above it a float does not say which integer it was
+RESERVED_LABELS = ("auto", "all")
+"""What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
+CLASS_RULE = "be a class"
+"""The rule that a label breaks which is none of the classes."""
+MAX_LABEL_LETTERS = 10_000
+"""Of a label or a class."""
+MAX_LABEL_BYTES = 1 << 28
+"""Room that the distinct labels may take, each as long as the longest."""
+SWAPPED_REMEDY = Either(
+    "If probs and y are swapped, call with (probs, y).",
+    file=Phrase("Choose the column with the labels with {}.", Option("label")),
+)
+
+
+def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
+    """Return values of one plain type and each row's place among them (None: row i is value i)."""
+    kind = labels.dtype.kind
+    if kind in "biu":
+        return labels, None
+    if kind == "f":
+        return _whole(labels.astype(np.float64, copy=False), None), None
+    if kind not in "OUS":
+        raise InputError(
+            argument="y",
+            rule="hold words, integers or truth values",
+            value=Phrase("{}", labels.dtype),
+            remedy="Convert the labels to text.",
+        )
+    seen: dict[Hashable, int] = {}
+    try:
+        place = np.array([seen.setdefault(v, len(seen)) for v in labels.tolist()], dtype=np.intp)
+    except TypeError:
+        rule, found = "hold one plain label per row", Phrase("lists or other containers in it")
+        raise InputError(argument="y", rule=rule, value=found) from None
+    return _one_type(list(seen), place), place
+
+
+def plain_label(label: Any) -> Any:
+    """Return a Python scalar for a NumPy or Arrow one, text for bytes, an int for a whole float."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    elif hasattr(label, "as_py"):
+        label = label.as_py()
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "replace")
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def is_missing(value: Any) -> bool:
+    """Whether `value` is None, NaN, pandas.NA or NaT (whose comparison has no truth value)."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
+        or (isinstance(value, Decimal) and value.is_nan())
+    )
+
+
+def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
+    for k, value in enumerate(values):
+        if is_missing(value):
+            raise _missing(k, place)
+    kinds = {type(value) for value in values}
+    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        return np.array(values, dtype=bool)
+    try:
+        if all(issubclass(kind, (int, np.integer)) for kind in kinds):
+            return np.array(values, dtype=np.int64)
+        if all(issubclass(kind, (int, float, np.integer, np.floating, Decimal)) for kind in kinds):
+            return _whole(np.array(values, dtype=np.float64), place)
+    except OverflowError:
+        pass  # integers beyond 64 bits are names
+    words = [str(plain_label(value)) for value in values]
+    for k, word in enumerate(words):
+        if (fault := _word_fault(word)) is not None:
+            rule = f"hold labels that {fault}"
+            raise InputError(argument="y", rule=rule, value=word, row=_find_row(k, place))
+    longest = max(map(len, words), default=0)
+    if 4 * len(words) * longest > MAX_LABEL_BYTES:
+        found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
+        raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED_REMEDY)
+    return np.array(words)
+
+
+def _word_fault(word: str) -> str | None:
+    """Return the rule that a word breaks, if any."""
+    if word.endswith("\0"):
+        return "do not end in NUL"
+    return None if len(word) <= MAX_LABEL_LETTERS else f"have at most {MAX_LABEL_LETTERS:,} letters"
+
+
+def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
+    missing = np.isnan(labels)
+    if missing.any():
+        raise _missing(int(np.argmax(missing)), place)
+    broken = (labels != np.floor(labels)) | (np.abs(labels) > MAX_EXACT_INTEGER)
+    if broken.any():
+        k, rule = int(np.argmax(broken)), "hold class labels"
+        value, row = float(labels[k]), _find_row(k, place)
+        raise InputError(argument="y", rule=rule, value=value, row=row, remedy=SWAPPED_REMEDY)
+    return labels.astype(np.int64)
+
+
+def _find_row(k: int, place: Codes | None) -> int:
+    """Return the first row that holds value k."""
+    return k if place is None else int(np.argmax(place == k))
+
+
+def _missing(k: int, place: Codes | None) -> InputError:
+    rule, drop = Phrase("every row needs a label; {gap}."), Option("missing", "drop")
+    remedy = Either("Drop those rows.", file=Phrase("Drop those rows, or pass {}.", drop))
+    return InputError(rule, argument="y", row=_find_row(k, place), remedy=remedy)
+
+
+def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
+    """Return the codes of `y` and the classes in column order."""
+    labels = as_column(y, "y")
+    if labels.ndim == 2:
+        codes = _decode_one_hot(labels, n_classes)
+        order, classes = column_order(column_names(y, "y"), n_classes, names)
+        return (codes if order is None else order[codes]), classes
+    if labels.ndim != 1:
+        found = Phrase("an array of shape {}", labels.shape)
+        raise InputError(argument="y", rule="be one label per row", value=found)
+    if len(labels) == 0:
+        raise no_labels("none")
+    values, place = label_values(labels)
+    classes = column_classes(values, n_classes, names)
+    codes = _encode_values(values, classes)
+    if place is not None:
+        codes = codes[place]
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        label = values[row if place is None else place[row]].item()
+        known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
+        message = Phrase(known, shorten(classes))
+        hint = prefix_hint([str(name) for name in classes], distinct_words(values))
+        remedy = None if hint is None else Phrase("{}.", hint)
+        raise InputError(
+            message, argument="y", rule=CLASS_RULE, value=label, row=row, remedy=remedy
+        )
+    return codes, classes
+
+
+def distinct_words(y: Any) -> list[str]:
+    """Return the labels that occur, as text; none where they cannot be read."""
+    try:
+        return sorted({str(label) for label in as_column(y, "y").tolist()})
+    except InputError:
+        return []
+
+
+def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
+    """Return the error of a frame with the remedy that its labels suggest: a column is no class."""
+    if (error.row is None and error.column is None) or y is None or n_columns(y) > 1:
+        return error
+    names = column_names(table)
+    if names is None:
+        return error
+    labels = distinct_words(y)
+    suspects = names
+    if error.column is not None:
+        at = error.column
+        suspects = [names[at] if isinstance(at, int) else at]
+    hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
+    return error if hint is None else error.but(remedy=Phrase("{}.", hint))
+
+
+def no_labels(found: str) -> InputError:
+    """Return the error of a y that is None or empty."""
+    return InputError(argument="y", rule="hold one label per row", value=Phrase("{}", found))
+
+
+def class_names(classes: Any) -> list[Hashable]:
+    """Return the argument `classes` as a list of distinct labels."""
+    unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
+    if unordered or not isinstance(classes, Iterable):
+        rule = "{argument} must be a list of labels, one per column in order; got {value}."
+        raise InputError(Phrase(rule), argument="classes", value=classes)
+    names = [plain_label(name) for name in classes]
+    for name in names:
+        if not isinstance(name, Hashable) or is_missing(name):
+            found = Phrase("{} as a label", show(name))
+            raise InputError(argument="classes", rule="be a list of labels", value=found)
+    check_distinct(names)
+    return names
+
+
+def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> int:
+    """Return the position of `label` among `classes`, also when it differs only in type."""
+    label = plain_label(label)
+    for j, known in enumerate(classes):
+        if type(known) is type(label) and known == label:
+            return j
+    texts = [str(known) for known in classes]
+    if str(label) in texts:
+        return texts.index(str(label))
+    hint = did_you_mean(label, classes, "classes are")
+    raise InputError(
+        Phrase("{found} is not a class; {}", hint), argument=argument, rule=CLASS_RULE, value=label
+    )
+
+
+def baseline_column(baseline: Hashable, classes: Classes) -> int:
+    """Return the position of the baseline; refuse the words that stand for a choice."""
+    if isinstance(baseline, str) and baseline in RESERVED_LABELS:
+        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
+        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
+        raise InputError(message, argument="baseline", value=baseline)
+    return find_class(baseline, classes, "baseline")
+
+
+def default_baseline(class_weight: NDArray[Any]) -> int:
+    """Return the baseline when none is given: the last class that occurs in the labels."""
+    present = np.flatnonzero(class_weight)
+    return int(present[-1]) if len(present) else len(class_weight) - 1
+
+
+def check_not_reserved(classes: Sequence[Hashable]) -> None:
+    """Refuse classes named like the words that ``baseline=`` understands."""
+    for label in classes:
+        if isinstance(label, str) and label in RESERVED_LABELS:
+            rule = "a class must not be named {value}, a reserved word of {}."
+            message = Phrase(rule, Option("baseline"))
+            remedy = Phrase("Rename the class, say to {!r}.", label.capitalize())
+            raise InputError(message, argument="classes", value=label, remedy=remedy)
+
+
+def check_distinct(classes: Sequence[Hashable]) -> None:
+    """Refuse two classes of one name, and names that arrays of words do not keep."""
+    if (text := first_duplicate(map(str, classes))) is not None:
+        message = Phrase("class names must be distinct; {value} occurs twice.")
+        raise InputError(message, argument="classes", value=text, remedy="Rename one.")
+    for name in map(str, classes):
+        if (fault := _word_fault(name)) is not None:
+            message = Phrase("class names must be words that {}; got {value}.", fault)
+            raise InputError(message, argument="classes", value=name, remedy="Rename it.")
+
+
+def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:
+    """Refuse a list of classes that is too short or too long for the columns."""
+    if len(names) != n_classes:
+        rule, found = f"name each of the {n_classes} columns", Phrase("{} names", len(names))
+        raise InputError(argument="classes", rule=rule, value=found)
+
+
+def encode_counts(
+    y: Any, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[NDArray[Any], Classes]:
+    """Return a table of label counts with its columns in the order of the classes."""
+    counts = as_column(y, "y")
+    if counts.shape[1] != n_classes:
+        raise InputError(
+            f"a table of label counts must have a column per class ({n_classes}); "
+            f"got {counts.shape[1]} columns."
+        )
+    order, classes = column_order(column_names(y, "y"), n_classes, names)
+    return (counts if order is None else counts[:, np.argsort(order)]), classes
+
+
+def column_order(
+    columns: list[str] | None, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[Codes | None, Classes]:
+    """Return the class of each column of a table y (None: in order), and the classes.
+
+    A frame's columns are found by name, an array's by position.
+    """
+    if names is None:
+        return None, _as_integers(columns) if columns else tuple(range(n_classes))
+    if columns is None:
+        return None, _as_integers(names)
+    texts = [str(name) for name in names]
+    if sorted(texts) != sorted(columns):
+        raise InputError(
+            f"the columns of a one-hot y must be the classes {shorten(texts)}; "
+            f"got {shorten(columns)}. Rename them, or pass an array in the order of the classes."
+        )
+    return np.array([texts.index(column) for column in columns]), _as_integers(names)
+
+
+def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
+    if labels.shape[1] != n_classes:
+        raise InputError(
+            f"one-hot y must have a column per class ({n_classes}); got {labels.shape[1]} columns."
+        )
+    try:
+        hot = as_numbers(labels, "y").astype(np.float64)
+    except InputError:
+        raise InputError(
+            f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
+        ) from None
+    ones = hot == 1.0
+    bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
+        message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
+        raise InputError(message, argument="y", row=row, remedy=SWAPPED_REMEDY)
+    return hot.argmax(axis=1)
+
+
+def column_classes(
+    values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None
+) -> Classes:
+    """Return the classes in column order; names get the type of the labels if all of them can."""
+    kind, truth = values.dtype.kind, {"true": True, "false": False}
+    if names is not None:
+        classes = _as_integers(names) if kind in "iu" else tuple(names)
+        if kind == "b" and all(str(name).lower() in truth for name in names):
+            classes = tuple(truth[str(name).lower()] for name in names)
+        check_distinct(classes)
+        return classes
+    if kind == "b" and n_classes == 2:
+        return (False, True)
+    if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
+        return tuple(range(n_classes))
+    distinct = np.unique(values).tolist()
+    if len(distinct) != n_classes:
+        raise InputError(
+            f"which column is which class is unclear: probs has {n_classes} columns and y has "
+            f"{len(distinct)} distinct labels {shorten(distinct)}.",
+            argument="classes",
+            remedy=Phrase("Pass {}.", Option("classes")),
+        )
+    if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
+        raise InputError(
+            "which column is which class is unclear: the labels are numbers written as text, "
+            f"which sort as {shorten(distinct, 5)}.",
+            argument="classes",
+            remedy=Phrase("Pass {}, or integers.", Option("classes")),
+        )
+    return tuple(distinct)
+
+
+def _as_integers(names: Sequence[Hashable]) -> Classes:
+    """Return names as integers when all of them are integers as text."""
+    if all(isinstance(name, str) and _is_int(name) for name in names):
+        return tuple(int(str(name)) for name in names)
+    return tuple(names)
+
+
+def _is_int(text: str) -> bool:
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
+
+
+def _encode_values(values: NDArray[Any], classes: Classes) -> Codes:
+    """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
+    if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
+        codes = values.astype(np.intp)
+        codes[(values < 0) | (values >= len(classes))] = -1
+        return codes
+    if values.dtype.kind == "b":
+        distinct, inverse = np.array([False, True]), values.astype(np.intp)
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+    where = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([where.get(str(label), -1) for label in distinct.tolist()], dtype=np.intp)
+    return table[inverse]

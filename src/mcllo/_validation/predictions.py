@@ -1,0 +1,569 @@
+"""Raw input -> `Predictions`, once, at the door; nothing else validates.
+
+Shapes and order, stated here once: rows are samples, columns are classes in the order of
+`classes`; ``codes[i]`` is the column of row i's label. Inside the model the baseline is moved last
+and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes j other than the
+baseline b, in column order.
+
+=========================  =======================================================================
+`Predictions.from_arrays`  (probs, y), validated; zeros clipped
+`as_predictions`           the same, or a `Predictions` that is one already
+`judged_predictions`       the same for tests and intervals: weights that count are whole numbers
+`scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
+=========================  =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from inspect import get_annotations, signature
+from typing import Any, TypedDict, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._model.likelihood import log_odds_of_rows
+from .._utils.results import Codes, Floats
+from .._utils.statements import Statement
+from ..exceptions import InputError, Phrase
+from .by import By, by_column, clean_by
+from .clipping import clipping_sentence, warn_of_zeros
+from .frames import by_prefix, check_index, labelled_tables, n_columns
+from .labels import (
+    Classes,
+    add_label_remedy,
+    baseline_column,
+    check_each_named,
+    check_not_reserved,
+    class_names,
+    default_baseline,
+    encode,
+    encode_counts,
+    find_class,
+    no_labels,
+)
+from .probabilities import Simplex, clean_probs, given_simplex
+from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class TableOptions(TypedDict, total=False):
+    """Keywords of `Predictions.from_arrays` that every function of ``(probs, y)`` takes."""
+
+    logits: Any
+    classes: Sequence[Hashable] | None
+    prefix: str
+    sample_weight: Any
+    normalize: bool
+    clip: float | None
+
+
+class RowOptions(TableOptions, total=False):
+    """Those of functions that allow for rows which depend on each other: all but `baseline`."""
+
+    weight_kind: WeightKind
+    groups: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions:
+    """Validated predictions with their labels; every array is read-only.
+
+    Use `Predictions.from_arrays`; every function that takes ``(probs, y)`` also takes one of these.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n_samples, n_classes)
+        Probabilities, rows summing to 1, zeros clipped to `clip`.
+    codes : ndarray of shape (n_samples,)
+        Column of each row's label.
+    classes : tuple
+        Labels in column order.
+    baseline : label
+        The class all log odds refer to.
+    logits : ndarray or None
+        Scores before the softmax, when given; they then define the log odds.
+    sample_weight : ndarray or None
+        Row i counts as ``sample_weight[i]`` rows.
+    weight_kind : {"frequency", "survey", "importance"}
+        What the weights mean; see `from_arrays`.
+    groups : ndarray or None
+        Number of the group each row belongs to; rows of a group may depend on each other.
+    by : By or None
+        The subgroup each row belongs to, where `assess` is to look at each of them.
+    raised : ndarray of bool or None
+        Where a small probability was clipped to `clip`; None when nowhere.
+    clip : float or None
+        Lower bound that zeros were clipped to; None when nothing was clipped.
+    clip_given : bool
+        Whether that bound was asked for, and is not the default rule's.
+    n_zeros, n_clipped, n_clipped_true : int
+        Zeros found, probabilities clipped, and how many of those were the true class's.
+    n_renormalized : int
+        Rows whose sum was off by more than 1e-9 and was divided out.
+    max_row_error : float
+        Largest distance of a row sum from 1.
+    notes : tuple of Statement
+        What was assumed when they were read from a file, and rows that were left out.
+
+    See Also
+    --------
+    read_predictions : Reads files.
+    assess : Judges them.
+    compare : Takes two, to learn from and to judge on.
+    MCLLOCalibrator : Learns a recalibration from them.
+
+    Notes
+    -----
+    How rows are read is described once, by the options of `from_arrays`. Functions that take
+    ``(probs, y)`` take them too, as far as they can honour them:
+
+    - ``logits``: scores before the softmax, instead of `probs` or beside them.
+    - ``classes``, ``prefix``: which columns to use, and the label of each.
+    - ``sample_weight``, ``weight_kind``: weights of the rows, and what they mean.
+    - ``groups``: rows that may depend on each other.
+    - ``normalize``, ``clip``: accept rows that do not sum to 1; lower bound of small probabilities.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8]], ["cat", "dog"])
+    >>> p
+    Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
+    >>> p.log_odds.round(3)
+    array([[ 0.847, -1.386]])
+    """
+
+    probs: Floats
+    codes: Codes
+    classes: Classes
+    baseline: Hashable
+    logits: Floats | None = None
+    sample_weight: Floats | None = None
+    weight_kind: WeightKind = "frequency"
+    groups: Codes | None = None
+    by: By | None = None
+    raised: NDArray[np.bool_] | None = None
+    clip: float | None = None
+    clip_given: bool = False
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+    notes: tuple[Statement, ...] = ()
+
+    def __post_init__(self) -> None:
+        arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
+        for array in arrays:
+            if array is not None:
+                array.setflags(write=False)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        probs: Any = None,
+        y: Any = None,
+        *,
+        logits: Any = None,
+        classes: Sequence[Hashable] | None = None,
+        prefix: str = "",
+        baseline: Hashable | None = None,
+        sample_weight: Any = None,
+        weight_kind: WeightKind = "frequency",
+        groups: Any = None,
+        by: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> Predictions:
+        """Validate predictions and labels.
+
+        Rows belong together by position. Indexes of pandas that say otherwise are refused, but for
+        one that only counts 0 .. n-1 beside labels of other rows.
+
+        Parameters
+        ----------
+        probs : array-like or frame of shape (n_samples, n_classes)
+            Predicted probabilities. May be None when `logits` is given.
+        y : array-like of shape (n_samples,), or table of shape (n_samples, n_classes)
+            The labels that came true. A table is one-hot, or holds how often each row was labelled
+            as each class: such a row becomes a weighted row for each class it was given. The name
+            of a column, where `probs` is a frame that holds the labels too.
+        logits : array-like or frame, optional
+            Scores before the softmax: instead of `probs`, or beside them (they must then agree).
+        classes : sequence, optional
+            The label of each column; for a frame, the columns to use. Default: the frame's column
+            names, else 0 .. c-1 for such integers, else the sorted distinct labels.
+        prefix : str
+            What stands before a class in the name of a frame's column: ``"prob_"`` for columns
+            ``prob_cat, prob_dog`` and labels ``cat, dog``. Other columns are left out.
+        baseline : label, optional
+            Reference class of the log odds. Default: the last class that occurs in `y`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        weight_kind : {"frequency", "survey", "importance"}
+            "frequency": so many rows looked the same; whole numbers wherever something is tested.
+            "survey": rows were sampled with unequal chances, a weight is 1 over the chance.
+            "importance": rows matter so much, for any other reason. The latter two get robust
+            standard errors and tests.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row (an animal, a patient): rows of one may depend on each other.
+        by : array-like of shape (n_samples,) or str, optional
+            Subgroup of each row (a station, a sex), or the frame's column that holds it: `assess`
+            then asks whether all are alike.
+        normalize : bool
+            Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+        clip : float, optional
+            Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+
+        Returns
+        -------
+        Predictions
+            Checked, and read-only.
+
+        Raises
+        ------
+        InputError
+            One sentence: what must hold, what was found and where, what to do.
+        """
+        if n_columns(probs) == 1 and n_columns(y) > 1:
+            raise InputError(
+                "probs must be a table and y its labels; they seem to be swapped. "
+                "Call with (probs, y)."
+            )
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
+        check_index(probs=probs, logits=logits, **beside)
+        classes = None if classes is None else class_names(classes)
+        by, probs, logits = by_column(by, probs, logits)
+        probs, logits, y = labelled_tables(probs, logits, y)
+        if prefix:
+            probs = None if probs is None else by_prefix(probs, prefix, classes, "probs")
+            logits = None if logits is None else by_prefix(logits, prefix, classes, "logits")
+        try:
+            simplex = given_simplex(probs, logits, classes, normalize, clip)
+        except InputError as error:
+            table = probs if logits is None else logits
+            raise (error if classes or prefix else add_label_remedy(error, table, y)) from None
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
+        predictions = cls._labelled(simplex, y, classes, baseline, facts)
+        if clip is None:
+            warn_of_zeros(predictions, predictions.probs.size)
+        return predictions if clip is None else replace(predictions, clip_given=True)
+
+    @classmethod
+    def _labelled(
+        cls,
+        simplex: Simplex,
+        y: Any,
+        classes: Sequence[Hashable] | None,
+        baseline: Hashable | None,
+        facts: RowFacts,
+    ) -> Predictions:
+        n_samples, n_classes = simplex.probs.shape
+        names: Sequence[Hashable] | None = simplex.names if classes is None else classes
+        if names is not None:
+            check_each_named(names, n_classes)
+        if y is None:
+            raise no_labels("None")
+        counted = n_columns(y) > 1 and is_count_table(y)
+        codes, labels = (encode_counts if counted else encode)(y, n_classes, names)
+        if len(codes) != n_samples:
+            raise InputError(
+                f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
+            )
+        if counted:
+            rows, codes, times = counted_labels(codes)
+            simplex, facts = simplex.take(rows), facts.take(rows, times)
+        check_not_reserved(labels)
+        if baseline is not None:
+            index = baseline_column(baseline, labels)
+        else:
+            index = default_baseline(np.bincount(codes, facts.weight, n_classes))
+        return cls._build(simplex, codes, labels, index, facts)
+
+    @classmethod
+    def _build(
+        cls,
+        simplex: Simplex,
+        codes: Codes,
+        classes: Classes,
+        baseline_index: int,
+        facts: RowFacts,
+    ) -> Predictions:
+        raised = simplex.raised
+        return cls(
+            probs=simplex.probs,
+            codes=codes,
+            classes=classes,
+            baseline=classes[baseline_index],
+            logits=simplex.logits,
+            sample_weight=facts.weight,
+            weight_kind=facts.weight_kind,
+            groups=facts.groups,
+            by=facts.by,
+            raised=raised,
+            clip=simplex.clip,
+            n_zeros=simplex.n_zeros,
+            n_clipped=0 if raised is None else int(raised.sum()),
+            n_clipped_true=0 if raised is None else int(raised[np.arange(len(codes)), codes].sum()),
+            n_renormalized=simplex.n_renormalized,
+            max_row_error=simplex.max_row_error,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Predictions(n_samples={self.n_samples}, classes={self.classes!r}, "
+            f"baseline={self.baseline!r})"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def baseline_index(self) -> int:
+        """Column of the baseline."""
+        return find_class(self.baseline, self.classes, "baseline")
+
+    @property
+    def compared(self) -> Classes:
+        """The classes other than the baseline, in column order: the order of all parameters."""
+        b = self.baseline_index
+        return self.classes[:b] + self.classes[b + 1 :]
+
+    @cached_property
+    def class_weight(self) -> Floats:
+        """Total weight of the rows of each class (counts when there are no weights)."""
+        counts = np.bincount(self.codes, weights=self.sample_weight, minlength=self.n_classes)
+        weight = counts.astype(np.float64)
+        weight.setflags(write=False)
+        return weight
+
+    @property
+    def row_weight(self) -> Floats:
+        """The weights, also where all are 1."""
+        return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+
+    @property
+    def absent(self) -> Classes:
+        """Classes that never occur in the labels."""
+        return tuple(self.classes[k] for k in np.flatnonzero(self.class_weight == 0.0))
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
+        rows, logarithms = (self.probs, False) if self.logits is None else (self.logits, True)
+        odds = log_odds_of_rows(rows, self.baseline_index, logarithms=logarithms)
+        odds.setflags(write=False)
+        return odds
+
+    @cached_property
+    def model_codes(self) -> Codes:
+        """Labels as rows of `log_odds`; the baseline is ``n_classes - 1``."""
+        b = self.baseline_index
+        if b == self.n_classes - 1:
+            return self.codes
+        moved = np.where(self.codes > b, self.codes - 1, self.codes)
+        moved[self.codes == b] = self.n_classes - 1
+        moved.setflags(write=False)
+        return moved
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether weights are frequencies; without weights each row counts once."""
+        return self.facts.counts
+
+    @property
+    def has_whole_weights(self) -> bool:
+        """Whether every row counts a whole number of times."""
+        return self.counts_rows and self.facts.first_fraction is None
+
+    @property
+    def n_expanded_probs(self) -> float:
+        """Probabilities of the rows, each as often as it counts: what drawing labels costs."""
+        return self.facts.n_observations(self.n_samples) * self.n_classes
+
+    @property
+    def zero_note(self) -> str:
+        """What clipping did, in a sentence; empty when it did nothing."""
+        return str(self.zero_phrase)
+
+    @property
+    def zero_phrase(self) -> Phrase:
+        """The same in words to choose."""
+        return clipping_sentence(self, self.probs.size)
+
+    def with_baseline(self, baseline: Hashable) -> Predictions:
+        """Return the same predictions with log odds against another class.
+
+        Parameters
+        ----------
+        baseline : label
+            The reference class of the log odds.
+
+        Returns
+        -------
+        Predictions
+            The same rows.
+        """
+        label = self.classes[find_class(baseline, self.classes, "baseline")]
+        return self if label == self.baseline else replace(self, baseline=label)
+
+    def with_probs(self, probs: Any) -> Predictions:
+        """Return other probabilities for the same rows and labels, say a recalibration of these.
+
+        Zeros are clipped by the default rule without a warning; `n_clipped` counts them.
+
+        Parameters
+        ----------
+        probs : array-like of shape (n_samples, n_classes)
+            The probabilities.
+
+        Returns
+        -------
+        Predictions
+            The same labels, weights and groups.
+        """
+        simplex = clean_probs(probs, columns=self.classes)
+        if simplex.probs.shape != self.probs.shape:
+            found = Phrase("{}", simplex.probs.shape)
+            raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
+        return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
+
+    def with_by(self, by: Any) -> Predictions:
+        """Return the same predictions with the subgroup of each row."""
+        return replace(self, by=clean_by(by, self.n_samples))
+
+    def take(self, rows: Any) -> Predictions:
+        """Return a subset of the rows (indices or a mask); counts of changes stay the whole's.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Indices, or a mask.
+
+        Returns
+        -------
+        Predictions
+            Those rows.
+        """
+        picked = row_numbers(rows, self.n_samples)
+        facts = self.facts.take(picked)
+        return replace(
+            self,
+            probs=self.probs[picked],
+            codes=self.codes[picked],
+            logits=None if self.logits is None else self.logits[picked],
+            raised=None if self.raised is None else self.raised[picked],
+            sample_weight=facts.weight,
+            groups=facts.groups,
+            by=facts.by,
+        )
+
+    def with_importance_weights(self) -> Predictions:
+        """Return the rows to learn from: weights that are no whole numbers are importance."""
+        if self.facts.first_fraction is None:
+            return self
+        return replace(self, weight_kind="importance")
+
+    def expand_weights(self) -> Predictions:
+        """Return each row as often as its weight, a whole number, says."""
+        if self.sample_weight is None:
+            return self
+        times = self.facts.times(self.n_classes)
+        return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
+
+    @property
+    def facts(self) -> RowFacts:
+        """Weights, their meaning, groups and subgroups."""
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
+
+
+def reads_rows(options: type) -> Callable[[Function], Function]:
+    """Show the names in `options` in the signature of a function of ``**data``; refuse others."""
+    known = signature(Predictions.from_arrays).parameters
+
+    def decorate(function: Function) -> Function:
+        own = signature(function)
+        named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shown = own.replace(parameters=[*named, *(known[n] for n in get_annotations(options))])
+
+        @wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            for name in keywords.keys() - shown.parameters.keys():
+                unknown = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                raise TypeError(unknown)
+            return function(*args, **keywords)
+
+        checked.__signature__ = shown  # type: ignore[attr-defined]
+        return cast(Function, checked)
+
+    return decorate
+
+
+def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
+    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
+    if not isinstance(probs, Predictions):
+        return Predictions.from_arrays(probs, y, **options)
+    baseline, by = options.pop("baseline", None), options.pop("by", None)
+    probs = probs if by is None else probs.with_by(by)
+    defaults = (None, False, "frequency", "")
+    given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
+    if y is not None or given:
+        extra = "y" if y is not None else f"{given[0]}="
+        raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
+    return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def judged_predictions(
+    probs: Any, y: Any = None, *, independent: bool = False, **options: Any
+) -> Predictions:
+    """Return `as_predictions` for a test or an interval: weights that count rows must be whole.
+
+    What takes rows for `independent` refuses groups and weights that are no counts as well.
+    """
+    predictions = as_predictions(probs, y, **options)
+    if independent:
+        predictions.facts.refuse_dependence()
+    else:
+        predictions.facts.refuse_fractions()
+    return predictions
+
+
+def scored_predictions(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    keep_zeros: bool = True,
+) -> Predictions:
+    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
+
+    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
+    scikit-learn's binary scorers, the probability of the second of two classes.
+    """
+    options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
+    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+        raise InputError(
+            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
+            "Call with (y_true, y_prob)."
+        )
+    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+        y_prob = np.column_stack([1.0 - y_prob, y_prob])
+    if isinstance(y_prob, Predictions) or not keep_zeros:
+        return as_predictions(y_prob, y_true, **options)
+    check_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+    classes = None if classes is None else class_names(classes)
+    simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
+    facts = clean_rows(len(simplex.probs), sample_weight)
+    return Predictions._labelled(simplex, y_true, classes, baseline, facts)

@@ -1,0 +1,258 @@
+"""What a row carries beside its probabilities and label: weight, group, or a vector of counts.
+
+==============  ==============================================================================
+frequency       row i stands for ``w_i`` rows that looked the same; n is the sum of the weights
+survey          row i was drawn with a chance proportional to ``1 / w_i``; estimates use the
+                weights, standard errors and tests need the sandwich
+importance      row i matters ``w_i`` times as much as a row of weight 1, say because the rows that
+                count are others than those at hand; treated as survey weights are
+groups          rows of one group (an animal, a patient, a video) may depend on each other
+counts          row i was labelled ``k_ij`` times as class j: it becomes a row of frequency
+                ``k_ij`` for each class with ``k_ij > 0``
+==============  ==============================================================================
+
+Frequencies count, so they are whole numbers wherever something is tested (`refuse_fractions`): a
+weight of 0.4 says how much a row matters, not how many rows there were, and what takes it for a
+count gets its variance wrong. Calibrators and metrics learn and average with any weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.memory import refuse_beyond
+from .._utils.results import Codes, Floats
+from ..exceptions import InputError, Option, Phrase
+from .by import By, clean_by
+from .frames import as_column, as_numbers
+from .labels import is_missing
+
+WeightKind = Literal["frequency", "survey", "importance"]
+WEIGHT_KINDS = get_args(WeightKind)
+MAX_WEIGHT = 1e100
+"""Sums over the rows, and their products with log odds, stay finite."""
+MEMORY_FACTOR_OF_EXPANSION = 4.0
+"""Rows written out, what is made of them, and the labels drawn for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """Weights with their meaning, and the group of each row as 0 .. n_groups - 1."""
+
+    weight: Floats | None = None
+    weight_kind: WeightKind = "frequency"
+    groups: Codes | None = None
+    by: By | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a weight says how many rows there were; without weights each is one."""
+        return self.weight is None or self.weight_kind == "frequency"
+
+    @property
+    def first_fraction(self) -> int | None:
+        """The first row that is said to count, and not a whole number of times."""
+        if self.weight is None or not self.counts:
+            return None
+        bad = self.weight != np.floor(self.weight)
+        return int(np.argmax(bad)) if bad.any() else None
+
+    def n_observations(self, n_samples: int) -> float:
+        """How many rows there were: the sum of the weights where they count rows."""
+        if self.weight is None or not self.counts:
+            return float(n_samples)
+        return float(self.weight.sum())
+
+    def times(self, n_columns: int) -> Codes:
+        """Return how often each row counts, to write out so many columns."""
+        assert self.weight is not None
+        return written_times(self.weight, n_columns)
+
+    def refuse_fractions(self) -> None:
+        """Refuse to test rows that are said to count 0.4 times."""
+        row = self.first_fraction
+        if row is not None and self.weight is not None:
+            raise fractional_weight_error(float(self.weight[row]), row)
+
+    def refuse_dependence(self) -> None:
+        """Refuse rows for a test of rows that are independent, and each count as one or more."""
+        self.refuse_fractions()
+        if self.counts and self.groups is None:
+            return
+        found = "in groups, whose rows may depend on each other"
+        if not self.counts:
+            found = f"under {self.weight_kind} weights, which are no counts"
+        raise InputError(
+            f"rows must be independent here; these are {found}.",
+            remedy="Use assess, calibration_test or robust_test, which allow for that.",
+        )
+
+    def take(self, rows: Codes, times: Floats | None = None) -> RowFacts:
+        """Return the facts of the chosen rows, their weight multiplied by `times`.
+
+        Groups are numbered anew, so that their largest number counts them.
+        """
+        weight = None if self.weight is None else self.weight[rows]
+        if times is not None:
+            weight = times if weight is None else weight * times
+        groups = self.groups
+        if groups is not None:
+            groups = np.unique(groups[rows], return_inverse=True)[1].ravel().astype(np.intp)
+        by = None if self.by is None else self.by.take(rows)
+        return RowFacts(weight, self.weight_kind, groups, by)
+
+
+def clean_rows(
+    n_samples: int,
+    sample_weight: Any = None,
+    weight_kind: Any = "frequency",
+    groups: Any = None,
+    by: Any = None,
+) -> RowFacts:
+    """Validate weights, their kind, groups and subgroups."""
+    if weight_kind not in WEIGHT_KINDS:
+        rule = "be 'frequency', 'survey' or 'importance'"
+        raise InputError(argument="weight_kind", rule=rule, value=weight_kind)
+    weight = clean_weight(sample_weight, n_samples)
+    facts = clean_groups(groups, n_samples), clean_by(by, n_samples)
+    return RowFacts(weight, weight_kind, *facts)
+
+
+def counts_no_rows(weight_kind: str | None) -> bool:
+    """Whether such weights say how much a row matters, not how many rows there were."""
+    return weight_kind not in (None, "", "frequency")
+
+
+def clean_weight(weight: Any, n_samples: int) -> Floats | None:
+    """Validate weights: one finite number >= 0 for each row, not all 0."""
+    if weight is None:
+        return None
+    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
+    if values.shape != (n_samples,):
+        raise _one_each("sample_weight", f"one number per row ({n_samples})", values)
+    bad = ~(np.isfinite(values) & (values >= 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            argument="sample_weight",
+            rule="be finite and not negative",
+            value=float(values[row]),
+            row=row,
+            remedy="Drop those rows or give them the weight 0.",
+        )
+    if float(values.max()) > MAX_WEIGHT:
+        row = int(np.argmax(values > MAX_WEIGHT))
+        raise InputError(
+            argument="sample_weight",
+            rule=f"be at most {MAX_WEIGHT:g}",
+            value=float(values[row]),
+            row=row,
+            remedy="Divide all weights by the largest.",
+        )
+    if not values.any():
+        raise no_weight()
+    return values
+
+
+def written_times(weight: Floats, n_columns: int) -> Codes:
+    """Return how often each row is written out; refuse more numbers than the memory holds."""
+    total = float(weight.sum())
+    message = Phrase("{} rows written out, as often as their weight says, take", f"{total:,.0f}")
+    remedy = Phrase("Pass {}, or divide the counts.", Option("weight_kind", "importance"))
+    refuse_beyond(8.0 * MEMORY_FACTOR_OF_EXPANSION * n_columns * total, message, remedy)
+    return weight.astype(np.intp)
+
+
+def no_weight() -> InputError:
+    """Return the error of weights that are all 0."""
+    rule, remedy = "not be zero everywhere", "Give some row a weight."
+    return InputError(argument="sample_weight", rule=rule, remedy=remedy)
+
+
+def fractional_weight_error(weight: float, row: int | None = None) -> InputError:
+    """Return the error of a weight that is said to be a count, and is none."""
+    return InputError(
+        argument="sample_weight",
+        rule="hold whole numbers where weights count rows",
+        value=weight,
+        row=row,
+        remedy=Phrase(
+            "If they make up for unequal chances of selection, pass {}; if rows matter more or "
+            "less for another reason, {}: both are tested with the robust variance.",
+            Option("weight_kind", "survey"),
+            Option("weight_kind", "importance"),
+        ),
+    )
+
+
+def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:
+    shape = Phrase("shape {}", values.shape)
+    return InputError(argument=name, rule=f"hold {rule}", value=shape)
+
+
+def clean_groups(groups: Any, n_samples: int) -> Codes | None:
+    """Return each row's group as a number 0 .. n_groups - 1; none may be missing."""
+    if groups is None:
+        return None
+    names = as_column(groups, "groups")
+    if names.shape != (n_samples,):
+        raise _one_each("groups", f"one name per row ({n_samples})", names)
+    if names.dtype.kind in "biu":
+        codes = np.unique(names, return_inverse=True)[1].astype(np.intp)
+    else:
+        seen: dict[Any, int] = {}
+        for row, name in enumerate(names.tolist()):
+            if is_missing(name):
+                rule = Phrase("every row needs a group; {gap}.")
+                raise InputError(rule, argument="groups", row=row, remedy="Drop those rows.")
+            seen.setdefault(name, len(seen))
+        codes = np.array([seen[name] for name in names.tolist()], dtype=np.intp)
+    if codes.max() == 0:
+        raise InputError(
+            Phrase("{argument} must name at least two groups; all rows are in one."),
+            argument="groups",
+            remedy=Phrase("Leave {} out.", Option("groups")),
+        )
+    return codes
+
+
+def row_numbers(rows: Any, n_samples: int) -> Codes:
+    """Return row numbers from numbers or a mask."""
+    picked = as_column(rows, "rows")
+    if picked.dtype == bool and picked.shape == (n_samples,):
+        picked = np.flatnonzero(picked)
+    if picked.size == 0:
+        raise InputError("rows must choose at least one row; got none.")
+    plain = picked.ndim == 1 and picked.dtype.kind in "iu"
+    if not plain or picked.min() < -n_samples or picked.max() >= n_samples:
+        raise InputError(
+            f"rows must be row numbers below {n_samples}, or a mask of {n_samples} truth values; "
+            f"got {picked.dtype} of shape {picked.shape}"
+            + (f" from {picked.min()} to {picked.max()}." if plain else ".")
+        )
+    return picked.astype(np.intp)
+
+
+def is_count_table(y: Any) -> bool:
+    """Whether `y` is a table of whole numbers >= 0 of which some row holds more than one label."""
+    table = as_column(y, "y")
+    if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iuf":
+        return False
+    with np.errstate(invalid="ignore"):
+        whole = bool(((table >= 0) & (table == np.floor(table)) & np.isfinite(table)).all())
+    return whole and bool((table.sum(axis=1) > 1).any())
+
+
+def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
+    """Return (row, column, count) of every positive count, row by row."""
+    empty = counts.sum(axis=1) == 0
+    if empty.any():
+        rule = "each row of label counts must hold at least one label; {row} holds none."
+        row, remedy = int(np.argmax(empty)), "Drop that row."
+        raise InputError(Phrase(rule), argument="y", row=row, remedy=remedy)
+    rows, columns = np.nonzero(counts)
+    return rows, columns, counts[rows, columns].astype(np.float64)

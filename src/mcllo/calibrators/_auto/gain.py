@@ -1,0 +1,140 @@
+"""`cross_fitted_gain`: by how much would a recalibration lower the log loss of rows it did not see?
+
+The recalibration is `AutoCalibrator`'s, learned on four fifths of the rows and judged on the
+others, fold after fold (`stack.cross_fit`). Nothing is assumed of what is wrong with the
+predictions, so this is the size that needs no family. It is a lower bound of what is wrong: a
+richer recalibration, or one learned from more rows, may gain more. The interval is that of a mean
+of paired differences (`_inference/paired_loss`), which knows of errors that might have happened
+and did not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..._fit.linear_fit import transposed_scores
+from ..._inference.effect_sizes.effect_size_sentences import NATS, amount
+from ..._inference.paired_loss import PairedLoss
+from ..._utils.formatting import format_count
+from ..._utils.notebook import show_progress
+from ..._utils.results import Result
+from ..._utils.statements import Statement, suppress_warnings
+from ..._utils.threads import one_blas_thread
+from ..._validation.predictions import Predictions
+from .members import MembersFit
+from .stack import cross_fit
+
+MAX_ENTRIES = 400_000
+"""Probabilities from which the gain is computed; of more rows, so many as have that."""
+MAX_CLASSES = 200
+"""Classes beyond which it is not computed: maps with parameters for each class take too long."""
+MIN_ROWS = 20
+"""Rows, or groups, below which a fifth is too few to judge on."""
+TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFittedGain(Result):
+    """Log loss a row, in nats, that a recalibration saves on rows that it was not learned from.
+
+    Attributes
+    ----------
+    gain, low, high : float
+        Mean over the rows left out, with its interval; NaN where it was not computed.
+    confidence : float
+        Of the interval.
+    n_samples : int
+        Rows of which four fifths at a time were learned from.
+    reason : str
+        Why it was not computed; else empty.
+    """
+
+    gain: float
+    low: float
+    high: float
+    confidence: float
+    n_samples: int
+    reason: str = ""
+
+    @classmethod
+    def without(cls, reason: str, confidence: float = 0.95) -> CrossFittedGain:
+        """Return that it was not computed, and why."""
+        return cls(math.nan, math.nan, math.nan, confidence, 0, reason)
+
+    def statement(self, n_samples: int) -> Statement:
+        """Return it as a sentence, of an assessment of so many rows."""
+        rows = "these rows"
+        if 0 < self.n_samples < n_samples:
+            rows = f"{format_count(self.n_samples)} of these rows"
+        numbers = self.to_dict()
+        if math.isnan(self.gain):
+            words = f"What a recalibration would gain was not computed: {self.reason}."
+            return Statement("effect_size.recalibration", words, "doubt", numbers)
+        lead = f"A recalibration learned on four fifths of {rows}"
+        if not self.low > 0.0:
+            words = f"{lead} does not lower the log loss of the others beyond chance."
+            return Statement("effect_size.recalibration", words, numbers=numbers)
+        sure = f"{100.0 * self.confidence:g} % confidence"
+        value, known = amount(self.gain, self.low, self.high, NATS, sure)
+        words = f"{lead} lowers the log loss of the others by {value} a row{known}."
+        return Statement("effect_size.recalibration", words, numbers=numbers)
+
+
+@show_progress("asking what a recalibration would gain")
+@one_blas_thread()
+def cross_fitted_gain(
+    predictions: Predictions, *, confidence: float = 0.95, seed: int = 0
+) -> CrossFittedGain:
+    """Return the gain of `AutoCalibrator` on rows that it was not learned from.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The rows, with labels; groups are left out whole.
+    confidence : float
+        Of the interval.
+    seed : int
+        What decides which rows are used of a table of more than `MAX_ENTRIES`.
+    """
+    from scipy.special import ndtri
+
+    if predictions.n_classes > MAX_CLASSES:
+        many = f"{predictions.n_classes:,} classes are too many"
+        return CrossFittedGain.without(many, confidence)
+    units = predictions.groups
+    n_units = predictions.n_samples if units is None else len(np.unique(units))
+    if n_units < MIN_ROWS:
+        what = "rows" if units is None else "groups"
+        few = f"a fifth of {n_units} {what} is too few to judge on"
+        return CrossFittedGain.without(few, confidence)
+    rows = _some_rows(predictions, seed)
+    with suppress_warnings():
+        try:
+            fit = MembersFit(transposed_scores(rows), rows.codes, rows.sample_weight)
+            crossed = cross_fit(rows, fit, None)
+        except np.linalg.LinAlgError:  # one row of weight 1e20 leaves the others no digits
+            return CrossFittedGain.without("the weights are too unequal", confidence)
+    if crossed is None:
+        return CrossFittedGain.without("no rows can be left out", confidence)
+    raw, pooled = (np.maximum(probs, TINY) for probs in crossed.pool_left_out())
+    weight = crossed.folds.weight
+    middle = 0.5 * (raw + pooled)
+    pair = PairedLoss(
+        crossed.gain_per_part, pooled, raw, middle, weight, crossed.groups, crossed.every
+    )
+    low, high = pair.interval(float(ndtri(0.5 + 0.5 * confidence)))
+    return CrossFittedGain(pair.mean, low, high, confidence, rows.n_samples)
+
+
+def _some_rows(predictions: Predictions, seed: int) -> Predictions:
+    """Return the rows, or as many of them at random as have `MAX_ENTRIES` probabilities."""
+    most = MAX_ENTRIES // predictions.n_classes
+    if predictions.n_samples <= most:
+        return predictions
+    rng = np.random.default_rng([seed, 4])
+    taken = rng.choice(predictions.n_samples, most, replace=False, shuffle=False)
+    rows = predictions.take(np.sort(taken))
+    return rows if rows.by is None else replace(rows, by=None)
