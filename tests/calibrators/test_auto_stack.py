@@ -14,6 +14,7 @@ from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import (
     Stack,
     _log_evidence,
+    design_effect,
     fit_pool_weights,
     fit_stack,
     gain_shrinkage,
@@ -356,17 +357,49 @@ def copied(n=200, times=4, c=3, seed=0):
     return rows.take(of), of
 
 
-def test_copies_are_left_out_together_as_groups_are():
+def test_copies_are_left_out_together_as_groups_of_rows_that_weigh_less_are():
     predictions, of = copied()
     found = fit_stack(predictions)
-    assert found.n_copies == len(of) - len(np.unique(of))
-    grouped = Predictions.from_arrays(predictions.probs, predictions.codes, groups=of)
-    by_groups = fit_stack(grouped)
+    times = np.bincount(of)
+    assert found.n_copies == len(of) - np.count_nonzero(times)
+    effect = np.sum(times**2) / np.sum(times)  # about 5: times are Poisson of mean 4
+    weight = np.full(len(of), 1.0 / effect)
+    arrays = (predictions.probs, predictions.codes)
+    by_groups = fit_stack(Predictions.from_arrays(*arrays, sample_weight=weight, groups=of))
     assert by_groups.n_copies == 0
     assert found.gain == pytest.approx(by_groups.gain, rel=1e-6)
     assert found.gain_se == pytest.approx(by_groups.gain_se, rel=1e-6)
     assert (found.log_evidence, found.pvalue) == (0.0, 1.0)
     assert found.weights == pytest.approx(by_groups.weights, abs=1e-5)
+    # groups that are no copies weigh what they weigh
+    full = fit_stack(Predictions.from_arrays(*arrays, groups=of))
+    assert full.weights["identity"] != pytest.approx(found.weights["identity"], abs=1e-3)
+
+
+def test_a_table_repeated_four_times_gives_the_answers_of_the_table():
+    one = sample(200)
+    order = np.random.default_rng(3).permutation(800)
+    found = fit_stack(one.take(np.tile(np.arange(200), 4)[order]))
+    once = fit_stack(one)
+    assert found.n_copies == 600
+    assert found.weights == pytest.approx(once.weights, abs=2e-3)
+    assert found.gain == pytest.approx(once.gain, rel=2e-3)
+    scores = transposed_scores(one)
+    np.testing.assert_allclose(
+        found.pool(scores, one.probs), once.pool(scores, one.probs), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight", "groups", "effect"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], [0, 1, 2, 3], 1.0),
+        ([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1], 2.0),  # (4 + 4) / 4
+        ([1.0, 3.0, 2.0], [0, 0, 1], 20.0 / 14.0),  # (16 + 4) / (1 + 9 + 4)
+    ],
+)
+def test_design_effect_by_hand(weight, groups, effect):
+    assert design_effect(np.array(weight), np.array(groups)) == pytest.approx(effect)
 
 
 def test_a_repeated_table_keeps_its_copies_together():

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._fit.linear_fit import transposed_scores
 from ..._inference.effect_sizes.effect_size_sentences import NATS, amount
 from ..._inference.paired_loss import PairedLoss
 from ..._utils.formatting import format_count
@@ -24,8 +23,7 @@ from ..._utils.results import Result
 from ..._utils.statements import Statement, suppress_warnings
 from ..._utils.threads import one_blas_thread
 from ..._validation.predictions import Predictions
-from .members import MembersFit
-from .stack import cross_fit
+from .stack import cross_fit, fit_members
 
 MAX_ENTRIES = 400_000
 """Probabilities from which the gain is computed; of more rows, so many as have that."""
@@ -113,8 +111,7 @@ def cross_fitted_gain(
     rows = _some_rows(predictions, seed)
     with suppress_warnings():
         try:
-            fit = MembersFit(transposed_scores(rows), rows.codes, rows.sample_weight)
-            crossed = cross_fit(rows, fit, None)
+            crossed = cross_fit(rows, fit_members(rows), None)
         except np.linalg.LinAlgError:  # one row of weight 1e20 leaves the others no digits
             return CrossFittedGain.without("the weights are too unequal", confidence)
     if crossed is None:

@@ -282,14 +282,62 @@ class CrossFit(NamedTuple):
         return raw, np.einsum("kji,ik->ij", self.left_out_probs, weights)
 
 
-def cross_fit(predictions: Predictions, fit: MembersFit, enough: int | None) -> CrossFit | None:
+class FittedMembers(NamedTuple):
+    """Members fitted to all rows, and the rows that must be left out together.
+
+    Attributes
+    ----------
+    fit : MembersFit
+        The members, with the weights of the rows.
+    groups : ndarray of shape (n_samples,) or None
+        The group of each row: groups of `Predictions`, else rows that are copies of each other.
+    n_copies : int
+        Rows that repeat another one.
+    """
+
+    fit: MembersFit
+    groups: Rows | None
+    n_copies: int
+
+
+def fit_members(predictions: Predictions) -> FittedMembers:
+    """Fit the members to all rows, where copies of rows count as what they tell together.
+
+    A fit that has seen the copy of a row knows the row's label, so that copies are left out
+    together. And 800 rows drawn from 200 with replacement hold less than these 200, so that ridges
+    and pseudo-counts must not be held against 800: weights are divided by the design effect.
+    """
+    scores, codes = transposed_scores(predictions), predictions.codes
+    fit = MembersFit(scores, codes, predictions.sample_weight)
+    if predictions.groups is not None:
+        return FittedMembers(fit, predictions.groups, 0)
+    groups, n_copies = group_copies(predictions, fit)
+    if groups is None:
+        return FittedMembers(fit, None, 0)
+    weight = predictions.row_weight / design_effect(predictions.row_weight, groups)
+    return FittedMembers(MembersFit(scores, codes, weight), groups, n_copies)
+
+
+def design_effect(weight: Floats, groups: Rows) -> float:
+    """Return by how much equal rows within groups raise the variance of a weighted mean.
+
+    That is ``sum_g (sum_{i in g} w_i)^2 / sum_i w_i^2``, Kish's design effect: r where every row is
+    there r times, 1 where each is a group of its own.
+    """
+    group_weight = np.bincount(groups, weights=weight)
+    return float(np.vdot(group_weight, group_weight) / np.vdot(weight, weight))
+
+
+def cross_fit(
+    predictions: Predictions, members: FittedMembers, enough: int | None
+) -> CrossFit | None:
     """Fit members and weights without each fold, and see what they gain on it.
 
     Parameters
     ----------
     predictions : Predictions
         The rows.
-    fit : MembersFit
+    members : FittedMembers
         The members, fitted to all rows: where fits to parts of them begin.
     enough : int or None
         Folds are left out until they hold so many parts of rows; None chooses by the number of
@@ -300,16 +348,11 @@ def cross_fit(predictions: Predictions, fit: MembersFit, enough: int | None) -> 
     CrossFit or None
         None where nothing can be left out.
     """
+    fit, groups, n_copies = members
     scores = fit.rows.scores
     n_classes = len(scores)
     n_members = len(fit.whole.names)
-
-    # Rows of a group stay together, and so do copies: a fit that has seen the copy of a row knows
-    # the row's label.
-    groups, n_copies = predictions.groups, 0
-    if groups is None:
-        groups, n_copies = group_copies(predictions, fit)
-    folds = assign_folds(scores, predictions.sample_weight, groups)
+    folds = assign_folds(scores, fit.rows.weight, groups)
     if folds.n_folds == 0:
         return None
     if enough is None:
@@ -397,10 +440,7 @@ def _shrink_towards(weights: Floats, member: int, shrinkage: float) -> Floats:
 
 
 def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Rows | None, int]:
-    """Return groups of rows that are copies of each other, and how many repeat another one.
-
-    A fit that has seen the copy of a row knows its label, and the weights follow chance.
-    """
+    """Return groups of rows that are copies of each other, and how many repeat another one."""
 
     def recalibrated(rows: Predictions) -> Floats:
         # the first member that knows single classes, as MCLLO does in the data_checks
@@ -424,9 +464,10 @@ def fit_left_out(
 ) -> tuple[Stack, MembersFit, CrossFit | None]:
     """Return the pool, the fits of its members, and what was left out; None where nothing was."""
     scores, codes = transposed_scores(predictions), predictions.codes
-    fit = MembersFit(scores, codes, predictions.sample_weight)
+    members = fit_members(predictions)
+    fit = members.fit
     names = fit.whole.names
-    crossed = cross_fit(predictions, fit, enough)
+    crossed = cross_fit(predictions, members, enough)
     if crossed is None:
         # Nothing can be left out, so that no gain can be seen: the identity has all weight.
         rows = np.flatnonzero(predictions.row_weight > 0.0)
