@@ -50,6 +50,8 @@ MAX_CELLS = 400_000  # probabilities that show the family's shape; of more, even
 MIN_ROWS = 500  # however many classes there are
 LOG_PROB_TOL = 1e-9
 """Log probabilities that differ by less are equal."""
+MIN_SPREAD_SHARE = 1e-12
+"""Squared difference of two methods, as a share of the largest squared loss, beyond rounding."""
 DECREMENT_TOL = 1e-12
 """Decrement, in nats, at which the estimate is found, and the place where spreads are measured."""
 DEVIANCE_TOL = 1e-8
@@ -265,7 +267,9 @@ def all_pairs_quantile(
     covariance = away.T @ away
     squares = np.diag(covariance)
     spread = squares[first] + squares[second] - 2.0 * covariance[first, second]
-    differ = spread > LOG_PROB_TOL**2 * max(1.0, float(squares.max()))
+    # Spreads are differences of sums of squares and keep no more digits than those: a method that
+    # leaves predictions as they are differs from them by rounding alone, which is no difference.
+    differ = spread > MIN_SPREAD_SHARE * float(squares.max())
     if not differ.any():
         return single
     values, vectors = np.linalg.eigh(covariance)
