@@ -163,7 +163,7 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO without standard errors."""
     from mcllo import Predictions
     from mcllo._fit.objective import FreeLikelihood
-    from mcllo._model.inexact_newton import fit_by_pcg
+    from mcllo._model.many_classes import fit_by_pcg
 
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
     likelihood = FreeLikelihood.from_predictions(p)

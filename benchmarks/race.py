@@ -176,7 +176,7 @@ class Worker:
     short: bool = False
 
     def load(self, folder: str) -> Record:
-        from mcllo._utils.threads import limit_threads
+        from mcllo._utils.parallel import limit_threads
 
         missing = warm_up([self.name])
         if missing:

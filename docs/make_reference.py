@@ -184,7 +184,7 @@ def inner(command: Any) -> list[tuple[str, Any]]:
 
 def command_line() -> str:
     """Return the page of the command line."""
-    from mcllo._apps.cli.commands import command
+    from mcllo._apps.cli.verbs import command
 
     whole = command()
     lines = [

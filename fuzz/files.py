@@ -26,7 +26,7 @@ import mcllo
 from fuzz import checks, odd
 from fuzz.case import CASE
 from mcllo.__main__ import run
-from mcllo._apps.io.format_detection import detect_encoding
+from mcllo._apps.io.container import detect_encoding
 
 CORPUS = Path(__file__).with_name("corpus")
 ROWS = ((0.2, 0.3, 0.5), (0.7, 0.2, 0.1), (1.0, 0.0, 0.0), (0.25, 0.5, 0.25), (0.1, 0.1, 0.8))

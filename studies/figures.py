@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 import mcllo.plot
-from mcllo.reproduce._printed import MIN_PRINTED_PVALUE
+from mcllo.reproduce._result import MIN_PRINTED_PVALUE
 
 from .pages import Row, column
 

@@ -9,11 +9,11 @@ import numpy as np
 
 import mcllo
 from mcllo._utils.statements import suppress_warnings as suppress_warnings
-from mcllo.reproduce._printed import MIN_PRINTED_PVALUE
-from mcllo.reproduce._rows import compare_methods as compare_methods
-from mcllo.reproduce._rows import compared_rows as compared_rows
-from mcllo.reproduce._rows import fit_maximum_likelihood as fit_maximum_likelihood
-from mcllo.reproduce._rows import parameter_rows as parameter_rows
+from mcllo.reproduce._result import MIN_PRINTED_PVALUE
+from mcllo.reproduce._tables import compare_methods as compare_methods
+from mcllo.reproduce._tables import compared_rows as compared_rows
+from mcllo.reproduce._tables import fit_maximum_likelihood as fit_maximum_likelihood
+from mcllo.reproduce._tables import parameter_rows as parameter_rows
 
 from .pages import Row, Rows, Words, column, p_word, say
 

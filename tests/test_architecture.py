@@ -41,7 +41,7 @@ HEAVY = {
     "sklearn": ["calibrators", "model_selection", "export", "_apps/cli/demo"],
     "pandas": ["_utils/formatting"],
     "narwhals": ["_validation/frames"],
-    "sqlite3": ["_monitor/store", "export/_run_program"],
+    "sqlite3": ["_monitor/store", "export/_targets"],
     "openpyxl": ["_apps/io/sheets"],
     "starlette": ["_apps/serve"],
     "uvicorn": ["_apps/serve"],
@@ -52,7 +52,7 @@ HEAVY = {
 PARSING = {"removeprefix", "removesuffix", "partition", "rpartition", "endswith", "startswith"}
 """What takes sentences apart; statements have kinds, levels and numbers instead."""
 
-MAX_CODE_LINES = 320
+MAX_CODE_LINES = 500
 MAX_FILES_IN_FOLDER = 20
 
 
@@ -151,7 +151,7 @@ def test_nobody_parses_prose():
     offences = []
     for path in MODULES:
         name = name_of(path)
-        if room_of(name) not in ("_apps/report", "_assessment") or name == "_apps/report/render":
+        if room_of(name) not in ("_apps/report", "_assessment") or name == "_apps/report/html":
             continue  # render escapes what Markdown and HTML would read
         if "re" in other_packages(path):
             offences.append(f"{name} imports re")
@@ -281,7 +281,7 @@ def test_import_is_light():
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_are_there_at_once(flag):
     loaded = loaded_after(f"import mcllo.__main__ as program; program.run([{flag!r}])")
-    assert "mcllo._apps.cli.commands" in loaded
+    assert "mcllo._apps.cli.verbs" in loaded
     assert not loaded & (set(HEAVY) - {"typer", "rich"} | {"scipy", "polars"})
     assert ("numpy" in loaded) == (flag == "--version")  # which kernel runs
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mcllo import CALIBRATORS, MCLLOCalibrator
-from mcllo._utils.threads import threads
+from mcllo._utils.parallel import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
 NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "speed", "targets")

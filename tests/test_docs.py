@@ -89,7 +89,7 @@ def test_the_reference_is_what_docstrings_and_help_say(make_reference, name, mad
 
 
 def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference):
-    from mcllo._apps.cli.commands import command
+    from mcllo._apps.cli.verbs import command
 
     page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     found = dict(make_reference.verbs(command()))

@@ -19,10 +19,9 @@ _NAMES = {
     "_utils.statements": "Statement",
     "_validation.predictions": "Predictions",
     "_apps.io.read": "read_predictions",
-    "_fit.map": "MCLLOMap",
     "_fit.fit": "Intervals MCLLOFit",
     "_fit.profile": "profile_intervals",
-    "_fit.recalibrated": "RecalibratedProbabilities",
+    "_fit.map": "MCLLOMap RecalibratedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
     "metrics._smooth": "SmoothCurve smooth_curve",
     "_inference.likelihood_tests": "CalibrationTest",
@@ -31,8 +30,8 @@ _NAMES = {
     "_inference.consistency": "IsotonicCurve isotonic_curve",
     "_inference.omnibus": "OmnibusTest omnibus_test",
     "_inference.effect_size": "EffectSize",
-    "_inference.posterior": "CalibrationPosterior calibration_posterior",
-    "_inference.boldness": "BoldRecalibration boldness_recalibrate",
+    "_inference.posterior": "CalibrationPosterior calibration_posterior "
+    "BoldRecalibration boldness_recalibrate",
     "_inference.bootstrap": "BootstrapFits bootstrap_fits",
     "_diagnostics.nested_models": "NestedModels nested_models",
     "_diagnostics.class_tests": "ClassTests class_tests",
@@ -95,10 +94,8 @@ if TYPE_CHECKING:
     from ._fit.fit import Intervals as Intervals
     from ._fit.fit import MCLLOFit as MCLLOFit
     from ._fit.map import MCLLOMap as MCLLOMap
+    from ._fit.map import RecalibratedProbabilities as RecalibratedProbabilities
     from ._fit.profile import profile_intervals as profile_intervals
-    from ._fit.recalibrated import RecalibratedProbabilities as RecalibratedProbabilities
-    from ._inference.boldness import BoldRecalibration as BoldRecalibration
-    from ._inference.boldness import boldness_recalibrate as boldness_recalibrate
     from ._inference.bootstrap import BootstrapFits as BootstrapFits
     from ._inference.bootstrap import bootstrap_fits as bootstrap_fits
     from ._inference.calibration_test import calibration_test as calibration_test
@@ -108,7 +105,9 @@ if TYPE_CHECKING:
     from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
     from ._inference.omnibus import OmnibusTest as OmnibusTest
     from ._inference.omnibus import omnibus_test as omnibus_test
+    from ._inference.posterior import BoldRecalibration as BoldRecalibration
     from ._inference.posterior import CalibrationPosterior as CalibrationPosterior
+    from ._inference.posterior import boldness_recalibrate as boldness_recalibrate
     from ._inference.posterior import calibration_posterior as calibration_posterior
     from ._inference.robust import RobustTest as RobustTest
     from ._inference.robust import robust_test as robust_test

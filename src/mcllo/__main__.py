@@ -63,8 +63,8 @@ def run(arguments: list[str]) -> int:
         check_installed(NEEDED, CLI_EXTRA, "the command")
     except MclloError as error:
         return _fail(str(error))
-    from ._apps.cli.commands import Abort, UsageError, command
     from ._apps.cli.options import FLAG_WORDS
+    from ._apps.cli.verbs import Abort, UsageError, command
 
     output = sys.stdout
     try:

@@ -26,7 +26,7 @@ import mcllo.plot
 from mcllo.datasets import load_cifar10_vgg
 from mcllo.metrics import expected_calibration_error, log_loss
 from mcllo.reproduce import figure1, figure5, table1
-from mcllo.reproduce._studies import images
+from mcllo.reproduce._tables import images
 
 from .. import choices, rule, tables
 from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows, runs_figure

@@ -23,7 +23,7 @@ from scipy.special import chdtrc, chdtri
 import mcllo
 from mcllo.datasets import N_CIFAR10_TRAIN, Dataset
 from mcllo.metrics import accuracy, expected_calibration_error, log_loss
-from mcllo.reproduce._printed import by_set, printed
+from mcllo.reproduce._result import by_set, printed
 
 from .. import tables
 from ..pages import Row, Rows, Words, column

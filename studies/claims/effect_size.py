@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
-from mcllo._fit.sandwich import robust_fit
 from mcllo._inference.effect_size import EffectSize, estimate_effect_size
-from mcllo._inference.effect_sizes.levels import width_at
-from mcllo._inference.effect_sizes.sampling_distribution import MapChanges
+from mcllo._inference.effect_size_distribution import MapChanges
+from mcllo._inference.levels import width_at
 from mcllo._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from mcllo._validation.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, share

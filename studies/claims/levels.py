@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.effect_sizes.levels import map_level, observed_levels
-from mcllo._inference.effect_sizes.sampling_distribution import MapChanges
+from mcllo._inference.effect_size_distribution import MapChanges
+from mcllo._inference.levels import map_level, observed_levels
 from mcllo._utils.statements import suppress_warnings
 from mcllo._validation.predictions import Predictions
 from studies.pages import fill

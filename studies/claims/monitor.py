@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from mcllo._inference.calibration_test import calibration_test
-from mcllo._monitor.detector import Detector
+from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import EXPONENTS, History, batch_e_values, update_history
 from mcllo._validation.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, scaled, share

@@ -14,8 +14,7 @@ import numpy as np
 
 from mcllo import Predictions
 from mcllo._diagnostics.class_tests import closed_test
-from mcllo._diagnostics.model_comparison import INSIDE
-from mcllo._diagnostics.nested_models import NestedModels, fit_nested_models
+from mcllo._diagnostics.nested_models import INSIDE, NestedModels, fit_nested_models
 from mcllo._inference.budget import BRIEF_NESTED_WORK
 from mcllo._utils.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share

@@ -28,7 +28,7 @@ import mcllo
 from mcllo._fit.linear_fit import transposed_scores
 from mcllo._utils.statements import suppress_warnings
 from mcllo.calibrators._auto.members import MembersFit
-from mcllo.calibrators._auto.stack import cross_fit
+from mcllo.calibrators._auto.stacking import cross_fit
 from studies.pages import fill
 
 from . import Rows

@@ -16,8 +16,7 @@ from scipy.stats import chi2
 
 from mcllo import Predictions, calibration_test, subgroups
 from mcllo._diagnostics.class_tests import holm
-from mcllo._diagnostics.homogeneity import homogeneity_test
-from mcllo._diagnostics.subgroups import own_tests
+from mcllo._diagnostics.subgroups import homogeneity_test, own_tests
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share

@@ -29,8 +29,8 @@ from mcllo.metrics import (
     maximum_calibration_error,
 )
 from mcllo.reproduce import figure6
-from mcllo.reproduce._printed import by_set, printed
-from mcllo.reproduce._studies import OBESITY_METHODS, CaseStudy, obesity
+from mcllo.reproduce._result import by_set, printed
+from mcllo.reproduce._tables import OBESITY_METHODS, CaseStudy, obesity
 
 from .. import choices, rule, tables
 from ..figures import Canvas, runs_figure, ticks

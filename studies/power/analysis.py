@@ -35,8 +35,8 @@ import mcllo.plot
 import mcllo.simulate
 from mcllo.plot._power import draw_boxes
 from mcllo.reproduce import figure2, figure4
-from mcllo.reproduce._studies import ALPHA, ECE_UNIT, SEED, unpack_part
-from mcllo.reproduce._studies import ROWS_FROM as OURS
+from mcllo.reproduce._tables import ALPHA, ECE_UNIT, STUDY_SEED, unpack_part
+from mcllo.reproduce._tables import ROWS_FROM as OURS
 from mcllo.simulate import PowerCell, PowerStudy
 
 from ..figures import BLUE, INK, MUTED, SERIES, Canvas, heading, line_look, look, ticks
@@ -104,7 +104,7 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
 
 def simulated(part: str, **changes: Any) -> PowerStudy:
     """Simulate a part of the study, or the piece of it that `changes` ask for."""
-    options = {"seed": SEED} | PARTS[part] | changes
+    options = {"seed": STUDY_SEED} | PARTS[part] | changes
     if part in EFFECTS:
         return mcllo.simulate.power_for(network_rows(), **options)
     return mcllo.simulate.power(**options)
@@ -120,7 +120,7 @@ def network_rows() -> np.ndarray:
     >>> rows.shape, round(float(np.mean(1 - rows.max(axis=1))), 4), bool(rows.min() > 0.99e-6)
     ((20000, 10), 0.0256, True)
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(STUDY_SEED)
     z = rng.normal(0.0, NOISE, (ROWS, CLASSES))
     z[np.arange(ROWS), rng.integers(CLASSES, size=ROWS)] += rng.normal(MARGIN, MARGIN_SD, ROWS)
     x = np.exp(z - z.max(axis=1, keepdims=True))

@@ -15,8 +15,8 @@ from mcllo import Predictions, load_calibrator
 from mcllo.calibrators import AutoCalibrator, TemperatureScaling
 from mcllo.calibrators._auto.calibrator import describe
 from mcllo.calibrators._auto.members import Members, label_log_likelihoods
-from mcllo.calibrators._auto.soft_temperature import SoftTemperature
-from mcllo.calibrators._auto.stack import Stack
+from mcllo.calibrators._auto.stacking import Stack
+from mcllo.calibrators._auto.temperature_with_lapse import SoftTemperature
 from mcllo.calibrators._mcllo import GateDecision
 from mcllo.metrics import log_loss
 

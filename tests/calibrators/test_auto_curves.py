@@ -11,10 +11,9 @@ from sklearn.isotonic import IsotonicRegression
 import mcllo
 from mcllo import Predictions
 from mcllo.calibrators import AutoCalibrator, BetaCalibration
-from mcllo.calibrators._auto.curves import Curve, fit_spline, fit_venn_abers
-from mcllo.calibrators._auto.members import MembersFit
-from mcllo.calibrators._auto.scored_rows import ScoredRows
-from mcllo.calibrators._auto.stack import Stack, fit_stack
+from mcllo.calibrators._auto.members import Curve, MembersFit, fit_spline, fit_venn_abers
+from mcllo.calibrators._auto.stacking import Stack, fit_stack
+from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
 
 FURTHEST = 8.0
 

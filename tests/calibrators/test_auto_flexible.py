@@ -16,7 +16,7 @@ from mcllo.calibrators._auto.boosted import (
     Trees,
     compute_features,
 )
-from mcllo.calibrators._file import checksum
+from mcllo.calibrators._model_file import checksum
 from mcllo.exceptions import FileFormatError
 from mcllo.export import ExportError
 from mcllo.metrics import log_loss

@@ -17,9 +17,9 @@ from mcllo._model.likelihood import (
 )
 from mcllo._model.linear_map import LinearMapLoss
 from mcllo._model.newton import minimize
-from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_parameters
-from mcllo.calibrators._auto.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
-from mcllo.calibrators._auto.scored_rows import ScoredRows
+from mcllo.calibrators._auto.members import fit_baselines, map_parameters
+from mcllo.calibrators._auto.similarity import by_factors, curvature, fit_ridge, structured_ridge
+from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
 
 
 def sample(n=150, c=4, seed=0, weighted=True):

@@ -16,8 +16,8 @@ from mcllo.calibrators._auto.members import (
     label_log_likelihoods,
     member_names,
 )
-from mcllo.calibrators._auto.scored_rows import ScoredRows
-from mcllo.calibrators._auto.soft_temperature import (
+from mcllo.calibrators._auto.temperature_with_lapse import (
+    ScoredRows,
     SoftLoss,
     SoftTemperature,
     fit_soft_temperature,

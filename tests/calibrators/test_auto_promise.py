@@ -7,14 +7,14 @@ import pytest
 from mcllo import Predictions
 from mcllo._fit.linear_fit import transposed_scores
 from mcllo.calibrators._auto.calibrator import describe
-from mcllo.calibrators._auto.folds import assign_folds
 from mcllo.calibrators._auto.members import MembersFit
-from mcllo.calibrators._auto.optimism import promise
-from mcllo.calibrators._auto.stack import (
+from mcllo.calibrators._auto.stacking import (
     Stack,
+    assign_folds,
     fit_stack,
     pooled_log_likelihood,
     predict_left_out,
+    promise,
 )
 
 

@@ -10,14 +10,8 @@ from scipy.special import log_softmax, softmax
 
 from mcllo import AutoCalibrator, load_calibrator
 from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
-from mcllo.calibrators._auto.scored_rows import ScoredRows
-from mcllo.calibrators._auto.similar_classes import (
-    SimilarClasses,
-    SimilarLoss,
-    fit_similar,
-    similarity,
-)
-from mcllo.calibrators._auto.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.similarity import SimilarClasses, SimilarLoss, fit_similar, similarity
+from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows, SoftTemperature
 
 SOFT = SoftTemperature(0.8, 0.05)
 

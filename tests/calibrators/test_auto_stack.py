@@ -8,12 +8,13 @@ from mcllo import Predictions
 from mcllo._diagnostics.duplicate_rows import Copies
 from mcllo._fit.linear_fit import transposed_scores
 from mcllo.calibrators import AutoCalibrator
-from mcllo.calibrators._auto.folds import N_FOLDS, Folds, assign_folds
 from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
-from mcllo.calibrators._auto.soft_temperature import SoftTemperature
-from mcllo.calibrators._auto.stack import (
+from mcllo.calibrators._auto.stacking import (
+    N_FOLDS,
+    Folds,
     Stack,
     _log_evidence,
+    assign_folds,
     design_effect,
     fit_pool_weights,
     fit_stack,
@@ -22,6 +23,7 @@ from mcllo.calibrators._auto.stack import (
     pooled_log_likelihood,
     predict_left_out,
 )
+from mcllo.calibrators._auto.temperature_with_lapse import SoftTemperature
 
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):

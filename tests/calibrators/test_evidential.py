@@ -13,7 +13,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._model.kernel import Derivatives, LogPartition
 from mcllo._model.likelihood import Likelihood, sufficient_statistic
 from mcllo._model.newton import minimize
-from mcllo.calibrators._evidential import (
+from mcllo.calibrators._xu_davoine import (
     PlausibleSets,
     ScalarLikelihood,
     belief,

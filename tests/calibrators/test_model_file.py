@@ -18,7 +18,7 @@ import pytest
 
 import mcllo
 from mcllo._utils.statements import suppress_warnings
-from mcllo.calibrators._file import (
+from mcllo.calibrators._model_file import (
     CHECKS,
     MAP_NUMBERS,
     MAX_DEPTH,

@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from mcllo.calibrators import MCLLOCalibrator, VectorScaling
-from mcllo.calibrators._classifier_scores import classifier_scores
 from mcllo.exceptions import InputError
+from mcllo.model_selection import classifier_scores
 
 PROBS, LOGITS = MCLLOCalibrator(), VectorScaling()
 

@@ -12,7 +12,7 @@ from studies.claims import monitor as study
 from studies.claims._streams import Streams
 from studies.pages import read
 
-from mcllo._monitor.detector import Detector
+from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import History, batch_e_values, update_history
 from mcllo._validation.predictions import Predictions
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not 
 from studies.claims import monitor_fitted as study
 from studies.pages import read
 
-from mcllo._monitor.status_sentences import MIN_ROWS_PER_PARAMETER
+from mcllo._monitor.status import MIN_ROWS_PER_PARAMETER
 
 BY_CHANCE = 3.1
 """Standard errors that a share may be above its bound, one time in a thousand."""

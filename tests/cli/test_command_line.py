@@ -184,8 +184,7 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
 
 
 def test_the_gain_by_hand():
-    from mcllo._comparison.held_out import N_FOLDS, SEED, held_out
-    from mcllo._comparison.methods import random_folds
+    from mcllo._comparison.methods import N_FOLDS, SEED, held_out, random_folds
 
     rows = mcllo.simulate.draw(200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3)
     folds = random_folds(200, N_FOLDS, SEED)
@@ -205,7 +204,7 @@ def test_the_gain_by_hand():
 def test_few_rows_of_calibrated_predictions_are_warned_of():
     # every recalibration does harm here: a row more or less of a hundred decides which sign folds
     # see
-    from mcllo._comparison.held_out import held_out
+    from mcllo._comparison.methods import held_out
 
     kinds = []
     for seed in range(60):
@@ -224,7 +223,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
     from scipy.optimize import brentq
     from scipy.stats import chi2, ncx2
 
-    from mcllo.simulate._solve import solve
+    from mcllo.simulate._study import solve
 
     critical = chi2.ppf(0.95, 6)
 
@@ -242,7 +241,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
 def test_what_is_too_large_to_simulate_is_extrapolated():
     from scipy.stats import chi2, ncx2
 
-    from mcllo.simulate._solve import MAX_ROWS, solve
+    from mcllo.simulate._study import MAX_ROWS, solve
 
     sizes = []
 

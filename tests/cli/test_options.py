@@ -11,7 +11,6 @@ from toy import TOY_X, TOY_Y
 from typer.testing import CliRunner
 
 from mcllo import assess, simulate
-from mcllo._apps.cli.commands import app, command
 from mcllo._apps.cli.options import (
     FLAG_WORDS,
     FLAGS,
@@ -21,7 +20,7 @@ from mcllo._apps.cli.options import (
     notes,
     split_names,
 )
-from mcllo._apps.cli.power import parsed_effect
+from mcllo._apps.cli.verbs import app, command, parsed_effect
 from mcllo._apps.io.read import read_probs
 from mcllo.exceptions import MclloWarning, Option, Phrase
 

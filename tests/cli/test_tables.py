@@ -200,8 +200,7 @@ def test_the_text_and_the_report_say_what_was_assumed(folder, said):
 
 
 def test_large_files_were_read_in_blocks(folder, monkeypatch):
-    from mcllo._apps.streaming.assess_blocks import BlockAssessment
-    from mcllo._apps.streaming.assess_file import assess_file, is_large
+    from mcllo._apps.streaming.assess_file import BlockAssessment, assess_file, is_large
 
     packed(folder / "table", "zstd")
     monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()) - 1)

@@ -14,8 +14,12 @@ from inputs import CLASSES, csv_text, predictions
 
 from mcllo import Assessment, assess, load_calibrator, read_predictions
 from mcllo.__main__ import run
-from mcllo._apps.streaming.assess_blocks import BlockAssessment
-from mcllo._apps.streaming.assess_file import MIN_BYTES_FOR_BLOCKS, assess_file, is_large
+from mcllo._apps.streaming.assess_file import (
+    MIN_BYTES_FOR_BLOCKS,
+    BlockAssessment,
+    assess_file,
+    is_large,
+)
 from mcllo._apps.streaming.fit_file import fit_file, fit_method
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
 from mcllo.exceptions import InputError

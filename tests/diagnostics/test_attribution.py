@@ -10,8 +10,7 @@ from independent import draw, simplex
 
 from mcllo import Predictions, calibration_test
 from mcllo._diagnostics.attribution import attribute_miscalibration, smallest_sets, told_apart
-from mcllo._diagnostics.left_out import LeaveOut
-from mcllo._diagnostics.miscalibrated_class import MiscalibratedClass, how_wrong
+from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, how_wrong
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.formatting import Table

@@ -13,9 +13,9 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
-from mcllo._diagnostics.calibration_models import one_class_versus_rest
+from mcllo._diagnostics.calibration_table import one_class_versus_rest
+from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.sandwich import robust_fit
 from mcllo.exceptions import InputError
 
 VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_nested_models.json").read_text())

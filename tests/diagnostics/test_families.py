@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._diagnostics.model_comparison import mcllo_bases
+from mcllo._diagnostics.nested_models import mcllo_bases
 from mcllo._diagnostics.restricted_models import (
     Family,
     FullDraws,

@@ -10,15 +10,16 @@ from independent import draw
 
 import mcllo
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.attribution import attribute_miscalibration
-from mcllo._diagnostics.explanations import Explanations
-from mcllo._diagnostics.lapse import constant_rate, fit_lapse, has_sure_rows
+from mcllo._diagnostics.attribution import Explanations, attribute_miscalibration
 from mcllo._diagnostics.mixtures import (
     Mixture,
     MixtureRows,
     best_share,
     best_two_shares,
+    constant_rate,
+    fit_lapse,
     fit_pair,
+    has_sure_rows,
     share_interval,
 )
 from mcllo._diagnostics.nested_models import fit_nested_models

@@ -16,17 +16,25 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test, nested_models
 from mcllo._diagnostics.class_tests import closed_test
-from mcllo._diagnostics.model_comparison import (
+from mcllo._diagnostics.nested_models import (
     INSIDE,
+    UNTOLD,
     ModelComparison,
     Models,
+    fit_nested_models,
+    kind_words,
     local_pvalues,
     mcllo_bases,
     nested_models_rows,
 )
-from mcllo._diagnostics.nested_models import UNTOLD, fit_nested_models, kind_words
-from mcllo._diagnostics.nested_pvalues import PValuePlan, against_identity, gain
-from mcllo._diagnostics.restricted_models import Family, RestrictedFit, restricted_fit
+from mcllo._diagnostics.restricted_models import (
+    Family,
+    PValuePlan,
+    RestrictedFit,
+    against_identity,
+    gain,
+    restricted_fit,
+)
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
 from mcllo._inference.pvalue import Ground, Limit, PValue, Reason

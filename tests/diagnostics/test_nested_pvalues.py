@@ -9,19 +9,22 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.model_comparison import mcllo_bases
-from mcllo._diagnostics.nested_pvalues import (
+from mcllo._diagnostics.nested_models import mcllo_bases
+from mcllo._diagnostics.restricted_models import (
+    Family,
+    FullDraws,
     ProjectedScore,
     PValuePlan,
     against_identity,
     against_larger,
     gain,
+    mcllo_places,
     nested_bound,
+    restricted_fit,
 )
-from mcllo._diagnostics.restricted_models import Family, FullDraws, mcllo_places, restricted_fit
 from mcllo._inference.likelihood_tests import split_pvalue
 from mcllo._inference.monte_carlo import StatisticDraws
-from mcllo._model.batched_labels import LikelihoodRatio
+from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import recalibrate
 from mcllo.exceptions import InputError
 

@@ -9,8 +9,14 @@ from scipy.stats import chi2, ncx2
 
 from mcllo import Predictions
 from mcllo._diagnostics.class_tests import holm
-from mcllo._diagnostics.homogeneity import SubgroupScores, homogeneity_test
-from mcllo._diagnostics.subgroups import assess_subgroups, estimate_slope, own_tests, power_at
+from mcllo._diagnostics.subgroups import (
+    SubgroupScores,
+    assess_subgroups,
+    estimate_slope,
+    homogeneity_test,
+    own_tests,
+    power_at,
+)
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.calibration_test import fit_and_test
 from mcllo._utils.statements import suppress_warnings

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, zero_sensitivity
 from mcllo._diagnostics.zero_sensitivity import CLIP_VALUES, _floors, compute_zero_sensitivity
 from mcllo._fit.fit import fit_predictions
-from mcllo._validation.vote_fractions import for_recalibration
+from mcllo._validation.rounding import for_recalibration
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

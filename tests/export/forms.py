@@ -7,9 +7,8 @@ import models
 import postgres
 
 from mcllo.export import ExportError, check, export
-from mcllo.export._check import compare_with_calibrator, hard_rows
 from mcllo.export._programs import build_program
-from mcllo.export._run_program import run_sql
+from mcllo.export._targets import compare_with_calibrator, hard_rows, run_sql
 
 FORMS = {
     "ONNX": ("onnx", {"dtype": "float64"}),

@@ -10,9 +10,8 @@ from mcllo.calibrators import CALIBRATORS, AutoCalibrator, XuDavoine
 from mcllo.calibrators._auto.calibrator import MEMBER_NAMES
 from mcllo.exceptions import InputError
 from mcllo.export import check, export
-from mcllo.export._check import compare_with_calibrator, hard_rows
-from mcllo.export._program import ExportError, Program
-from mcllo.export._programs import PROGRAMS, build_program
+from mcllo.export._programs import PROGRAMS, ExportError, Program, build_program
+from mcllo.export._targets import compare_with_calibrator, hard_rows
 
 
 def test_every_method_has_a_program_and_a_model_here():

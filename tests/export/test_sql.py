@@ -13,8 +13,8 @@ import pytest
 from mcllo.calibrators import HistogramBinning, MatrixScaling, MCLLOCalibrator, TemperatureScaling
 from mcllo.exceptions import InputError
 from mcllo.export import ExportError, check, export
-from mcllo.export._run_program import run_sql
 from mcllo.export._sql import DIALECTS
+from mcllo.export._targets import run_sql
 
 sqlglot = pytest.importorskip("sqlglot")
 pytestmark = pytest.mark.slow

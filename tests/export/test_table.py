@@ -10,10 +10,8 @@ import models
 import postgres
 import pytest
 
-from mcllo.export._check import compare_with_calibrator, hard_rows
-from mcllo.export._program import RUN
-from mcllo.export._programs import build_program
-from mcllo.export._run_program import run_python
+from mcllo.export._programs import RUN, build_program
+from mcllo.export._targets import compare_with_calibrator, hard_rows, run_python
 
 ROOT = Path(__file__).parents[2]
 RESULTS = json.loads((ROOT / "docs" / "how-to" / "export.json").read_text())

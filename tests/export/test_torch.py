@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mcllo.export import torch_module
-from mcllo.export._check import hard_rows
 from mcllo.export._programs import build_program
+from mcllo.export._targets import hard_rows
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow

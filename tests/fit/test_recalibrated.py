@@ -12,8 +12,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions, RecalibratedProbabilities
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import read_simplex
-from mcllo._fit.recalibrated import logit_and_error, recalibrate_with_intervals
+from mcllo._fit.map import logit_and_error, read_simplex, recalibrate_with_intervals
 from mcllo.exceptions import InputError, SeparationWarning
 
 quick = settings(deadline=None, max_examples=20)

@@ -10,8 +10,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions, bootstrap_fits
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import read_simplex
-from mcllo._fit.recalibrated import recalibrate_with_intervals
+from mcllo._fit.map import read_simplex, recalibrate_with_intervals
 from mcllo._fit.separation import separating_direction
 from mcllo._inference.bootstrap import Refits, bootstrap_refits, quantiles_of_draws
 from mcllo._inference.monte_carlo import draw_labels

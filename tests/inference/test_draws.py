@@ -21,7 +21,7 @@ from mcllo._inference.monte_carlo import (
     uniforms,
 )
 from mcllo._inference.pvalue import PValue
-from mcllo._model.batched_labels import LikelihoodRatio
+from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import sufficient_statistic
 from mcllo.exceptions import InputError
 from mcllo.metrics._binned import ClasswiseECE, TopLabelECE

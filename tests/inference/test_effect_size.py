@@ -10,20 +10,16 @@ from scipy.stats import chi2, ncx2, norm
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
+from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.sandwich import robust_fit
 from mcllo._inference.effect_size import (
     MEAN_CHANGE_FOR_POWER,
     estimate_effect_size,
     sample_rows,
     sampling_distribution_rows,
 )
-from mcllo._inference.effect_sizes.levels import chosen_levels, width_at
-from mcllo._inference.effect_sizes.sampling_distribution import (
-    MapChanges,
-    clear_part,
-    covariance_root,
-)
+from mcllo._inference.effect_size_distribution import MapChanges, clear_part, covariance_root
+from mcllo._inference.levels import chosen_levels, width_at
 from mcllo._model.kernel import LogPartition, predicted_probabilities
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.statements import suppress_warnings

@@ -5,8 +5,8 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
+from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.sandwich import robust_fit
 from mcllo._inference import goodness_of_fit as module
 from mcllo._inference.goodness_of_fit import equal_parts, goodness_of_fit
 from mcllo._utils.statements import suppress_warnings

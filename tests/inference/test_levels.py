@@ -7,11 +7,7 @@ from scipy.stats import norm, t
 
 import mcllo
 from mcllo import Predictions
-from mcllo._inference.effect_sizes.levels import (
-    observed_levels,
-    rows_near,
-    wilson_interval,
-)
+from mcllo._inference.levels import observed_levels, rows_near, wilson_interval
 
 
 def two_columns(p):

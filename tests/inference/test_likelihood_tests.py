@@ -13,7 +13,12 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, assess, calibration_test, robust_test
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.budget import LARGE_TABLE_ENTRIES, N_EXCEEDANCES, N_EXCEEDANCES_LARGE_TABLE
-from mcllo._inference.calibration_test import fit_and_test, needs_robust, split_baseline
+from mcllo._inference.calibration_test import (
+    best_baseline,
+    fit_and_test,
+    needs_robust,
+    split_baseline,
+)
 from mcllo._inference.likelihood_tests import (
     MIN_PVALUE,
     SPLIT_RATIO_EXPONENTS,
@@ -27,7 +32,6 @@ from mcllo._inference.likelihood_tests import (
     statistic_value,
     temperature_ratio_bound,
 )
-from mcllo._inference.max_score import best_baseline
 from mcllo._inference.pvalue import Ground, Limit, Note, Reason
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta

@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._fit.fit import fit_each_baseline, fit_predictions
-from mcllo._inference.max_score import BaselineScores, best_baseline, max_score_test
+from mcllo._inference.calibration_test import BaselineScores, best_baseline, max_score_test
 from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)

@@ -8,15 +8,9 @@ from independent import draw
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
+from mcllo._fit.covariance import unit_scores
 from mcllo._fit.objective import free_parameters
-from mcllo._fit.sandwich import unit_scores
-from mcllo._inference.null_labels import (
-    NullRows,
-    Skew,
-    dependent_pvalue,
-    draw_pvalue,
-    label_effects,
-)
+from mcllo._inference.robust import NullRows, Skew, dependent_pvalue, draw_pvalue, label_effects
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.linalg import whitening

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from mcllo import Predictions
-from mcllo._inference.effect_sizes.observed import observed_error
+from mcllo._inference.levels import observed_error
 
 
 def two_columns(p):

@@ -16,7 +16,7 @@ from mcllo._inference.omnibus import (
     filled_form,
     kernel_omnibus_test,
 )
-from mcllo._model.inexact_newton import MIN_CLASSES_FOR_PCG
+from mcllo._model.many_classes import MIN_CLASSES_FOR_PCG
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 

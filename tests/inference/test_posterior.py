@@ -17,11 +17,13 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, boldness_recalibrate
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.boldness import _Search, _Spread, log_likelihood_to_spend
 from mcllo._inference.posterior import (
+    _Search,
+    _Spread,
     bic_warning,
     format_posterior,
     log_bayes_factor,
+    log_likelihood_to_spend,
     posterior_probability,
 )
 from mcllo.exceptions import InputError

@@ -10,8 +10,7 @@ from scipy.stats import chi2, f
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
-from mcllo._fit.fit import fit_predictions
-from mcllo._fit.sandwich import (
+from mcllo._fit.covariance import (
     group_scores,
     robust_covariance,
     robust_fit,
@@ -19,6 +18,7 @@ from mcllo._fit.sandwich import (
     score_sums,
     unit_scores,
 )
+from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
 from mcllo._inference.robust import ChiSquareMixture, flip_pvalue
 from mcllo._model.likelihood import identity_theta

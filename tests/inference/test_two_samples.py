@@ -6,7 +6,7 @@ import pytest
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.two_samples import TwoSamples, join_samples, same_map
+from mcllo._inference.likelihood_tests import TwoSamples, join_samples, same_map
 
 
 def sample(n, seed, c=3, power=1.5, **options):

@@ -19,10 +19,10 @@ from mcllo._apps.io.csv_text import (
     has_odd_quotes,
     line_of_row,
     looks_like_data,
+    number_fault,
     open_quote,
     read_header,
 )
-from mcllo._apps.io.number_format import number_fault
 from mcllo._apps.io.write import check_ending, csv_header, csv_lines, open_writer
 from mcllo.exceptions import FileFormatError
 

@@ -7,8 +7,8 @@ from inputs import CLASSES, csv_text, parquet_bytes, parquet_table, predictions,
 
 from mcllo import Predictions, read_predictions
 from mcllo._apps.io.csv_text import clean_labels
-from mcllo._apps.io.file_errors import FileWords, check_left_out, label_hint, stray_hint
 from mcllo._apps.io.read_options import Roles
+from mcllo._apps.io.table_rows import FileWords, check_left_out, label_hint, stray_hint
 from mcllo._validation.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
 

@@ -12,7 +12,7 @@ from inputs import parquet_bytes
 from pyarrow import parquet
 
 from mcllo._apps.io import source as _source
-from mcllo._apps.io.format_detection import (
+from mcllo._apps.io.container import (
     UNSUPPORTED_COMPRESSED_MAGIC,
     UNSUPPORTED_MAGIC,
     first_bytes,

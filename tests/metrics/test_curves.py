@@ -16,7 +16,7 @@ from mcllo.metrics import (
     integrated_calibration_index,
 )
 from mcllo.metrics._isotonic import Pooled
-from mcllo.metrics._spline import MAX_DISTINCT_PREDICTIONS, MIN_PROB, Basis, Spline, log_odds
+from mcllo.metrics._smooth import MAX_DISTINCT_PREDICTIONS, MIN_PROB, Basis, Spline, log_odds
 
 
 def two(x):

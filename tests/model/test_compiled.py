@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from scipy import special
 
 from mcllo._model import compiled
-from mcllo._model.batched_fits import BatchedProblems
+from mcllo._model.batched import BatchedProblems
 from mcllo._model.compiled import kernel_name
-from mcllo._model.hessian_products import LogPartitionOperator
 from mcllo._model.kernel import LogPartition, log, softmax
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from mcllo._model.many_classes import LogPartitionOperator
 from mcllo._model.newton import minimize
 from mcllo._utils.linalg import solve_damped
 from mcllo.exceptions import InputError

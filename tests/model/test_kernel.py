@@ -32,7 +32,7 @@ from mcllo._model.likelihood import (
     recalibrate_rows,
     sufficient_statistic,
 )
-from mcllo._utils.threads import ordered_map
+from mcllo._utils.parallel import ordered_map
 
 pytestmark = pytest.mark.usefixtures("both_kernels")
 quick = settings(deadline=None, max_examples=25)

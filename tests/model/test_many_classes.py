@@ -15,11 +15,11 @@ from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.separation import check_separation, separating_direction
 from mcllo._inference.likelihood_tests import choose_method, run_test
 from mcllo._inference.pvalue import Limit, Note
-from mcllo._model import hessian_products as operator
-from mcllo._model import inexact_newton as many
-from mcllo._model.hessian_products import ClassBlocks, LikelihoodOperator, LogPartitionOperator
+from mcllo._model import many_classes as many
+from mcllo._model import many_classes as operator
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from mcllo._model.many_classes import ClassBlocks, LikelihoodOperator, LogPartitionOperator
 from mcllo._model.newton import minimize
 from mcllo._model.separable_classes import separate_classes
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning

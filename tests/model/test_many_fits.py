@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from independent import direct_nll, draw, log_odds_of, simplex
 from toy import TOY_X, TOY_Y
 
-from mcllo._model.batched_fits import BatchedProblems, each_partition
+from mcllo._model.batched import BatchedProblems, each_partition
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import (
     Likelihood,

@@ -9,7 +9,7 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._diagnostics.model_comparison import mcllo_bases
+from mcllo._diagnostics.nested_models import mcllo_bases
 from mcllo._diagnostics.restricted_models import (
     Family,
     FullDraws,
@@ -20,11 +20,11 @@ from mcllo._diagnostics.restricted_models import (
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.monte_carlo import StatisticDraws, draw_labels
-from mcllo._model import batched_labels
-from mcllo._model.batched_labels import LikelihoodRatio, NestedRatio
+from mcllo._model import batched as batched_labels
+from mcllo._model.batched import LikelihoodRatio, NestedRatio
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta, recalibrate, sufficient_statistic
-from mcllo._utils.threads import threads
+from mcllo._utils.parallel import threads
 from mcllo.exceptions import MclloWarning
 
 pytestmark = pytest.mark.usefixtures("both_kernels")

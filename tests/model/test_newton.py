@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo._model.hessian_products import NO_HESSIAN
-from mcllo._model.inexact_newton import Directions, conjugate_gradients, minimize_pcg
 from mcllo._model.kernel import Derivatives
+from mcllo._model.many_classes import NO_HESSIAN, Directions, conjugate_gradients, minimize_pcg
 from mcllo._model.newton import (
     MAX_DECREMENT_RATIO,
     SecantPairs,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mcllo._monitor.detector import Detector, named_by_e_values
+from mcllo._monitor.e_process import Detector, named_by_e_values
 from mcllo._monitor.e_values import EXPONENTS, PER_CLASS, log_weights
 
 

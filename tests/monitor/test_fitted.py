@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 import mcllo
 from mcllo import Predictions
-from mcllo._monitor.fitted import FittedNull
+from mcllo._monitor.fitted_map import FittedNull
 from mcllo._monitor.store import pack, unpack
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed

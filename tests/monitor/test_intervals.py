@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mcllo._monitor.confidence_sequences import RATES, alpha_share, mean_range, temperature_range
-from mcllo._monitor.detector import Detector
+from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import (
     EXPONENTS,
     History,

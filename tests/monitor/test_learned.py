@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mcllo._monitor.learned import (
+from mcllo._monitor.fitted_map import (
     GAMMA_PRECISION,
     MAX_ROWS_TO_LEARN,
     PSEUDO_LABELS_PER_CLASS,

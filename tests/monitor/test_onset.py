@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mcllo
-from mcllo._monitor.detector import Detector
+from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import IDENTITY_TEMPERATURE_PLACE, log_weights
-from mcllo._monitor.onset import alarm_and_onset
+from mcllo._monitor.status import alarm_and_onset
 
 CLASSES = ["cat", "dog", "eel"]
 

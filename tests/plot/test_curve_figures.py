@@ -13,8 +13,7 @@ from mcllo import isotonic_curve, plot, reliability_curve, smooth_curve
 from mcllo._utils.formatting import format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import reliability, reliability_by_class
-from mcllo.plot._curves import N_OUTCOMES, draw_isotonic, draw_outcomes
-from mcllo.plot._reliability_diagram import class_sizes
+from mcllo.plot._reliability_diagram import N_OUTCOMES, class_sizes, draw_isotonic, draw_outcomes
 
 CURVES = ["smooth", "isotonic"]
 

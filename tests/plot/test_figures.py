@@ -37,8 +37,7 @@ from mcllo.plot import (
 )
 from mcllo.plot import comparison as draw
 from mcllo.plot._comparison import MIN_SHOWN_PVALUE, method_label, order_rows, pvalue_label
-from mcllo.plot._details import enough, shown_rows
-from mcllo.plot._parameters import section, worst
+from mcllo.plot._details import enough, section, shown_rows, worst
 from mcllo.plot._reliability_diagram import (
     STRIP_HEIGHT,
     class_errors,

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 import mcllo
 from mcllo import plot
 from mcllo.exceptions import InputError
-from mcllo.plot._show import Panels, aside
-from mcllo.plot._style import look
+from mcllo.plot._style import Panels, aside, look
 
 SEVERAL = {
     "reliability_by_class": (lambda: assessment(3), 3),

@@ -21,7 +21,7 @@ from mcllo.plot._files import find_figure
 from mcllo.plot._layout import (
     grid,
 )
-from mcllo.plot._scales import Estimates, draw_forest, forest_key, log_ticks, plain_ticks, tick_word
+from mcllo.plot._style import Estimates, draw_forest, forest_key, log_ticks, plain_ticks, tick_word
 from mcllo.plot._words import (
     BOX,
     CAPTIONS,

@@ -17,7 +17,7 @@ from inputs import csv_text, predictions
 
 import mcllo
 from mcllo._utils.linalg import MAX_SIZE_WITHOUT_CHOLESKY
-from mcllo._utils.memory import memory
+from mcllo._utils.parallel import memory
 from mcllo.exceptions import InputError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource.getrusage")
@@ -205,7 +205,7 @@ def test_how_much_memory_there_is(monkeypatch):
 def test_the_limit_of_the_process_counts():
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
-        "from mcllo._utils.memory import memory; print(memory() <= 3 << 30)"
+        "from mcllo._utils.parallel import memory; print(memory() <= 3 << 30)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

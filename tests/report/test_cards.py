@@ -11,7 +11,7 @@ from test_render import Page
 
 import mcllo
 from mcllo._apps.report.cards import MAX_TABLE_ROWS, view
-from mcllo._apps.report.render import render_card
+from mcllo._apps.report.html import render_card
 from mcllo._apps.report.views import Card
 from mcllo._utils.formatting import Table
 from mcllo.simulate import power

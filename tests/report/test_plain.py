@@ -30,9 +30,9 @@ from test_render import PICTURES, Page
 import mcllo
 from mcllo import Details
 from mcllo._apps.report import plain
+from mcllo._apps.report.html import escape_markdown, render_html, render_markdown
 from mcllo._apps.report.plain import CLASSES_DIFFER_TEXT, CONFUSED_CLASSES_TEXT, two_classes, wrong
 from mcllo._apps.report.recalibrations import NAMES, recommended, reconcile_with_verdict
-from mcllo._apps.report.render import escape_markdown, render_html, render_markdown
 from mcllo._apps.report.steps import DATA_CHECK_STEPS, CodeLanguage, next_steps, recalibration_steps
 from mcllo._apps.report.summarize import assessment_to_report, summarize
 from mcllo._utils.statements import pick

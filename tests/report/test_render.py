@@ -25,7 +25,7 @@ from report_data import (
     zeros,
 )
 
-from mcllo._apps.report.render import (
+from mcllo._apps.report.html import (
     code_block,
     code_span,
     escape_markdown,

@@ -23,8 +23,8 @@ from test_plain import JARGON
 
 import mcllo
 from mcllo._apps.report import report
+from mcllo._apps.report.html import escape_markdown
 from mcllo._apps.report.method import CITED, REFERENCES, method_facts, references
-from mcllo._apps.report.render import escape_markdown
 from mcllo._apps.report.summarize import assessment_to_report, summarize
 from mcllo._apps.report.views import name_cell, show_p
 from mcllo._assessment.details import PARTS

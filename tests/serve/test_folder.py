@@ -12,7 +12,7 @@ import pytest
 
 from mcllo.__main__ import run
 from mcllo._apps.serve import listening
-from mcllo._apps.serve.folder import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
+from mcllo._apps.serve.upload import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
 from mcllo.exceptions import InputError
 
 PATIENCE = 120.0
@@ -40,7 +40,7 @@ def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from mcllo._apps.serve.folder import private_folder
+from mcllo._apps.serve.upload import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "table.csv").write_text("secret")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from mcllo._apps.serve.limits import Limits
-from mcllo._apps.serve.result_files import MAX_NAME_BYTES, safe_name
+from mcllo._apps.serve.guard import Limits
+from mcllo._apps.serve.jobs import MAX_NAME_BYTES, safe_name
 from mcllo._apps.serve.upload import receive_file
 from mcllo.exceptions import FileFormatError
 

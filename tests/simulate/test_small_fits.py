@@ -11,7 +11,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
-from mcllo._model.batched_labels import LikelihoodRatio
+from mcllo._model.batched import LikelihoodRatio
 from mcllo.simulate._run import fit_tables, sufficient_statistics
 
 

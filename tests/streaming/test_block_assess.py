@@ -9,12 +9,11 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Assessment, Predictions, calibration_posterior
-from mcllo._apps.streaming.assess_blocks import assess_blocks
-from mcllo._apps.streaming.fit_blocks import fit_blocks
+from mcllo._apps.streaming.assess_file import assess_blocks, fit_blocks
+from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.sandwich import robust_fit
 from mcllo._utils.statements import suppress_warnings
-from mcllo._validation.data_facts import DataFacts
+from mcllo._validation.predictions import DataFacts
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 

@@ -9,14 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import Predictions, reliability_curve
-from mcllo._apps.streaming.bins import BinCells, bin_sums
 from mcllo._apps.streaming.sums import (
+    BinCells,
     Block,
     Changes,
     Layout,
     MetricSums,
     PickedRows,
     Reading,
+    bin_sums,
     block_terms,
     coded_words,
     pick_rows,

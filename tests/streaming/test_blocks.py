@@ -11,8 +11,8 @@ import pytest
 from block_data import Batches, blocks_of, cut, rows, same_rows, whole
 
 from mcllo import Predictions
+from mcllo._apps.streaming.assess_file import fit_blocks
 from mcllo._apps.streaming.blocks import SpilledArray, StreamedBlocks
-from mcllo._apps.streaming.fit_blocks import fit_blocks
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import InputError
@@ -146,7 +146,7 @@ import os, sys, time
 import numpy as np
 from block_data import Batches
 from mcllo._apps.streaming.blocks import StreamedBlocks
-from mcllo._apps.streaming.fit_blocks import fit_blocks
+from mcllo._apps.streaming.assess_file import fit_blocks
 
 class Endless(list):
     def __iter__(self):
@@ -193,7 +193,7 @@ def test_an_interrupt_leaves_no_file_and_no_thread(tmp_path):
 
 MEASURE = """
 import resource, sys
-from mcllo._apps.streaming.assess_blocks import assess_blocks
+from mcllo._apps.streaming.assess_file import assess_blocks
 from mcllo._apps.streaming.file_blocks import blocks_of_files
 found = assess_blocks(blocks_of_files(sys.argv[1], label="y", n_jobs=2), seed=0)
 print(found.predictions.n_samples, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import assess
-from mcllo._apps.streaming.assess_blocks import BlockAssessment, assess_blocks
+from mcllo._apps.streaming.assess_file import BlockAssessment, assess_blocks, fit_blocks
 from mcllo._apps.streaming.dask import (
     DaskBlocks,
     blocks_of_dask,
@@ -26,7 +26,6 @@ from mcllo._apps.streaming.dask import (
     lazy_predict,
 )
 from mcllo._apps.streaming.dask_jobs import PartitionJob
-from mcllo._apps.streaming.fit_blocks import fit_blocks
 from mcllo._apps.streaming.sums import row_sums
 from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import MCLLOCalibrator

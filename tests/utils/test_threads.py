@@ -6,14 +6,8 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 import mcllo
-from mcllo._utils import threads as _chunks
-from mcllo._utils.threads import (
-    limit_threads,
-    n_threads,
-    one_blas_thread,
-    ordered_map,
-    threads,
-)
+from mcllo._utils import parallel as _chunks
+from mcllo._utils.parallel import limit_threads, n_threads, one_blas_thread, ordered_map, threads
 from mcllo.exceptions import InputError
 
 pytestmark = pytest.mark.threads

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from mcllo import Predictions
-from mcllo._validation.by import clean_by
+from mcllo._validation.arguments import clean_by
 from mcllo.exceptions import InputError
 
 PROBS = [[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]]

@@ -9,7 +9,7 @@ from independent import sample
 import mcllo
 from mcllo import Predictions, calibration_test, subgroups
 from mcllo._utils.statements import suppress_warnings
-from mcllo._validation.rounded import RoundedRows, before_rounding
+from mcllo._validation.rounding import RoundedRows, before_rounding
 
 
 def read(probs, y, **options):

@@ -8,7 +8,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._validation.probabilities import clean_probs
-from mcllo._validation.vote_fractions import (
+from mcllo._validation.rounding import (
     Resolution,
     clip_again,
     detect_resolution,

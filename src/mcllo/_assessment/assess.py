@@ -8,10 +8,10 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed
-from .._utils.applications import load_application
+from .._utils.optional import load_application
 from .._validation.frames import is_dask
 from .._validation.predictions import RowOptions, reads_rows
-from .._validation.rounded import unrounded_predictions
+from .._validation.rounding import unrounded_predictions
 from .assessment import Assessment, assess_predictions
 
 
@@ -107,7 +107,7 @@ def assess(
     options: dict[str, Any] = {"statistic": statistic, "method": method}
     options |= {"n_resamples": n_resamples, "seed": seed}
     if any(map(is_dask, (probs, y, by, *data.values()))):
-        dask_rows = load_application("streaming.dask_rows")
+        dask_rows = load_application("streaming.dask")
         return dask_rows.assess_dask(probs, y, rule, baseline, by, options, **data)
     predictions = unrounded_predictions(probs, y, baseline=baseline, by=by, **data)
     return assess_predictions(predictions, rule, **options)

@@ -4,8 +4,8 @@ The verdict (`_assessment/verdict`) rests on one test, chosen for the rows and t
 (`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests,
 metrics with what they would show under calibration, each class's share, and the `Details`: which
 classes are miscalibrated, which kind of miscalibration, and what the answer hangs on. What is said
-of the data comes from `DataFacts` (`_validation/data_facts`), all that is kept of rows that are not
-in memory.
+of the data comes from `DataFacts` (`_validation/predictions`), all that is kept of rows that are
+not in memory.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from typing import Any
 import numpy as np
 
 from .._diagnostics.attribution import ClassAttribution
-from .._diagnostics.calibration_models import Interval
-from .._diagnostics.calibration_table import CalibrationTable, Versus, build_calibration_table
+from .._diagnostics.calibration_table import (
+    CalibrationTable,
+    Interval,
+    Versus,
+    build_calibration_table,
+)
 from .._diagnostics.class_tests import in_the_large
 from .._fit.fit import MCLLOFit
 from .._inference.budget import MAX_NULLS_ENTRIES, MIN_NULL_DRAWS, N_RESAMPLES, NULLS_WORK
@@ -28,15 +32,13 @@ from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.monte_carlo import MetricNull, Seed, metric_nulls, seed_entropy
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_omnibus_test
 from .._utils.formatting import Table
-from .._utils.memory import row_blocks
 from .._utils.notebook import NotebookResult, show_progress
+from .._utils.parallel import one_blas_thread, row_blocks
 from .._utils.results import none_for_nan
 from .._utils.statements import Statement
-from .._utils.threads import one_blas_thread
-from .._validation.data_facts import DataFacts
 from .._validation.labels import Classes
-from .._validation.predictions import Predictions
-from .._validation.rounded import before_rounding
+from .._validation.predictions import DataFacts, Predictions
+from .._validation.rounding import before_rounding
 from ..calibrators._auto.gain import CrossFittedGain
 from ..exceptions import PYTHON, InputError, Words
 from ..metrics import (

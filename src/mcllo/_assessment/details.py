@@ -47,8 +47,8 @@ from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 from .._utils.notebook import show_progress
+from .._utils.parallel import one_blas_thread
 from .._utils.statements import Statement, suppress_warnings
-from .._utils.threads import one_blas_thread
 from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
 from ..exceptions import PYTHON, Words
 from .subgroup_results import Subgroups, subgroups_of_fit

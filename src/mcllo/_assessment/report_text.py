@@ -22,7 +22,7 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
-from .._inference.effect_sizes.effect_size_sentences import shown_level
+from .._inference.effect_size_text import shown_level
 from .._inference.likelihood_tests import CalibrationTest
 from .._utils.formatting import align, ellipsis, format_interval, format_number
 from .._utils.results import Floats

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from .._diagnostics.attribution import OTHER_SHAPE_CAVEAT
 from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
-from .._inference.effect_sizes.effect_size_sentences import points
+from .._inference.effect_size_text import points
 from .._inference.likelihood_tests import STATISTIC_NAMES as MAIN
 from .._inference.omnibus import TEST_NAMES as OMNIBUS
 from .._utils.formatting import ellipsis, format_count, format_number, p_words

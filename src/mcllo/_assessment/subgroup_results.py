@@ -1,7 +1,7 @@
 """`subgroups`: is it the same map in every subgroup, and which of them is off?
 
 ====================  ======================================================================
-are they alike?       one test over all of them (`_diagnostics/homogeneity`)
+are they alike?       one test over all of them (`_diagnostics/subgroups`)
 which is off?         `decide`, the one that decides of all rows too, asked for each with its
                       p-value after Holm, and with size and power that allow for their number
 ====================  ======================================================================
@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from .._diagnostics.homogeneity import HomogeneityTest
-from .._diagnostics.subgroups import Slope, Subgroup, assess_subgroups
+from .._diagnostics.subgroups import HomogeneityTest, Slope, Subgroup, assess_subgroups
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.calibration_test import (
     FittedTest,
@@ -29,7 +28,7 @@ from .._inference.calibration_test import (
     split_baseline,
 )
 from .._inference.effect_size import EffectSize
-from .._inference.effect_sizes.effect_size_sentences import points
+from .._inference.effect_size_text import points
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.formatting import (
@@ -43,11 +42,11 @@ from .._utils.formatting import (
     p_words,
 )
 from .._utils.notebook import NotebookResult, show_progress
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Result, none_for_nan
 from .._utils.statements import Level, Statement
-from .._utils.threads import one_blas_thread
 from .._validation.predictions import Predictions, TableOptions, reads_rows
-from .._validation.rounded import unrounded_predictions
+from .._validation.rounding import unrounded_predictions
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide
 

@@ -13,7 +13,7 @@ The plain test of nominal 5 % rejects a right map in about 20 % of cases on the 
 corrected p-value exists for maximum likelihood MCLLO (q = d) and temperature scaling (q = 1). Where
 training rows hold fewer than `MIN_TRAINING_ERRORS_PER_PARAMETER` expected errors for each of
 MCLLO's parameters, its noise is far from normal (the corrected test of nominal 5 % rejected 10 to
-35 %): labels of both samples are then drawn anew (`_inference/two_samples`), or the p-value is
+35 %): labels of both samples are then drawn anew (`_inference/likelihood_tests`), or the p-value is
 withheld and says why.
 
 Folds of a cross-validation ignore the labels. Where classes are spread evenly over folds, left-out
@@ -40,16 +40,16 @@ from .._inference.likelihood_tests import (
     exact_pvalue,
     expected_errors,
     run_test,
+    same_map,
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._inference.pvalue import Ground, Limit, Reason
-from .._inference.two_samples import same_map
 from .._utils.atomic_files import progress
 from .._utils.notebook import show_progress
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, catch_warnings, suppress_warnings, warn_once
-from .._utils.threads import one_blas_thread
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..calibrators._choice import Fold, fitted_to, recalibrated
 from ..exceptions import InputError, LabelShiftWarning, Option, Phrase

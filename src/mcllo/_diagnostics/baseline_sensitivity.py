@@ -7,7 +7,7 @@ gamma differ the models differ, unless c = 2. So every baseline is fitted and co
 statistic, p-value   likelihood ratio of each baseline's fit, chi-square with its df
 change               ``|g_ij(b) - g_ij(b0)|``, b0 the reference baseline (the last class)
 range                ``max_b g_ij(b) - min_b g_ij(b)``, over all baselines tried
-p over all           the largest score statistic, exact (`_inference/max_score`)
+p over all           the largest score statistic, exact (`_inference/calibration_test`)
 ===================  =====================================================================
 
 The smallest of the single p-values is not valid: it picks. The p-value over all baselines is.
@@ -24,14 +24,14 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_each_baseline
 from .._inference.budget import N_RESAMPLES
+from .._inference.calibration_test import max_score_test
 from .._inference.likelihood_tests import chi2_sf
-from .._inference.max_score import max_score_test
 from .._inference.monte_carlo import Seed
 from .._model.likelihood import recalibrate
 from .._utils.formatting import Table, ellipsis, format_interval, format_number, format_p
 from .._utils.notebook import NotebookResult, show_progress
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result, none_for_nan
-from .._utils.threads import one_blas_thread
 from .._validation.labels import find_class
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError

@@ -13,7 +13,7 @@ closed test       a hypothesis is rejected iff it and every hypothesis inside it
 
 The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
 parametric bootstrap from the restricted fit where chi-square cannot be trusted, or a guaranteed
-bound where that is far smaller (`_diagnostics/nested_pvalues`).
+bound where that is far smaller (`_diagnostics/restricted_models`).
 The number of rows of class j is a sum of independent draws of different probabilities under the
 second: its two-sided p-value, twice the smaller tail, is exact (`metrics/_reliability`); normal for
 weights that are not whole and for more than 100,000 rows.
@@ -37,16 +37,22 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.monte_carlo import Seed
 from .._inference.pvalue import Limit, PValue, Reason
-from .._model.inexact_newton import MIN_CLASSES_FOR_PCG
+from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import Table, align, ellipsis, format_number
-from .._utils.memory import row_blocks
 from .._utils.notebook import NotebookResult, show_progress
+from .._utils.parallel import one_blas_thread, row_blocks
 from .._utils.results import Floats, Result, none_for_nan
-from .._utils.threads import one_blas_thread
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
-from .nested_pvalues import PValuePlan, against_larger, gain
-from .restricted_models import Family, RestrictedFit, restricted_fit, whole_fit
+from .restricted_models import (
+    Family,
+    PValuePlan,
+    RestrictedFit,
+    against_larger,
+    gain,
+    restricted_fit,
+    whole_fit,
+)
 
 MAX_ROWS_FOR_EXACT_TAIL = 100_000
 N_CLASSES_AT_ONCE = 32

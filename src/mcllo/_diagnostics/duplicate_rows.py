@@ -18,7 +18,7 @@ likely: underconfident predictions agree more often than they expect. A set coun
 large: many sure rows that are all cut off at the same probability are one set. Rows of one group
 are known to be alike (`groups`), so copies within a group are left out.
 
-`AutoCalibrator` asks the same, of a larger chance (`calibrators/_auto/stack`): rows that may be
+`AutoCalibrator` asks the same, of a larger chance (`calibrators/_auto/stacking`): rows that may be
 copies must be left out together.
 """
 

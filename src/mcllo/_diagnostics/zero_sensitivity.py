@@ -7,7 +7,7 @@ baseline makes all log odds of its row large, and forces all gamma to be equal a
 ===============  ==========================================================================
 for the test     the smallest change: 1e-6, in rows that hold a 0; beside it the answers at
                  1e-12 and at 1e-4, from the same draws
-to recalibrate   `_validation/vote_fractions`: ``1 / (2 T)`` when the probabilities are votes k / T
+to recalibrate   `_validation/rounding`: ``1 / (2 T)`` when the probabilities are votes k / T
 ===============  ==========================================================================
 """
 
@@ -26,9 +26,9 @@ from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.formatting import PStyle, Table, align, format_count, format_number, p_words
 from .._utils.results import Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
-from .._validation.clipping import DEFAULT_CLIP
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from .._validation.vote_fractions import (
+from .._validation.probabilities import DEFAULT_CLIP
+from .._validation.rounding import (
     clip_again,
     clip_for_votes,
     only_zeros,

@@ -4,7 +4,7 @@ A maximum that does not exist shows as information that vanishes along the way t
 eigenvalue of the Hessian, in units of the information at the identity, says when to ask the linear
 program of `_fit/separation`.
 
-Of many classes (`_model/inexact_newton`) those that have no maximum by themselves are left out
+Of many classes (`_model/many_classes`) those that have no maximum by themselves are left out
 first (`_model/separable_classes`): the likelihood's supremum is the same without them, and the
 others do not wait for their drift. Beyond `MAX_PARAMETERS_FOR_HESSIAN` only the 2 x 2 blocks of the
 information are known: their smallest eigenvalue is at least that of the whole, so it can show that
@@ -26,20 +26,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.hessian_products import (
+from .._model.kernel import Derivatives, LogPartition
+from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.many_classes import (
+    MAX_PARAMETERS_FOR_HESSIAN,
+    MIN_CLASSES_FOR_PCG,
     NO_HESSIAN,
     ClassBlocks,
     LikelihoodOperator,
     LogPartitionOperator,
-)
-from .._model.inexact_newton import (
-    MAX_PARAMETERS_FOR_HESSIAN,
-    MIN_CLASSES_FOR_PCG,
     fit_by_pcg,
     has_whole_hessian,
 )
-from .._model.kernel import Derivatives, LogPartition
-from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
 from .._model.newton import (
     DECREMENT_TOL,
     LAST_STEP_DECREMENT_TOL,
@@ -231,7 +229,7 @@ def _estimate_by_pcg(
     likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes; see
-    `_model/inexact_newton`.
+    `_model/many_classes`.
     """
     odds, weight = predictions.log_odds, predictions.sample_weight
     if penalty == 0.0 and (peeled := separate_classes(odds, predictions.model_codes, weight)):

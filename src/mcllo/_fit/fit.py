@@ -11,7 +11,7 @@ interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)
 A class whose log odds are the same in every row cannot tell gamma from tau: its gamma stays 1 and
 the degrees of freedom count one parameter less.
 
-Of more than 5,000 parameters the covariance is not computed (`_model/inexact_newton`): the fit then
+Of more than 5,000 parameters the covariance is not computed (`_model/many_classes`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
 
 `fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
-from .._model.hessian_products import NO_HESSIAN
-from .._model.inexact_newton import has_whole_hessian
 from .._model.kernel import Derivatives
+from .._model.many_classes import NO_HESSIAN, has_whole_hessian
 from .._utils.formatting import Table
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
@@ -50,7 +49,7 @@ from .penalty import Center, Penalty, check_penalty
 from .separation import Existence, check_separation, warn_of_separation
 
 if TYPE_CHECKING:
-    from .recalibrated import RecalibratedProbabilities
+    from .map import RecalibratedProbabilities
 
 _SCALARS = (
     "log_likelihood",
@@ -303,7 +302,7 @@ class MCLLOFit(MCLLOMap):
         simplex = read_simplex(self.classes, probs, logits, normalize, clip)
         if interval is None:
             return self.apply(simplex)
-        from .recalibrated import recalibrate_with_intervals
+        from .map import recalibrate_with_intervals
 
         return recalibrate_with_intervals(self, simplex, interval, covariance=covariance)
 

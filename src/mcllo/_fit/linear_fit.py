@@ -36,9 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from .._model.hessian_products import NO_HESSIAN
 from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
 from .._model.linear_map import LinearMapLoss
+from .._model.many_classes import NO_HESSIAN
 from .._model.newton import (
     Product,
     SecantPairs,
@@ -50,9 +50,9 @@ from .._model.newton import (
 from .._model.temperature import inverse_temperature
 from .._utils.linalg import inverse
 from .._utils.notebook import show_progress
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import warn
-from .._utils.threads import one_blas_thread
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning

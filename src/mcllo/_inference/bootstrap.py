@@ -7,14 +7,14 @@ interval for g_j(x)  quantiles of ``g_j(x; theta*)``, ``alpha/2`` and ``1 - alph
 ===================  =================================================================
 
 An exponential family: labels enter only through s(Y*), so a draw is 2K numbers and its refit starts
-at the estimate, by the batched Newton of `_model/batched_labels`. A strength or a centre of the
+at the estimate, by the batched Newton of `_model/batched`. A strength or a centre of the
 penalty that was chosen by the data is not chosen again. The draws are one stream of uniforms
 (`_inference/monte_carlo`): the answer depends on the seed, not on batches or workers.
 
 The quantiles are order statistics (the ``(B + 1) alpha/2``-th of B): they need no normal
 distribution, but do not correct the estimate's bias. A separated draw has no finite estimate; it
 enters with what its drifting estimate predicts. Coverage of 95 % intervals, mean over the three
-classes of four rows (300-400 simulations; the delta method of `_fit/recalibrated` beside it):
+classes of four rows (300-400 simulations; the delta method of `_fit/map` beside it):
 
 ===================  =========  =====
 fitted to            bootstrap  delta
@@ -36,21 +36,19 @@ import numpy as np
 
 from .._fit.estimate import SEPARATION_CHECK_INFORMATION, build_objective
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.map import read_simplex
+from .._fit.map import RecalibratedProbabilities, check_level, read_simplex
 from .._fit.objective import FreeLikelihood, free_parameters
 from .._fit.penalty import Center, FirthObjective, Penalty, penalty_center
-from .._fit.recalibrated import RecalibratedProbabilities, check_level
 from .._fit.separation import separating_direction
-from .._model.batched_fits import BatchedProblems
-from .._model.batched_labels import MIN_LOG_ODDS_FOR_THREADS
+from .._model.batched import MIN_LOG_ODDS_FOR_THREADS, BatchedProblems
 from .._model.kernel import LogPartition, predicted_probabilities
 from .._model.likelihood import identity_theta, recalibrate
 from .._model.newton import minimize, newton_direction
 from .._utils.linalg import least_eigenvalue
 from .._utils.notebook import show_progress
+from .._utils.parallel import n_threads, one_blas_thread, ordered_map
 from .._utils.results import Floats, plain
 from .._utils.statements import warn
-from .._utils.threads import n_threads, one_blas_thread, ordered_map
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP

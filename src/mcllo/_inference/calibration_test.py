@@ -1,8 +1,30 @@
-"""`calibration_test`: the test that suits the rows and the baseline that was asked for.
+"""One exact p-value for all baselines: the largest score statistic, ``max_b S_b``.
+
+For baseline b the score at the identity needs the class counts and, of each other class j, the sum
+of its log odds against b over the rows labelled j. With z = log x,
+
+=======================  ===========================================================
+own sums                 ``own_j = sum_{i: y_i = j} z_ij``
+cross sums               ``M_jb = sum_{i: y_i = j} z_ib``
+log odds sums            ``D_jb = own_j - M_jb``, every baseline from one pass
+score                    ``U_b = (n_j - E n_j; D_jb - E D_jb)``, j other than b
+statistic                ``S_b = U_b' H_b(theta0)^-1 U_b``; the test takes ``max_b S_b``
+=======================  ===========================================================
+
+H_b and the means see no labels, so all draws and the data share them and nothing is fitted again.
+One set of labels serves all baselines: given X the p-value is exact at any n. M is the product of
+a sparse one-hot matrix and z, as many additions as there are (draw, row, baseline) triples.
+
+`best_baseline` reports it beside the likeliest fit. All baselines have the same identity, so that
+fit has the largest likelihood ratio ``max_b lambda_b``, and its chi-square p-value is too small: it
+ignores that the labels chose b. The exact one would refit every draw with every baseline; that of
+``max_b S_b`` needs no fit and holds over all baselines whatever the labels choose.
+
+`calibration_test`: the test that suits the rows and the baseline that was asked for.
 
 ==================  =============================================  ==============================
 baseline a class    likelihood ratio (score, Wald) of that fit     `_inference/likelihood_tests`
-baseline "auto"     fit of the likeliest baseline, p-value of the  `_inference/max_score`
+baseline "auto"     fit of the likeliest baseline, p-value of the  `_inference/calibration_test`
                     largest score over all baselines
 groups, or weights  score test with the variance of the groups'    `_inference/robust`
 that are no counts  scores; standard errors by the sandwich
@@ -11,21 +33,173 @@ that are no counts  scores; standard errors by the sandwich
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.sandwich import robust_fit
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.covariance import robust_fit
+from .._fit.fit import MCLLOFit, fit_each_baseline, fit_predictions, warn_of_separated_fits
+from .._fit.objective import free_parameters
+from .._model.batched import RELATIVE_TIE_TOL
+from .._model.kernel import LogPartition
+from .._model.likelihood import identity_theta
+from .._utils.linalg import pseudo_inverse
+from .._utils.results import Codes, Floats
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions, RowOptions, reads_rows
-from .._validation.rounded import unrounded_predictions
+from .._validation.rounding import unrounded_predictions
 from ..exceptions import Either, InputError, Phrase
-from .budget import N_RESAMPLES
+from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
-from .max_score import best_baseline
-from .monte_carlo import Seed
+from .monte_carlo import (
+    Seed,
+    check_resamples,
+    draw_labels,
+    expand_weights,
+    label_sums,
+    monte_carlo_p,
+    seed_entropy,
+)
 from .pvalue import Ground, PValue, Reason
 from .robust import RobustTest, robust_test
+
+BASELINE_TIE_TOL = 1e-7
+"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
+
+
+def max_score_test(
+    predictions: Predictions,
+    columns: NDArray[np.intp],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    stop_at: int | None = None,
+    seed: Seed = None,
+) -> tuple[Floats, PValue]:
+    """Test calibration by the largest score statistic over the baselines in these columns.
+
+    Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
+    drawn from the predictions, until `stop_at` of them, if given, were as extreme.
+    """
+    check_resamples(n_resamples)
+    entropy, scores = seed_entropy(seed), BaselineScores(predictions, columns)
+    observed = scores.observed()
+    threshold = float(observed.max()) * (1.0 - RELATIVE_TIE_TOL) - 1e-12
+    rows = expand_weights(predictions)
+
+    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
+        labels = draw_labels(rows.probs, entropy, start, size)
+        return scores(*log_odds_sums(labels, logs, columns)).max(axis=1) >= threshold
+
+    logs, entries = _centred_logs(rows), max(rows.n_samples, rows.n_classes * len(columns))
+    batch = max(1, min(512, BATCH_ENTRIES // entries))
+    return observed, monte_carlo_p(
+        exceeds, n_resamples=n_resamples, batch=batch, seed=entropy, stop_at=stop_at
+    )
+
+
+class BaselineScores:
+    """``(counts, log odds sums) -> S_b`` of every baseline, for many label vectors at once."""
+
+    def __init__(self, predictions: Predictions, columns: NDArray[np.intp]) -> None:
+        self.predictions, self.columns = predictions, columns
+        weight = predictions.sample_weight
+        expected = predictions.probs if weight is None else predictions.probs * weight[:, None]
+        self.logs = _centred_logs(predictions)
+        self.mean_counts, self.mean_odds = self._sums(expected)
+        parts = [_inverse_information(predictions, int(b)) for b in columns]
+        self.inverse = np.stack([inverse for inverse, _ in parts])
+        self.df = [df for _, df in parts]
+
+    def __call__(self, counts: Floats, odds: Floats) -> Floats:
+        """Return statistics of shape (B, m) from counts (B, c) and log odds sums (B, c, m)."""
+        away = (odds - self.mean_odds).transpose(2, 0, 1)
+        shift = np.broadcast_to(counts - self.mean_counts, away.shape)
+        u = np.concatenate([shift, away], axis=2)
+        return np.einsum("mbi,mbi->bm", u @ self.inverse, u)
+
+    def observed(self) -> Floats:
+        """Return the statistics of the labels that came true, any weights."""
+        p = self.predictions
+        marks = np.zeros(p.probs.shape)
+        marks[np.arange(p.n_samples), p.codes] = 1.0 if p.sample_weight is None else p.sample_weight
+        counts, odds = self._sums(marks)
+        return self(counts[None], odds[None])[0]
+
+    def _sums(self, marks: Floats) -> tuple[Floats, Floats]:
+        """Return counts and log odds sums of rows that belong to class j by ``marks[i, j]``."""
+        own = np.einsum("ij,ij->j", marks, self.logs)
+        return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
+
+
+def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, Floats]:
+    """Return counts (B, c) and log odds sums (B, c, m) of labels of shape (B, n).
+
+    Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.
+    """
+    from scipy.sparse import csr_array
+
+    (size, n), c = labels.shape, logs.shape[1]
+    counts, own = label_sums(labels, logs.T)
+    cells = (labels + c * np.arange(size)[:, None]).T.astype(np.int32).ravel()
+    ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
+    marks = csr_array((np.ones(cells.size), cells, ends), shape=(n, size * c))
+    cross = np.asarray(marks.T @ np.ascontiguousarray(logs[:, columns]))
+    return counts, own[:, :, None] - cross.reshape(size, c, -1)
+
+
+def _centred_logs(predictions: Predictions) -> Floats:
+    """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
+    raw = np.log(predictions.probs) if predictions.logits is None else predictions.logits
+    return np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:
+    """Return ``H_b(theta0)^-1`` in 2c rows, 0 for the baseline and what is fixed; and the df."""
+    c = predictions.n_classes
+    moved = predictions.with_baseline(predictions.classes[baseline])
+    free = free_parameters(moved.log_odds)
+    hessian = LogPartition(moved.log_odds, moved.sample_weight)(identity_theta(c - 1)).hessian
+    compared = np.delete(np.arange(c), baseline)
+    place = np.concatenate([compared, compared + c])[free]
+    inverse = np.zeros((2 * c, 2 * c))
+    inverse[np.ix_(place, place)] = pseudo_inverse(hessian[np.ix_(free, free)])
+    return inverse, int(free.sum())
+
+
+def best_baseline(
+    predictions: Predictions, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
+) -> tuple[MCLLOFit, CalibrationTest]:
+    """Choose the baseline of the largest likelihood; the p-value covers all that were tried.
+
+    Return the likeliest of the fits that exist (of all, where none does; a tie, as always for two
+    classes, goes to the baseline of the predictions), and the test of the largest score statistic.
+    The likelihood ratio of the fit has no p-value of its own: chi-square's would ignore the choice.
+    """
+    fits = fit_each_baseline(predictions, predictions.classes)
+    fit = _likeliest(fits, predictions.baseline)
+    warn_of_separated_fits([fit])
+    columns = np.arange(predictions.n_classes)
+    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    found = replace(found, why=Reason(Ground.BASELINE))
+    return fit, CalibrationTest.from_pvalue(float(scores.max()), fit.df, "max_score", found)
+
+
+def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
+    """Return the baseline of the largest likelihood; `options` are those of `fit_predictions`."""
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
+    return _likeliest(fits, predictions.baseline).baseline
+
+
+def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
+    """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
+    exist = [fit for fit in fits if fit.converged] or list(fits)
+    best = max(fit.log_likelihood for fit in exist)
+    least = best - BASELINE_TIE_TOL * max(1.0, abs(best))
+    equals = [fit for fit in exist if fit.log_likelihood >= least]
+    return next((fit for fit in equals if fit.baseline == preferred), equals[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._fit.covariance import n_effective, robust_fit
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.sandwich import n_effective, robust_fit
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
 from .._utils.linalg import pseudo_inverse
@@ -39,15 +39,8 @@ from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warning
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
-from .effect_sizes.levels import RightAt, map_level, observed_levels
-from .effect_sizes.observed import ObservedError, observed_error
-from .effect_sizes.sampling_distribution import (
-    SIZES,
-    MapChanges,
-    clear_part,
-    covariance_root,
-    limits,
-)
+from .effect_size_distribution import SIZES, MapChanges, clear_part, covariance_root, limits
+from .levels import ObservedError, RightAt, map_level, observed_error, observed_levels
 from .monte_carlo import Seed, check_resamples, seed_entropy
 
 EFFECT_SIZE_COLUMNS = (
@@ -107,7 +100,7 @@ class EffectSize(Result):
     levels : tuple of RightAt
         How often predictions near a few levels are right.
     method : {"ray", "ridge", "blocks"}
-        "ray": the intervals of `_inference/effect_sizes/sampling_distribution`; "ridge": no finite
+        "ray": the intervals of `_inference/effect_size_distribution`; "ridge": no finite
         map is best, and the sizes are those of a penalised one, less what chance adds, with upper
         ends that are rough; "blocks": there are too many parameters for intervals.
     n_resamples, seed : int
@@ -185,7 +178,7 @@ class EffectSize(Result):
             Whether nothing was found that the map leaves, and nothing that is no shift or slope;
             sentences that rest on that are left out or say so.
         """
-        from .effect_sizes.effect_size_sentences import size_statements
+        from .effect_size_text import size_statements
 
         return size_statements(self, fits=fits, bounded=bounded)
 

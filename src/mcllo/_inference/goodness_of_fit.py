@@ -37,8 +37,8 @@ from .._fit.fit import MCLLOFit
 from .._model.kernel import LogPartition, predicted_probabilities
 from .._utils.formatting import format_number, format_p
 from .._utils.linalg import pseudo_inverse
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
-from .._utils.threads import one_blas_thread
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
 from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._model import compiled
+from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
-from .._utils.threads import one_blas_thread
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from ..exceptions import Either, InputError, Phrase

@@ -42,7 +42,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.inexact_newton import MIN_CLASSES_FOR_PCG
+from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import format_number, format_p
 from .._utils.linalg import large_inverse
 from .._utils.results import Floats, Result

@@ -13,17 +13,41 @@ For c = 2 these are the numbers of BRcal (Guthrie and Franck 2024). The posterio
 labels only through the likelihood ratio statistic lambda, and BIC asks of it ``d ln n`` where the
 test asks for little more than d: with many classes the posterior can be near 1 although the test
 rejects (Lindley's paradox). `CalibrationPosterior.warning` says so where it matters.
+
+`boldness_recalibrate`: the most spread-out predictions that keep a posterior of calibration.
+
+===============  ============================================================================
+boldness         ``sqrt(1/2 sum_j Var(g_j))``, Var over rows with n - 1; sd of g_1 for c = 2
+its square       ``V(theta)``, ``dV/d eta_ki = g_ki (r_ki - sum_j r_ji g_ji) / (n - 1)`` with
+                 ``r_ji = g_ji - mean_i g_ji``; then ``d eta_ki = d tau_k + l_ki d gamma_k``
+problem          maximise V(theta) subject to ``P(M_c | y, g(theta)) >= t``
+constraint       ``l(theta) >= l(theta_hat) - kappa``, a convex set
+kappa            ``(d / 2) ln n + ln[(1 - t) / t  prior / (1 - prior)]``; none if negative
+===============  ============================================================================
+
+Maps compose to maps, so every recalibrated set has the same best log likelihood ``l(theta_hat)``,
+and its likelihood ratio statistic is ``2 [l(theta_hat) - l(theta)]``: no fit inside the search.
+For c = 2 this is the problem of BRcal (Guthrie and Franck 2024). V is not concave, so the search
+(SLSQP) has several starts: the estimate, its gamma times 1.5, 2 and 3, and the identity. It works
+in ``u``, ``theta = theta_hat + sqrt(2 kappa) F u`` with ``F F'`` the covariance: there the
+constraint is about the unit ball.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
-from .._fit.fit import MCLLOFit, fit_predictions
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_each_baseline, fit_predictions
+from .._fit.map import MCLLOMap
+from .._fit.objective import free_parameters, negative_log_likelihood
+from .._model.kernel import predicted_probabilities
+from .._model.likelihood import identity_theta
 from .._utils.formatting import PStyle, format_count, format_number, format_p, p_words
-from .._utils.results import Result
+from .._utils.results import Floats, Result
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
@@ -228,3 +252,324 @@ def counted_rows(predictions: Predictions) -> float:
             "Leave rows in that count."
         )
     return total
+
+
+SLOPE_FACTORS_OF_STARTS = (1.5, 2.0, 3.0)
+CONSTRAINT_TOL = 1e-9
+"""Part of kappa by which rounding may leave the constraint."""
+ACTIVE_CONSTRAINT_TOL = 1e-6
+"""Part of kappa left below which the constraint holds the search back."""
+STATIONARITY_TOL = 1e-3
+"""Part of the gradient along the constraint's surface that counts as none: at that angle the
+boldness that is left to gain is of the order of its square."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoldRecalibration(Result):
+    """The boldest map that keeps the posterior probability of calibration at `t` or above.
+
+    Everything here refers to the rows that chose the map; other rows will tell a less rosy story.
+
+    Attributes
+    ----------
+    map : MCLLOMap
+        Has ``recalibrate(probs)``.
+    boldness, boldness_original, boldness_mle : float
+        After the map; of the predictions as they were; after the maximum likelihood map.
+    posterior, posterior_original : float
+        Of calibration, after the map and before; see `calibration_posterior`.
+    t, prior : float
+        The least posterior that was asked for, and the prior.
+    statistic, df, pvalue, n_samples : float, int, float, int
+        Likelihood ratio test (chi-square) of the bold predictions on these rows, and their number.
+    converged : bool
+        Whether the search ended at a point where boldness cannot grow along the constraint. A
+        bolder one elsewhere is possible; several starts make it unlikely.
+    warning : str
+        What the charge of BIC does to the posterior; empty where it matters little.
+
+    See Also
+    --------
+    boldness_recalibrate : Makes it.
+    CalibrationPosterior : The posterior alone.
+    MCLLOMap : What `map` is.
+
+    Notes
+    -----
+    The method is that of [1]_, extended from two classes to any number.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], size=200)
+    >>> bold = boldness_recalibrate(probs, (rng.random(200) < probs[:, 1]).astype(int))
+    >>> bold.boldness > bold.boldness_original, bold.posterior >= 0.95 - 1e-9
+    (True, True)
+    """
+
+    map: MCLLOMap
+    boldness: float
+    boldness_original: float
+    boldness_mle: float
+    posterior: float
+    posterior_original: float
+    t: float
+    prior: float
+    statistic: float
+    df: int
+    pvalue: float
+    n_samples: int
+    converged: bool
+    warning: str
+
+    def __str__(self) -> str:
+        doubt = "" if self.converged else "\nThe search did not converge: bolder maps may exist."
+        note = f"\nNote: {self.warning}" if self.warning else ""
+        return (
+            f"boldness {format_number(self.boldness, 4)} (original "
+            f"{format_number(self.boldness_original, 4)}, maximum likelihood "
+            f"{format_number(self.boldness_mle, 4)}) at posterior probability of calibration "
+            f"{format_posterior(self.posterior)} (asked: {self.t:g}, prior {self.prior:g})\n"
+            f"a test of the bold predictions on the same rows gives p {format_p(self.pvalue)} "
+            f"(statistic {format_number(self.statistic, 4)} on {self.df} df, chi-square)"
+            f"{doubt}{note}"
+        )
+
+
+@reads_rows(TableOptions)
+def boldness_recalibrate(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    t: float = 0.95,
+    prior: float = 0.5,
+    baseline: Any = None,
+    **data: Unpack[TableOptions],
+) -> BoldRecalibration:
+    """Spread predictions as far as a posterior probability of calibration of `t` allows.
+
+    Boldness is bought with likelihood: the bold map fits the labels worse than the maximum
+    likelihood map does.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    t : float
+        Least posterior probability of calibration of the bold predictions.
+    prior : float
+        Prior probability of calibration.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BoldRecalibration
+        `map`, which has ``recalibrate(probs)``, and boldness and posterior before and after.
+
+    Raises
+    ------
+    InputError
+        When even the maximum likelihood map has a posterior of `t` or less, when it does not exist,
+        or when all rows are the same.
+
+    See Also
+    --------
+    BoldRecalibration : What comes out.
+    calibration_posterior : The posterior that is held.
+    MCLLOCalibrator : Recalibration by likelihood alone.
+
+    Notes
+    -----
+    For two classes this is the boldness-recalibration of [1]_. With more, boldness is
+    ``sqrt(1/2 sum_j Var(g_j))``, which is the standard deviation for two. The n of BIC and of the
+    variance is the sum of the weights.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> bold = boldness_recalibrate(probs, y)
+    >>> round(bold.boldness_original, 3), round(bold.boldness, 3), round(bold.posterior, 6)
+    (0.285, 0.329, 0.95)
+    >>> bold.map.recalibrate([[0.5, 0.3, 0.2]]).round(3)
+    array([[0.576, 0.251, 0.172]])
+    """
+    check_share("t", t)
+    check_share("prior", prior)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    total = counted_rows(predictions)
+    fit = _existing_fit(predictions)
+    search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
+    best = search.best()
+    theta, k = search.theta(best), len(fit.tau)
+    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
+    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
+    pvalue = chi2_sf(statistic, fit.df)
+    return BoldRecalibration(
+        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
+        boldness=math.sqrt(search.spread(theta)[0]),
+        boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
+        boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
+        posterior=posterior,
+        posterior_original=posterior_of_fit(fit, total, prior).posterior,
+        t=t,
+        prior=prior,
+        statistic=statistic,
+        df=fit.df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        converged=search.free_gradient_share(best) <= STATIONARITY_TOL,
+        warning=bic_warning(posterior, pvalue, fit.df, total),
+    )
+
+
+def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
+    """Return kappa: how far the log likelihood may fall before the posterior is below `t`."""
+    kappa = -log_bayes_factor(0.0, df, total) + math.log((1.0 - t) / t * prior / (1.0 - prior))
+    if kappa <= 0.0:
+        most = posterior_probability(log_bayes_factor(0.0, df, total), prior)
+        raise InputError(
+            f"t must be smaller than {most:.4g}, the posterior probability of calibration of the "
+            f"maximum likelihood map; got t={t}. Choose a smaller t or a larger prior."
+        )
+    return kappa
+
+
+def _existing_fit(predictions: Predictions) -> MCLLOFit:
+    """Return the fit; refuse rows without one, for then no finite map is the boldest."""
+    if not free_parameters(predictions.log_odds)[predictions.n_classes - 1 :].any():
+        raise InputError(
+            "probs must have at least two different rows; all are the same, and so is every "
+            "recalibration of them."
+        )
+    [fit] = fit_each_baseline(predictions, [predictions.baseline])
+    if fit.converged:
+        return fit
+    absent, cause = predictions.absent, "the likelihood is all but flat"
+    if fit.separated:
+        cause = f"no row has class {absent[0]!r}" if absent else "the log odds separate the labels"
+    raise InputError(
+        f"a maximum likelihood map must exist to be made bolder; {cause}, so that no finite map is "
+        "the boldest. Use more rows, or MCLLOCalibrator(penalty=1.0) without boldness."
+    )
+
+
+class _Spread:
+    """``theta -> (V, gradient)``: the square of the boldness of the recalibrated rows."""
+
+    def __init__(self, log_odds: Floats, weight: Floats | None, total: float) -> None:
+        self.log_odds, self.total = log_odds, total
+        self.weight = np.ones(log_odds.shape[1]) if weight is None else weight
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        g, k = predicted_probabilities(theta, self.log_odds)[0], len(self.log_odds)
+        around = g - (g @ self.weight / self.total)[:, None]
+        weight = self.weight / (self.total - 1.0)
+        value = 0.5 * float(np.einsum("ji,ji->i", around, around) @ weight)
+        by_eta = g[:k] * (around[:k] - np.einsum("ji,ji->i", around, g)) * weight
+        by_gamma = np.einsum("ji,ji->j", by_eta, self.log_odds)
+        return value, np.concatenate([by_eta.sum(axis=1), by_gamma])
+
+
+class _SearchPoint(NamedTuple):
+    """V over its scale and ``1 - [l_hat - l] / kappa`` at a point u, with their gradients."""
+
+    spread: float
+    spread_gradient: Floats
+    slack: float
+    slack_gradient: Floats
+
+
+class _Search:
+    """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
+
+    def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
+        self.kappa, self.lowest, self.origin = kappa, -fit.log_likelihood, fit.theta
+        self.likelihood = negative_log_likelihood(predictions)
+        self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
+        free = ~np.isnan(np.diagonal(fit.cov_theta))
+        factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
+        self.axes = np.zeros((len(free), int(free.sum())))
+        self.axes[free] = math.sqrt(2.0 * kappa) * factor
+        self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
+        self._last: tuple[bytes, _SearchPoint] | None = None
+
+    def theta(self, u: Floats) -> Floats:
+        """Return the parameters at u."""
+        return self.origin + self.axes @ u
+
+    def starts(self) -> list[Floats]:
+        """Return the estimate, sharper versions of it, and the identity."""
+        k = len(self.origin) // 2
+        sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SLOPE_FACTORS_OF_STARTS]
+        points = [self.origin, *sharper, identity_theta(k)]
+        found = [np.linalg.lstsq(self.axes, p - self.origin, rcond=None)[0] for p in points]
+        return [np.asarray(u, dtype=np.float64) for u in found]
+
+    def at(self, u: Floats) -> _SearchPoint:
+        """Evaluate at u; the last answer is kept, for a solver asks four times."""
+        key = u.tobytes()
+        if self._last is None or self._last[0] != key:
+            theta = self.theta(u)
+            (value, gradient), terms = self.spread(theta), self.likelihood(theta)
+            point = _SearchPoint(
+                value / self.scale,
+                self.axes.T @ gradient / self.scale,
+                1.0 - (terms.value - self.lowest) / self.kappa,
+                -(self.axes.T @ terms.gradient) / self.kappa,
+            )
+            self._last = (key, point)
+        return self._last[1]
+
+    def best(self) -> Floats:
+        """Return the boldest of what the starts lead to, and of the starts themselves."""
+        starts = self.starts()
+        found = [self._inside(self._solve(start)) for start in starts]
+        allowed = [u for u in starts[1:] if self.at(u).slack >= -CONSTRAINT_TOL]
+        return max([starts[0], *allowed, *found], key=lambda u: self.at(u).spread)
+
+    def _solve(self, start: Floats) -> Floats:
+        from scipy.optimize import minimize
+
+        given: Any = {"method": "SLSQP", "options": {"ftol": 1e-11, "maxiter": 500}, "x0": start}
+        given |= {"fun": lambda u: -self.at(u).spread, "jac": lambda u: -self.at(u).spread_gradient}
+        constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
+        constraint |= {"jac": lambda u: self.at(u).slack_gradient}
+        found = np.asarray(minimize(**given, constraints=constraint).x)
+        return found if np.isfinite(found).all() else np.zeros_like(start)
+
+    def _inside(self, u: Floats) -> Floats:
+        """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""
+        low, high = 0.0, 1.0
+        if self.at(u).slack >= -CONSTRAINT_TOL:
+            return u
+        while high - low > CONSTRAINT_TOL:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.at(middle * u).slack >= 0.0 else (low, middle)
+        return low * u
+
+    def free_gradient_share(self, u: Floats) -> float:
+        """Return the part of V's gradient that does not push against the constraint."""
+        point = self.at(u)
+        uphill, size = point.spread_gradient, float(np.linalg.norm(point.spread_gradient))
+        if point.slack < ACTIVE_CONSTRAINT_TOL:
+            wall = -point.slack_gradient / np.linalg.norm(point.slack_gradient)
+            uphill = uphill - max(0.0, float(uphill @ wall)) * wall
+        return float(np.linalg.norm(uphill)) / max(size, point.spread)

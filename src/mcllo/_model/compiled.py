@@ -6,8 +6,8 @@
 `is_for`              whether C takes such rows
 `address`             where an array's numbers begin
 `terms`               those of A(theta), for `_model/kernel`
-`moments`, `product`  of many classes, for `_model/hessian_products`
-`fill`                the minima of `_model/batched_fits`
+`moments`, `product`  of many classes, for `_model/many_classes`
+`fill`                the minima of `_model/batched`
 `direction`           a step of `_model/newton`
 `softmax`, `log`      down the columns of a table, of every number
 `fill_log_odds`       of rows of probabilities

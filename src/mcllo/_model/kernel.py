@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.parallel import borrow_buffer, one_blas_thread, ordered_map, threads_for
 from .._utils.results import Floats
-from .._utils.threads import borrow_buffer, one_blas_thread, ordered_map, threads_for
 from . import compiled
 
 CHUNK_ELEMENTS = 75_000

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.parallel import ordered_map, threads_for
 from .._utils.results import Floats
-from .._utils.threads import ordered_map, threads_for
 from .compiled import fill_log_odds
 from .kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
 

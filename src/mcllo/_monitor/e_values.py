@@ -9,7 +9,7 @@ temperatures  ``g_j ~ x_j^u`` for the `EXPONENTS` u
 classes       one class j alone, the others in proportion: odds of j times ``exp(s)`` for the
               `SHIFTS`, and to the power u for the `SLOPES`. Their factors ask nothing of the other
               classes: e-values of class j by itself
-learned       shifts and MCLLO (`_monitor/learned`), each with a short and a long memory
+learned       shifts and MCLLO (`_monitor/fitted_map`), each with a short and a long memory
 zeros         whether labels fall among classes predicted as 0 more often than `MAX_ZERO_SHARE` a
               class
 ============  ======================================================================================
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from .._model.likelihood import log_odds_from_logs
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
-from .learned import MAX_CLASSES_TO_LEARN, MEMORY_ROWS_PER_CLASS, Filter, Shifts
+from .fitted_map import MAX_CLASSES_TO_LEARN, MEMORY_ROWS_PER_CLASS, Filter, Shifts
 
 EXPONENTS: Floats = 2.0 ** (np.arange(-16, 17) / 8.0)
 """Exponents u of the temperature family, 1/4 to 4."""

@@ -1,4 +1,6 @@
-"""`Monitor`: predictions and labels in batches, evidence after each of them.
+"""What the next batch needs, as named arrays: detector, learners, null, alarm; and back.
+
+`Monitor`: predictions and labels in batches, evidence after each of them.
 
 A batch is judged with what was learned before it, then learned from: validate, recalibrate where a
 model is watched, factors, detector, sums, and all of it into the file at once.
@@ -17,23 +19,95 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._utils.applications import load_application
 from .._utils.atomic_files import StrPath
 from .._utils.formatting import Table
+from .._utils.optional import load_application
 from .._utils.statements import suppress_warnings
 from .._validation.labels import CLASS_RULE, class_names
 from .._validation.predictions import Predictions
 from ..exceptions import InputError, Option, Phrase
-from .detector import Detector
+from .e_process import Detector
 from .e_values import Factors, History, batch_e_values, update_history
-from .model import model_text, n_rows_learned, new_null
-from .onset import alarm_and_onset, estimate_onset, is_near
-from .state import pack_state, read_detector, read_history, read_null
-from .status import MonitorStatus, Rule, build_status, reached
+from .fitted_map import Filter, FittedNull, Shifts, model_text, n_rows_learned, new_null
+from .status import (
+    MonitorStatus,
+    Rule,
+    alarm_and_onset,
+    build_status,
+    estimate_onset,
+    is_near,
+    reached,
+)
 from .store import Numbers, Record, Store
 
 if TYPE_CHECKING:
     from ..calibrators._base import Calibrator
+
+
+def pack_state(
+    detector: Detector, past: History, null: FittedNull | None, alarm: Any
+) -> dict[str, Any]:
+    """Return everything that the next batch needs, as arrays."""
+    state: dict[str, Any] = {
+        "n_batches": detector.n_batches,
+        "started": detector.started,
+        "detected": detector.detected,
+        "cusum": detector.cusum,
+        "since": detector.since,
+        "total": detector.total,
+        "most": detector.most,
+        "alarm": alarm,
+        "baseline": past.baseline,
+        "counts": [shift.counts for shift in past.shifts],
+        "predicted": [shift.predicted for shift in past.shifts],
+    }
+    if past.filters:
+        state["mean"] = [known.mean for known in past.filters]
+        state["precision"] = [known.precision for known in past.filters]
+    if null is not None:
+        state["null_mean"] = null.mean
+        state["null_precision"] = null.precision
+        state["null_scores"] = [null.n_batches, null.score_ratios]
+    return state
+
+
+def read_null(state: Numbers) -> FittedNull | None:
+    """Return the null hypothesis of a fitted map as it was kept; None where there is none."""
+    if "null_mean" not in state:
+        return None
+    n_batches, score_ratios = state["null_scores"].tolist()
+    return FittedNull(
+        state["null_mean"],
+        state["null_precision"],
+        int(state["baseline"]),
+        int(n_batches),
+        score_ratios,
+    )
+
+
+def read_detector(state: Numbers) -> Detector:
+    """Return the detector as it was kept."""
+    return Detector(
+        int(state["n_batches"]),
+        state["started"],
+        state["detected"],
+        state["cusum"],
+        state["since"].astype(np.intp),
+        state.get("total", np.full(len(state["cusum"]), np.nan)),
+        float(state["most"]),
+    )
+
+
+def read_history(state: Numbers) -> History:
+    """Return what was learned, as it was kept."""
+    shifts = zip(state["counts"], state["predicted"], strict=True)
+    filters = zip(state.get("mean", ()), state.get("precision", ()), strict=True)
+    return History(
+        tuple(Shifts(*pair) for pair in shifts),
+        tuple(Filter(*pair) for pair in filters),
+        int(state["baseline"]),
+    )
+
 
 DEFAULT_RUN_LENGTH = 1000.0
 """Batches until a false alarm, on average at least, by default."""

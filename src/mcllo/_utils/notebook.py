@@ -24,8 +24,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from .applications import load_application
-from .optional import MissingPackageError
+from .optional import MissingPackageError, load_application
 
 PROGRESS_DELAY_SECONDS = 2.0
 """Seconds before work says that it runs."""

@@ -24,10 +24,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.memory import refuse_beyond
+from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
 from ..exceptions import InputError, Option, Phrase
-from .by import By, clean_by
+from .arguments import By, clean_by
 from .frames import as_column, as_numbers
 from .labels import is_missing
 

@@ -104,7 +104,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     >>> loaded.temperature_ == temperature.temperature_
     True
     """
-    from ._file import restore_calibrator
+    from ._model_file import restore_calibrator
 
     return restore_calibrator(path, _registry())
 

@@ -42,10 +42,10 @@ from .._validation.frames import affixes, check_index, column_names, n_columns, 
 from .._validation.labels import RESERVED_LABELS, class_names, distinct_words
 from .._validation.predictions import Predictions, as_predictions
 from .._validation.probabilities import Simplex, check_scores, clean_probs
-from .._validation.vote_fractions import clip_again
+from .._validation.rounding import clip_again
 from .._validation.weights import clean_rows
 from ..exceptions import AbsentClassWarning, InputError, Phrase
-from ._file import document, training_summary
+from ._model_file import document, training_summary
 
 ZeroRow = Literal["original", "uniform"]
 
@@ -284,7 +284,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predictions
 
     def _learn_prior(self, predictions: Predictions) -> None:
-        """Set what `calibrators/_prior` knows of the rows, once the method has learned."""
+        """Set what `calibrators/_label_shift` knows of the rows, once the method has learned."""
 
     def _apply(self, simplex: Simplex) -> Floats:
         """Return what the fitted method makes of validated rows, a new array."""

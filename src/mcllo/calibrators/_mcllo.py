@@ -28,23 +28,24 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
     honest_fit,
+    likeliest_baseline,
+    max_score_test,
     needs_robust,
     refuse_choice,
     split_baseline,
 )
 from .._inference.likelihood_tests import run_test
-from .._inference.max_score import likeliest_baseline, max_score_test
-from .._utils.applications import load_application
 from .._utils.formatting import format_p
+from .._utils.optional import load_application
 from .._utils.results import Floats, Result
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.frames import is_dask
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
-from .._validation.vote_fractions import for_recalibration
+from .._validation.rounding import for_recalibration
 from ..exceptions import InputError, Phrase
-from ._prior import PriorCalibrator
+from ._label_shift import PriorCalibrator
 
 N_EXCEEDANCES_AT_LEVEL = 10  # simulated data sets of a gate that would reach its level by chance
 MIN_DRAWS_OF_GATE = 99  # simulated data sets, whatever the level
@@ -330,7 +331,7 @@ class MCLLOCalibrator(GatedCalibrator):
                 f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() and "
                 "y.compute(), or leave it out."
             )
-        dask_rows = load_application("streaming.dask_rows")
+        dask_rows = load_application("streaming.dask")
         fit = dask_rows.fit_dask(
             X,
             y,
@@ -377,7 +378,7 @@ class MCLLOCalibrator(GatedCalibrator):
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            return load_application("streaming.dask_rows").lazy_predict(self, X)
+            return load_application("streaming.dask").lazy_predict(self, X)
         _refuse_lazy(logits)
         return super().predict_proba(X, logits=logits)
 
@@ -398,7 +399,7 @@ class MCLLOCalibrator(GatedCalibrator):
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            return load_application("streaming.dask_rows").lazy_labels(self, X)
+            return load_application("streaming.dask").lazy_labels(self, X)
         _refuse_lazy(logits)
         return super().predict(X, logits=logits)
 

@@ -14,7 +14,7 @@ from .._utils.statements import warn
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
-from ._prior import PriorCalibrator
+from ._label_shift import PriorCalibrator
 
 
 class TemperatureScaling(PriorCalibrator):

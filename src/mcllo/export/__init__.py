@@ -1,16 +1,15 @@
 """Calibrators outside of this package: ONNX, SQL, JavaScript, PyTorch, and plain Python.
 
 `export` writes a fitted calibrator, `check` compares what was written with ``predict_proba``. What
-a calibrator does is one `Program` (`export/_program`), which each target writes by its own rules.
+a calibrator does is one `Program` (`export/_programs`), which each target writes by its own rules.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._check import Check
-from ._program import ExportError
-from ._targets import TARGETS, append_to_onnx, check, export, torch_module
+from ._programs import ExportError
+from ._targets import TARGETS, Check, append_to_onnx, check, export, torch_module
 
 if TYPE_CHECKING:
     from ._skl2onnx import register_skl2onnx as register_skl2onnx

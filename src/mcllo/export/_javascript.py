@@ -6,7 +6,7 @@ import json
 
 from .._version import __version__
 from ._lines import Language
-from ._program import ExportError, Program
+from ._programs import ExportError, Program
 
 HELPERS = {
     "sum": """

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._program import Program
+from ._programs import Program
 
 HELPER_DEPENDENCIES = {
     "softmax": ("minus_top",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._version import __version__
 from ._lines import Language
-from ._program import Program
+from ._programs import Program
 
 HELPERS = {
     "unit": '''

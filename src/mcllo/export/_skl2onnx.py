@@ -19,9 +19,8 @@ from sklearn.frozen import FrozenEstimator
 from .._utils.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
-from ._onnx_graph import Graph, graph_label
-from ._program import ExportError
-from ._programs import build_program, log_probabilities
+from ._graph import Graph, graph_label
+from ._programs import ExportError, build_program, log_probabilities
 
 OPTIONS = {
     "zipmap": [True, False, "columns"],

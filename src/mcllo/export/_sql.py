@@ -28,7 +28,7 @@ import numpy as np
 from .._utils.optional import SQL_EXTRA, needed
 from .._version import __version__
 from ..exceptions import InputError
-from ._program import ExportError, Program, ProgramStep, refuse_trees
+from ._programs import ExportError, Program, ProgramStep, refuse_trees
 
 DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake", "spark")
 MATERIALIZING_DIALECTS = ("postgres", "sqlite")

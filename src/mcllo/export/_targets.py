@@ -1,4 +1,19 @@
-"""`export`, `check`: a fitted calibrator in another form, and whether that form says the same.
+"""Exported forms, run: for `mcllo export --check`, tests and benchmarks.
+
+Each function takes what a target wrote and rows, and returns the probabilities that came out.
+
+The proof: an exported form against ``predict_proba``, on rows that are hard on purpose.
+
+====================  ==========================================================================
+rows                  a thousand by default: spread over the simplex and near its corners, rows
+                      with zeros, tiny values down to 1e-300, ties, multiples of 1/20 (the edges of
+                      bins), numbers at which step functions jump or bend, and every corner point
+logits                the logarithms of such rows, moved and stretched
+difference            largest ``|exported - predict_proba|``; the form holds below 1e-12, in float32
+                      below 1e-6
+====================  ==========================================================================
+
+`export`, `check`: a fitted calibrator in another form, and whether that form says the same.
 
 ==========  =================================  ====================================================
 target      options                            what is written
@@ -14,30 +29,244 @@ python      input                              a file that needs Python only (`_
 
 from __future__ import annotations
 
+import hashlib
+import json
+import linecache
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.atomic_files import replace_atomically, write_text
-from .._utils.optional import needed
-from .._utils.results import Floats
+from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.results import Floats, Result
+from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
+from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
 from ..exceptions import InputError, Phrase
-from ._check import N_CHECK_ROWS, Check, compare_with_calibrator, hard_rows
+from ._graph import append_to_onnx as append_program
+from ._graph import write_onnx
 from ._javascript import write_declaration, write_javascript
-from ._onnx import append_to_onnx as append_program
-from ._onnx import write_onnx
-from ._program import Program
-from ._programs import build_program
+from ._programs import Program, build_program
 from ._python import write_python
-from ._run_program import namespace, run_javascript, run_onnx, run_python, run_sql, run_torch
 from ._sql import check_names, column_names, write_sql
 from ._torch import write_torch
+
+NODE = """
+import {{ readFileSync }} from "node:fs";
+import {{ predictProba }} from {module};
+const rows = JSON.parse(readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(predictProba(rows)));
+"""
+
+
+def namespace(text: str) -> dict[str, Any]:
+    """Return what a written Python file defines; its source stays known, as torch.jit asks."""
+    name = f"<exported by mcllo {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    made: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(text, name, "exec"), made)
+    return made
+
+
+def run_python(text: str, rows: Floats) -> Floats:
+    """Run the target "python"."""
+    return np.array(namespace(text)["predict_proba"](rows.tolist()))
+
+
+def run_javascript(text: str, rows: Floats) -> Floats:
+    """Run the target "javascript" in node."""
+    node = shutil.which("node")
+    if node is None:
+        raise InputError("this needs node, which is not installed; the module runs in any browser.")
+    with tempfile.TemporaryDirectory() as folder:
+        module, script = Path(folder, "exported.mjs"), Path(folder, "run.mjs")
+        module.write_text(text, encoding="utf-8")
+        script.write_text(NODE.format(module=json.dumps(module.as_uri())), encoding="utf-8")
+        sent = json.dumps(rows.tolist())
+        done = subprocess.run([node, str(script)], input=sent, capture_output=True, text=True)
+    if done.returncode:
+        raise InputError(f"node could not run the module: {done.stderr.strip()[-300:]}")
+    return np.array(json.loads(done.stdout))
+
+
+def run_onnx(model: bytes, rows: Floats, name: str | None = None) -> Floats:
+    """Run the target "onnx" in onnxruntime, in the model's own dtype."""
+    runtime = needed("onnxruntime", ONNX_EXTRA)
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    given = session.get_inputs()[0]
+    dtype = np.float32 if given.type == "tensor(float)" else np.float64
+    found = session.run([name or "calibrated"], {given.name: rows.astype(dtype)})
+    return np.asarray(found[0])
+
+
+def run_torch(text: str, rows: Floats) -> Floats:
+    """Run the target "torch"."""
+    torch = needed("torch", "torch")
+    module = namespace(text)["Calibration"]()
+    with torch.no_grad():
+        return np.asarray(module(torch.from_numpy(rows)).numpy())
+
+
+def run_sql(
+    text: str, rows: Floats, columns: list[str], dialect: str, key: str = "mcllo_key"
+) -> Floats:
+    """Run the target "sql" over a table ``predictions``; `key` is the column that tells its rows.
+
+    In DuckDB for its own dialect, else in the SQLite that Python has, which reads the query only in
+    its own dialect.
+    """
+    quoted = [f'''"{name.replace('"', '""')}"''' for name in columns]
+    if dialect == "duckdb":
+        database = needed("duckdb", "duckdb").connect()
+    else:
+        import sqlite3
+
+        database = sqlite3.connect(":memory:")
+    kinds = ", ".join(f"{name} DOUBLE" for name in quoted)
+    database.execute(f"CREATE TABLE predictions ({kinds}, {key} INTEGER)")
+    given = [*rows.T.tolist(), list(range(len(rows)))]
+    if dialect == "duckdb":
+        marks = ", ".join(["unnest(?)"] * len(given))
+        database.execute(f"INSERT INTO predictions SELECT {marks}", given)
+    else:
+        marks = ", ".join("?" * len(given))
+        database.executemany(f"INSERT INTO predictions VALUES ({marks})", zip(*given, strict=True))
+    found = database.execute(text).fetchall()
+    database.close()
+    return np.array([row[1:] for row in sorted(found)], dtype=np.float64)
+
+
+MAX_ROUNDING_DIFFERENCES = {"float64": 1e-12, "float32": 1e-6}
+"""Largest difference that is rounding."""
+N_CHECK_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Check(Result):
+    """An exported form beside ``predict_proba``.
+
+    Attributes
+    ----------
+    target : str
+        The form, with what ran it.
+    difference : float
+        Largest difference of a probability.
+    limit : float
+        What it may be.
+    n_rows : int
+        Rows compared.
+
+    See Also
+    --------
+    check : Makes it.
+    export : Writes the form that is checked.
+    ExportError : Where there is no such form.
+
+    Examples
+    --------
+    >>> from mcllo.export import check
+    >>> from mcllo.calibrators import TemperatureScaling
+    >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
+    >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])
+    >>> found = check(temperature, "python", n_rows=50)
+    >>> found.holds, found.difference <= found.limit
+    (True, True)
+    """
+
+    target: str
+    difference: float
+    limit: float
+    n_rows: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is rounding."""
+        return self.difference <= self.limit
+
+    def __str__(self) -> str:
+        said = "the same" if self.holds else "NOT the same"
+        return (
+            f"{self.target}: {said} as predict_proba on {self.n_rows:,} rows; largest difference "
+            f"{self.difference:.2g} (limit {self.limit:g})"
+        )
+
+
+def hard_rows(program: Program, n_rows: int = N_CHECK_ROWS, seed: int = 0) -> Floats:
+    """Return rows for a program: probabilities, or logits where it takes these.
+
+    Examples
+    --------
+    >>> rows = hard_rows(Program("identity", ("a", "b", "c"), "probs"), 200)
+    >>> rows.shape, bool((rows == 0.0).any()), bool((rows == 1.0).any())
+    ((200, 3), True, True)
+    >>> bool(abs(rows.sum(axis=1) - 1.0).max() < 1e-9)
+    True
+    """
+    rng, c = np.random.default_rng(seed), len(program.classes)
+    parts = [np.eye(c), np.full((1, c), 1.0 / c)]
+    size = max(1, n_rows // 6)
+    parts += [rng.dirichlet(np.full(c, strength), size=size) for strength in (1.0, 0.1)]
+    tiny = rng.dirichlet(np.ones(c), size=size) * 10.0 ** -rng.integers(0, 300, size=(size, c))
+    parts.append(tiny / tiny.sum(axis=1, keepdims=True))
+    tied = rng.integers(0, 3, size=(size, c)).astype(float)
+    tied[:, 0] += tied.sum(axis=1) == 0.0
+    parts.append(tied / tied.sum(axis=1, keepdims=True))
+    twentieths = rng.multinomial(20, np.full(c, 1.0 / c), size=size) / 20.0
+    parts.append(twentieths)
+    parts.append(_at_jumps(program, size, rng))
+    rows = np.concatenate(parts)
+    if len(rows) < n_rows:
+        rows = np.concatenate([rows, rng.dirichlet(np.ones(c), size=n_rows - len(rows))])
+    rows = rows[:n_rows]
+    if not program.zeros:
+        rows = np.maximum(rows, 1e-300)
+    if program.input == "logits":
+        spread = np.log(np.maximum(rows, 1e-300))
+        return spread * rng.uniform(0.5, 2.0, (len(rows), 1)) + rng.normal(0, 20.0, (len(rows), 1))
+    return rows
+
+
+def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
+    """Return rows of which one entry is where a step function of its class jumps or bends."""
+    c = len(program.classes)
+    rows = rng.dirichlet(np.ones(c), size=size)
+    for step in program.steps:
+        places = step.numbers.get("edges", step.numbers.get("at"))
+        if places is None or c == 1:
+            continue
+        for i, j in enumerate(rng.integers(0, len(places), size=size)):
+            if len(places[j]) and 0.0 <= (x := float(rng.choice(places[j]))) < 1.0:
+                rest = np.delete(rows[i], j)
+                rows[i] = np.insert(rest / rest.sum() * (1.0 - x), j, x)
+    return rows
+
+
+def reference(calibrator: Calibrator, program: Program, rows: Floats) -> Floats:
+    """Return what ``predict_proba`` says of rows in the program's input."""
+    with suppress_warnings():
+        if program.input == "logits" and calibrator.input == "probs":
+            rows = clean_logits(rows).probs
+        return np.asarray(calibrator.predict_proba(rows))
+
+
+def compare_with_calibrator(
+    target: str, calibrator: Calibrator, program: Program, rows: Floats, found: Any, dtype: str
+) -> Check:
+    """Return how far `found` is from ``predict_proba`` on the same rows; NaN is infinitely far."""
+    expected = reference(calibrator, program, rows)
+    apart = np.abs(np.asarray(found, dtype=np.float64) - expected)
+    worst = float(apart.max()) if np.isfinite(apart).all() else np.inf
+    return Check(target, worst, MAX_ROUNDING_DIFFERENCES[dtype], len(rows))
+
 
 KEY = "mcllo_key"
 

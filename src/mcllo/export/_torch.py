@@ -14,7 +14,7 @@ import numpy as np
 
 from .._version import __version__
 from ._lines import Language
-from ._program import Program, ProgramStep, refuse_trees
+from ._programs import Program, ProgramStep, refuse_trees
 
 TRAINABLE_ARGUMENTS = {"weight", "shift", "table", "value"}
 """What gradients reach; the rest says where."""

@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.memory import row_blocks
+from .._utils.parallel import row_blocks
 from .._utils.results import Floats
 from ..exceptions import InputError
 

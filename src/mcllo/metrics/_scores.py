@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from .._fit.fit import fit_predictions
 from .._model.likelihood import recalibrate
-from .._utils.memory import row_blocks
+from .._utils.parallel import row_blocks
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions, scored_predictions
 from .._validation.probabilities import clean_probs

@@ -30,10 +30,9 @@ from .._utils.optional import PLOT_EXTRA, needed
 needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
 from ._comparison import comparison, comparison_dots
-from ._details import baselines, nested_models
+from ._details import baselines, calibration_map, nested_models, parameters
 from ._files import save, to_svg
 from ._monitor import monitor
-from ._parameters import calibration_map, parameters
 from ._power import ece_boxplot, ece_difference, power
 from ._reliability_diagram import reliability, reliability_by_class
 from ._subgroups import subgroups

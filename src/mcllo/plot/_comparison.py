@@ -25,18 +25,20 @@ from ..metrics._reliability import reliability_curve
 from ._layout import Places, footer, heading, label_outer, panels, side_by_side
 from ._reliability_diagram import draw_curve
 from ._reliability_diagram import key as key_of
-from ._scales import Estimates, draw_forest, plain_ticks
-from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
     MUTED,
     VERMILION,
+    Estimates,
     beside,
+    draw_forest,
     key_mark,
     marks,
     plain_axes,
+    plain_ticks,
     row_axes,
+    styled_figure,
 )
 from ._words import caption as caption_of
 

@@ -32,8 +32,7 @@ from matplotlib.transforms import offset_copy
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from ._show import OwnAxes
-from ._style import INK, MUTED, PAPER, SMALL_PT, TITLE_PT, note, unit_ticks
+from ._style import INK, MUTED, PAPER, SMALL_PT, TITLE_PT, OwnAxes, note, unit_ticks
 from ._words import text_width
 
 Place = Axes | Figure | SubFigure | None

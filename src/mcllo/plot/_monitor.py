@@ -27,7 +27,6 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, two_by_two
-from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -40,6 +39,7 @@ from ._style import (
     SMALL_PT,
     VERMILION,
     plain_axes,
+    styled_figure,
     unit_axes,
 )
 from ._words import caption as caption_of

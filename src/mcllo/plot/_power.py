@@ -23,9 +23,20 @@ from .._utils.results import Floats
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
 from ._layout import Place, footer, heading, one_axes, side_legend
-from ._scales import log_ticks, tick_word
-from ._show import styled_figure
-from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, set_ticks
+from ._style import (
+    BLUE,
+    DASHES,
+    GREEN,
+    INK,
+    MARKERS,
+    MUTED,
+    SERIES,
+    log_ticks,
+    plain_axes,
+    set_ticks,
+    styled_figure,
+    tick_word,
+)
 from ._words import caption as caption_of
 
 WHISKER_PERCENTILES = (2.5, 97.5)

@@ -1,4 +1,27 @@
-"""Reliability diagrams of an assessment: of the most probable class, and class by class.
+"""Curves of reliability without bins, on one axes.
+
+====================  ======================================================================
+smooth curve          the line, and its band: curves that explain the labels nearly as well
+                      (`SmoothCurve`); hollow points are the same in bins
+isotonic curve        the steps, straight lines between them, over the grey band of calibrated
+                      predictions (`IsotonicCurve`); thick where it leaves the band
+outcomes              rows that hit upwards, that did not downwards: an axes of their own
+strip                 rows in each bin, below 0
+====================  ======================================================================
+
+Several sets of predictions on one reliability diagram: models, or one model and its
+recalibrations.
+
+==========  ======================================================================================
+line        one for each set, told by colour, dashes and marks: through the bins (the area of a mark
+            is its share of the rows), smooth (with bands while these are few) or isotonic
+rows        an outline of the counts for each set, in an axes of their own
+key         the name of each set and its ECE, with as many bins as `mcllo.assess` takes
+==========  ======================================================================================
+
+There are no boxes of what chance allows: they would hide each other. Draw a set by itself for them.
+
+Reliability diagrams of an assessment: of the most probable class, and class by class.
 
 One curve on one axes: of bins (here; `comparison` uses it too), smooth or isotonic (`_curves`).
 
@@ -14,19 +37,22 @@ bars                  rows in each bin: an axes of their own, or a strip below 0
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 
 from .._assessment.assessment import Assessment
 from .._comparison.comparison import Comparison
+from .._comparison.recommend import UNCALIBRATED
 from .._inference.consistency import IsotonicCurve, isotonic_curve
-from .._utils.formatting import format_number
+from .._utils.formatting import format_count, format_number
+from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE
@@ -34,19 +60,6 @@ from ..metrics._bins import Binning, NBins
 from ..metrics._isotonic import pooled_predictions
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
 from ..metrics._smooth import SmoothCurve, calibration_distances, smooth_curve
-from ._curves import (
-    N_OUTCOMES,
-    STRIP_HEIGHT,
-    draw_agreement,
-    draw_boxes,
-    draw_isotonic,
-    draw_outcomes,
-    draw_smooth,
-    draw_strip,
-    isotonic_key,
-    short_count,
-    smooth_key,
-)
 from ._layout import (
     OwnFigure,
     Place,
@@ -60,24 +73,262 @@ from ._layout import (
     panels,
     side_legend,
 )
-from ._several import collect_lines, draw_lines, draw_outlines
-from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
+    DASHES,
     FAINT,
     INK,
+    MARKERS,
     MUTED,
+    PAPER,
+    SERIES,
     SMALL_PT,
     TITLE_PT,
     VERMILION,
+    key_mark,
     note,
     plain_axes,
     set_ticks,
+    styled_figure,
     unit_axes,
 )
 from ._words import caption as caption_of
 from ._words import format_signed, shown_all, text_width
+
+STRIP_HEIGHT = 0.17
+"""Height of the strip of counts, in units of the vertical axis."""
+BAND_OPACITY = 0.2
+"""How much of its colour the band of a smooth curve has."""
+THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round"}
+MIN_POINT_AREA = 9.0  # of the emptiest bin, in square points
+MAX_POINT_AREA = 36.0  # of the fullest bin
+N_OUTCOMES = 40
+"""Bars of the outcomes' histogram."""
+
+
+def draw_agreement(ax: Axes) -> None:
+    """Draw the line on which predicted and observed agree."""
+    ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
+
+
+def draw_boxes(
+    ax: Axes, left: Floats, width: Floats, bottom: Floats, height: Floats, **look: Any
+) -> None:
+    """Draw rectangles as one artist, in a fraction of the time that as many bars take."""
+    right, top = left + width, bottom + height
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    boxes = list(np.array(corners).transpose(2, 0, 1))
+    ax.add_collection(PolyCollection(boxes, joinstyle="miter", zorder=1, **look), autolim=False)
+
+
+def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
+    """Draw how many rows there are in each bin, as bars below 0."""
+    used = bins.counts > 0.0
+    height = 0.82 * STRIP_HEIGHT * bins.counts / bins.counts.max()
+    left, width = bins.edges[:-1][used], np.diff(bins.edges)[used]
+    look: dict[str, Any] = {"facecolor": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
+    draw_boxes(ax, left, width, np.full_like(left, -STRIP_HEIGHT), height[used], **look)
+    middle = 0.5 * (bins.edges[:-1] + bins.edges[1:])
+    halves = (middle <= 0.5, middle > 0.5)
+    tallest = [float(height[half].max(initial=0.0)) for half in halves]
+    if min(tallest) < 0.45 * STRIP_HEIGHT:  # there is room for words over the low bars of one half
+        first = tallest[0] <= tallest[1]
+        words = f"up to {short_count(bins.counts.max())} rows"
+        place: dict[str, Any] = {"ha": "left" if first else "right", "va": "top", "color": MUTED}
+        note(ax, words, (0.0 if first else 1.0, 0.0), (0, -3), "data", **place)
+
+
+def short_count(count: float) -> str:
+    """Return a count of at most five characters: 812, 9,321, 10k, 4M, 2.5."""
+    if count != int(count) and count < 100.0:
+        return f"{count:.1f}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if count >= size:
+            return f"{count / min(size, 1e3 if letter == 'k' else size):.0f}{letter}"
+    return format_count(count)
+
+
+def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
+    """Draw a smooth curve with its band, and the points of the bins."""
+    look: dict[str, Any] = {
+        "color": BLUE,
+        "alpha": BAND_OPACITY,
+        "lw": 0,
+        "zorder": 1,
+        "label": "_band",
+    }
+    ax.fill_between(curve.predicted, curve.low, curve.high, **look)
+    used = bins.counts > 0.0
+    share = np.sqrt(bins.counts[used] / bins.counts.max())
+    ax.scatter(
+        bins.mean_predicted[used],
+        bins.observed[used],
+        MIN_POINT_AREA + (MAX_POINT_AREA - MIN_POINT_AREA) * share,
+        facecolor=PAPER,
+        edgecolor=MUTED,
+        linewidth=0.9,
+        zorder=3,
+        clip_on=False,
+        label="_bins",
+    )
+    ax.plot(curve.predicted, curve.observed, color=BLUE, lw=2.0, zorder=4, label="_curve")
+
+
+def draw_isotonic(ax: Axes, curve: IsotonicCurve) -> None:
+    """Draw an isotonic curve over the band of calibrated predictions."""
+    if np.isfinite(curve.band_low).any():
+        low, high = curve.band_low, curve.band_high
+        look: dict[str, Any] = {"facecolor": BAND, "edgecolor": FAINT, "lw": 0.6, "zorder": 1}
+        ax.fill_between(curve.predicted, low, high, label="_band", **look)
+    ends = np.ravel([*zip(curve.blocks["from"], curve.blocks["to"], strict=True)])
+    levels = np.repeat(curve.blocks["observed"], 2)
+    ax.plot(ends, levels, color=BLUE, lw=1.8, zorder=4, label="_curve")
+    for x, y in _runs(curve):
+        ax.plot(x, y, zorder=5, label="_outside", **THICK)
+
+
+def _runs(curve: IsotonicCurve) -> list[tuple[Floats, Floats]]:
+    """Return the parts of the curve outside its band, a little longer where one is a point."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], curve.outside, [False]])))
+    runs = []
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        x = curve.predicted[first:last]
+        if len(x) == 1:
+            x = np.clip([x[0] - 0.004, x[0] + 0.004], curve.predicted[0], curve.predicted[-1])
+        runs.append((x, curve.at(x)))
+    return runs
+
+
+def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
+    """Draw rows that hit upwards and rows that did not downwards, as square roots of their number.
+
+    Few misses beside many hits would else be invisible.
+    """
+    plain_axes(ax)
+    hits = np.where(bins.counts > 0.0, bins.counts * bins.observed, 0.0)
+    misses = bins.counts - hits
+    left, width = bins.edges[:-1], np.diff(bins.edges)
+    up, down = np.sqrt(hits), np.sqrt(np.maximum(misses, 0.0))
+    ax.bar(left, up, width, align="edge", color=BLUE, lw=0, label="_hits")
+    ax.bar(left, -down, width, align="edge", color=VERMILION, lw=0, label="_misses")
+    ax.axhline(0.0, color=MUTED, lw=0.8, label="_zero")
+    least = 0.3 * max(up.max(), down.max())
+    ax.set_ylim(-1.08 * max(down.max(), least), 1.08 * max(up.max(), least))
+    set_ticks(ax.yaxis, [], str)
+    look: dict[str, Any] = {"ha": "right", "color": INK}
+    for total, word, place, side in (
+        (hits.sum(), "came true", 1.0, "top"),
+        (misses.sum(), "did not", 0.0, "bottom"),
+    ):
+        words = f"{word}\n{format_count(total)}"
+        note(ax, words, (0.0, place), (-7, 0), va=side, linespacing=1.15, **look)
+
+
+def smooth_key(curve: SmoothCurve) -> list[Artist]:
+    """Return what stands for what beside a smooth curve."""
+    return [
+        Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
+        Patch(facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"),
+        key_mark("o", MUTED, "bins", PAPER, size=4.5),
+    ]
+
+
+def isotonic_key(curve: IsotonicCurve) -> list[Artist]:
+    """Return what stands for what beside an isotonic curve."""
+    made: list[Artist] = [Line2D([], [], color=BLUE, lw=1.8, label="isotonic curve")]
+    if np.isfinite(curve.band_low).any():
+        share = f"{100 * curve.level:g} %"
+        made.append(Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} band, if calibrated"))
+        made.append(Line2D([], [], label="outside", **THICK))
+    return made
+
+
+MAX_SETS_WITH_BANDS = 3
+"""Sets up to which smooth curves have bands."""
+
+
+class Line(NamedTuple):
+    """One set: its name, rows, ECE and bins."""
+
+    name: str
+    rows: Predictions
+    ece: float
+    bins: ReliabilityCurve
+
+    @property
+    def entry(self) -> str:
+        """What the key says of it."""
+        return f"{self.name}: ECE {format_number(self.ece)}"
+
+
+def collect_lines(
+    result: Mapping[str, Assessment] | Comparison, n_bins: NBins, binning: Binning
+) -> list[Line]:
+    """Return the sets to draw: assessments by name, or a comparison's rows before and after."""
+    if isinstance(result, Comparison):
+        ranked = sorted(result.ranked, key=lambda row: row.method != UNCALIBRATED)
+        sets = [(row.method, result.recalibrated[row.method], row.ece) for row in ranked]
+        sets = [(name.replace("_", " "), rows, ece) for name, rows, ece in sets[: len(SERIES)]]
+    else:
+        sets = [(str(name), a.predictions, a.metrics["ece"]) for name, a in result.items()]
+    if not 1 <= len(sets) <= len(SERIES):
+        raise InputError(
+            f"assessment must hold 1 to {len(SERIES)} assessments by name; got {len(sets)}. "
+            "More lines cannot be told apart: draw them in turn."
+        )
+    names = shown_all([name for name, _, _ in sets])
+    return [
+        Line(name, rows, ece, reliability_curve(rows, n_bins=n_bins, binning=binning))
+        for name, (_, rows, ece) in zip(names, sets, strict=True)
+    ]
+
+
+def draw_lines(ax: Axes, lines: list[Line], curve: str) -> list[Artist]:
+    """Draw a line for each set; return what stands for what."""
+    plain_axes(ax)
+    draw_agreement(ax)
+    key: list[Artist] = []
+    for k, line in enumerate(lines):
+        colour, dashes, marker = SERIES[k], DASHES[k], MARKERS[k]
+        look: dict[str, Any] = {"color": colour, "ls": dashes, "zorder": 3 + 0.01 * k}
+        if curve == "bins":
+            used = line.bins.counts > 0.0
+            share = np.sqrt(line.bins.counts[used] / line.bins.counts.max())
+            x, y = line.bins.mean_predicted[used], line.bins.observed[used]
+            area: Any = MIN_POINT_AREA + (1.4 * MAX_POINT_AREA - MIN_POINT_AREA) * share
+            ax.plot(x, y, lw=1.6, label=f"_line{k}", **look)
+            points: dict[str, Any] = {"marker": marker, "color": colour, "linewidth": 0.7}
+            points |= {"edgecolor": "white", "zorder": 4, "clip_on": False, "label": f"_bins{k}"}
+            ax.scatter(x, y, area, **points)
+            key.append(Line2D([], [], color=colour, ls=dashes, marker=marker, label=line.entry))
+            continue
+        if curve == "smooth":
+            smooth = smooth_curve(line.rows)
+            x, y = smooth.predicted, smooth.observed
+            if len(lines) <= MAX_SETS_WITH_BANDS:
+                band: dict[str, Any] = {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 1}
+                ax.fill_between(x, smooth.low, smooth.high, label=f"_band{k}", **band)
+        else:
+            pooled = pooled_predictions(line.rows, None)
+            x, y = pooled.values, pooled.curve()
+        ax.plot(x, y, lw=2.0, label=f"_line{k}", **look)
+        key.append(Line2D([], [], color=colour, ls=dashes, lw=2.0, label=line.entry))
+    unit_axes(ax)
+    return key
+
+
+def draw_outlines(ax: Axes, lines: list[Line]) -> None:
+    """Draw how many rows of each set there are in each bin."""
+    plain_axes(ax)
+    most = max(float(line.bins.counts.max()) for line in lines)
+    for k, line in enumerate(lines):
+        look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.3}
+        ax.stairs(line.bins.counts, line.bins.edges, label=f"_rows{k}", **look)
+    ax.set_ylim(0.0, 1.1 * most)
+    set_ticks(ax.yaxis, [0.0, most], short_count)
+    ax.set_ylabel("Rows")
+
 
 Curve = Literal["bins", "smooth", "isotonic"]
 MIN_BIN_WIDTH_FOR_COUNT = 0.08

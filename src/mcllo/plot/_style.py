@@ -10,23 +10,51 @@ axes             `plain_axes`, `unit_axes`, `unit_ticks`, `row_axes`, `set_ticks
 rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
 words            `note`, so many points from a place of the axes
 ===============  ==========================================================================
+
+Axes that hold estimates with intervals: limits that one wild interval does not ruin, few ticks.
+
+Values are drawn where they are; what lies beyond the limits is cut, and an arrow says so.
+
+How a figure comes before its reader: in a notebook, by ``plt.show()``, or only as a file.
+
+===============  ===================================================================================
+`styled_figure`  what every function of `mcllo.plot` goes through: own settings while it draws; a
+                 new figure is then offered
+`offer`          pyplot is handed the finished figure where it has a screen (a notebook, a window)
+                 and is loaded or a notebook runs; then the end of the cell or ``plt.show()`` shows
+                 it. In scripts without a screen pyplot never hears of it: nothing stays open
+`aside`          figures made inside are for a page or a file, and offered to nobody
+shown            as the last line of a cell, the axes are the picture, once and without a line of
+                 text
+===============  ===================================================================================
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
+from threading import current_thread, main_thread
 from typing import Any, ParamSpec, TypeVar
+from weakref import ReferenceType, ref
 
+import matplotlib
 import matplotlib.style
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
+from .._utils.formatting import format_number
+from .._utils.notebook import notebook
 from .._utils.results import Floats
 
 P = ParamSpec("P")
@@ -214,3 +242,237 @@ def note(
         annotation_clip=False,
         **look,
     )
+
+
+MAX_HALF_WIDTHS = 4.0
+"""Half an interval may take this many times the median half before it is cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates and intervals on the scale on which they are drawn (logs for a log axis).
+
+    Ends are NaN where there is no interval; nothing changes at `reference`, and `cap` is the
+    farthest distance from it that is drawn.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    reference: float
+    cap: float
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the axis: all estimates, their intervals unless huge, and the reference."""
+        half = np.maximum(self.value - self.low, self.high - self.value)
+        usual = float(np.nanmedian(half)) if np.isfinite(half).any() else 0.0
+        reach = np.minimum(np.nan_to_num(half), MAX_HALF_WIDTHS * usual)
+        ends = np.concatenate([self.value - reach, self.value + reach, [self.reference]])
+        low = max(float(ends.min()), self.reference - self.cap)
+        high = min(float(ends.max()), self.reference + self.cap)
+        margin = max(0.06 * (high - low), 0.01 * self.cap)
+        return low - margin, high + margin
+
+    @property
+    def beyond(self) -> tuple[Mask, Mask]:
+        """Rows that are cut at the left and at the right end of the axis."""
+        left, right = self.limits
+        known = np.isfinite(self.low)
+        low, high = np.where(known, self.low, self.value), np.where(known, self.high, self.value)
+        return low < left, high > right
+
+    @property
+    def excludes(self) -> Mask:
+        """Where the interval excludes the reference; False where there is none."""
+        return (self.low > self.reference) | (self.high < self.reference)
+
+
+def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
+    """Draw one row for each estimate, the first on top, and the line of the reference."""
+    scale = np.exp if log else (lambda values: values)
+    left, right = estimates.limits
+    if log:
+        ax.set_xscale("log")
+    ax.set_xlim(float(scale(left)), float(scale(right)))
+    ax.axvline(float(scale(estimates.reference)), color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1)
+    rows = np.arange(len(estimates.value))
+    known = np.isfinite(estimates.low)
+    low, high = (scale(np.clip(e, left, right)) for e in (estimates.low, estimates.high))
+    colours = np.where(estimates.excludes, VERMILION, BLUE)[known].tolist()
+    ax.hlines(rows[known], low[known], high[known], colors=colours, lw=1.6, label="_intervals")
+    for mask, marker, colour, fill, label in (
+        (known & ~estimates.excludes, "o", BLUE, BLUE, "_includes"),
+        (known & estimates.excludes, "D", VERMILION, VERMILION, "_excludes"),
+        (~known, "s", MUTED, "white", "_unknown"),
+    ):
+        inside = mask & (estimates.value > left) & (estimates.value < right)
+        ax.plot(
+            scale(estimates.value[inside]),
+            rows[inside],
+            ls="none",
+            marker=marker,
+            markersize=6.0,
+            color=colour,
+            markerfacecolor=fill,
+            zorder=3,
+            label=label,
+        )
+    for beyond, edge, marker in zip(estimates.beyond, (left, right), "<>", strict=True):
+        end = np.full(len(rows), float(scale(edge)))
+        marks(ax, end, beyond, marker, MUTED, f"_cut{marker}", zorder=4)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def forest_key(drawn: Sequence[Estimates]) -> list[Artist]:
+    """Return what stands for what, of all that occurs."""
+    known = np.concatenate([np.isfinite(part.low) for part in drawn])
+    outside = np.concatenate([part.excludes for part in drawn])
+    cut = np.concatenate([side for part in drawn for side in part.beyond])
+    entries = (
+        (known & ~outside, key_mark("o", BLUE, "interval includes 1")),
+        (known & outside, key_mark("D", VERMILION, "interval excludes 1")),
+        (~known, key_mark("s", MUTED, "no interval", "white")),
+        (cut, key_mark(">", MUTED, "beyond the axis")),
+    )
+    return [entry for mask, entry in entries if mask.any()]
+
+
+def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return round numbers between two positive ones, 1 among them where it fits.
+
+    Examples
+    --------
+    >>> log_ticks(0.4, 2.6), log_ticks(0.91, 1.12), log_ticks(5e-3, 5e2)
+    ([0.5, 0.7, 1.0, 1.5, 2.0], [0.95, 1.0, 1.05, 1.1], [0.01, 0.1, 1.0, 10.0, 100.0])
+    """
+    if high / low < 3.0:
+        step = _round_step((high - low) / (most - 1))
+        return [round(k * step, 12) for k in range(math.ceil(low / step), int(high / step) + 1)]
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**k for k in decades for digit in digits]
+        ticks = [round(t, 12) for t in ticks if low <= t <= high]
+        if len(ticks) <= most:
+            break
+    return ticks[:: 1 + (len(ticks) - 1) // (most + 1)]
+
+
+def _round_step(step: float) -> float:
+    size = 10.0 ** math.floor(math.log10(step))
+    return next(k * size for k in (1, 2, 5, 10) if k * size >= step * 0.999)
+
+
+def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
+    """Give the horizontal axis a few round numbers, and one more where it has room."""
+    low, high = ax.get_xlim()
+    if log:
+        ticks = log_ticks(low, high)
+    else:
+        step = _round_step((high - low) / 4.5)
+        ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if also is not None and all(abs(also - tick) > 0.1 * (high - low) for tick in ticks):
+            ticks.append(also)
+    set_ticks(ax.xaxis, ticks, tick_word)
+
+
+def tick_word(value: float) -> str:
+    """Return a tick as a person writes it: ``0.5``, ``1``, ``−2``, ``1e-05``."""
+    if value and abs(value) < 1e-4:
+        return format_number(value, 1)
+    return f"{round(value, 12) + 0.0:g}".replace("-", "−")
+
+
+MadeAxes = TypeVar("MadeAxes", bound=Axes | list[Axes])
+
+FILE_BACKENDS = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+"""Backends of matplotlib that show nothing."""
+MAX_OPEN_FIGURES = 20
+"""Windows of ours that wait for ``plt.show()``; of more, the oldest is let go."""
+
+_aside = ContextVar("aside", default=False)
+_open: list[ReferenceType[Figure]] = []
+
+
+class OwnAxes(Axes):
+    """Axes of a figure made here; as the last line of a cell they are its picture."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        return picture(self.get_figure(root=True), include, exclude)
+
+
+class Panels(list[Axes]):
+    """The axes of a figure of several panels; as the last line of a cell they are its picture."""
+
+    def __repr__(self) -> str:
+        words = [ax.get_title(loc="left") or ax.get_xlabel() for ax in self]
+        return f"<{len(self)} panels: {', '.join(words)}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        return picture(self[0].get_figure(root=True), include, exclude) if self else {}
+
+
+def styled_figure(function: Callable[P, MadeAxes]) -> Callable[P, MadeAxes]:
+    """Make a function draw inside `look`, and offer the figure if it made one."""
+
+    @wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> MadeAxes:
+        with look():
+            made = function(*args, **kwargs)
+        several: Any = made if isinstance(made, Axes) else Panels(made)
+        if kwargs.get("ax") is None:
+            offer((made if isinstance(made, Axes) else made[0]).get_figure(root=True))
+        return several
+
+    return inside
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Offer no figure that is made inside a ``with`` block."""
+    token = _aside.set(True)
+    try:
+        yield
+    finally:
+        _aside.reset(token)
+
+
+def offer(figure: Figure | None) -> None:
+    """Hand a finished figure to pyplot where that can show it."""
+    if figure is None or _aside.get() or current_thread() is not main_thread():
+        return
+    if "matplotlib.pyplot" not in sys.modules and notebook() is None:
+        return
+    import matplotlib.pyplot as plt
+
+    if matplotlib.get_backend().lower() in FILE_BACKENDS:
+        return
+    settings = matplotlib.rcParams
+    most = settings["figure.max_open_warning"]
+    # `MAX_OPEN_FIGURES` sees to that; rc_context would undo what a notebook sets at its first
+    # figure
+    settings["figure.max_open_warning"] = 0
+    try:
+        plt.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
+    finally:
+        settings["figure.max_open_warning"] = most
+    if notebook() is None:  # which shows and closes what a cell has made
+        _open[:] = [own for own in _open if own() is not None] + [ref(figure)]
+        while len(_open) > MAX_OPEN_FIGURES:
+            oldest = _open.pop(0)()
+            if oldest is not None:
+                plt.close(oldest)
+
+
+def picture(figure: Figure | None, include: Any, exclude: Any) -> Any:
+    """Return a figure as the notebook shows figures; pyplot must not show it a second time."""
+    shell = notebook()
+    if shell is None or figure is None:
+        return {}
+    data, metadata = shell.display_formatter.format(figure, include, exclude)
+    if not any(kind in data for kind in ("image/png", "image/svg+xml", "image/jpeg")):
+        return {}
+    if (plt := sys.modules.get("matplotlib.pyplot")) is not None:
+        plt.close(figure)
+    data.pop("text/plain", None)
+    return data, metadata

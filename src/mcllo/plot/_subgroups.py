@@ -24,8 +24,6 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, side_by_side
-from ._scales import Estimates, plain_ticks
-from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -33,12 +31,15 @@ from ._style import (
     MUTED,
     ORANGE,
     VERMILION,
+    Estimates,
     beside,
     key_mark,
     marks,
     note,
     plain_axes,
+    plain_ticks,
     row_axes,
+    styled_figure,
 )
 from ._words import caption as caption_of
 from ._words import shown_all, text_width

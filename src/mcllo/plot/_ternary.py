@@ -25,8 +25,7 @@ from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ._layout import Place, footer, heading, one_axes
-from ._show import styled_figure
-from ._style import BLUE, FAINT, GREEN, INK, MUTED, PAPER, VERMILION, key_mark, note
+from ._style import BLUE, FAINT, GREEN, INK, MUTED, PAPER, VERMILION, key_mark, note, styled_figure
 from ._words import caption as caption_of
 from ._words import shown_all
 

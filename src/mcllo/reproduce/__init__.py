@@ -28,8 +28,7 @@ from ..exceptions import InputError, Phrase
 needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
 from ._figures import figure1, figure2, figure3, figure4, figure5, figure6, power
-from ._printed import printed
-from ._result import Reproduction
+from ._result import Reproduction, printed
 from ._tables import table1, table2, table3, table4
 
 __all__ = [

@@ -21,11 +21,19 @@ from .._utils.formatting import Table
 from ..plot._layout import OwnFigure, footer, heading
 from ..plot._power import mean_gain
 from ..plot._style import BLUE, MUTED, TITLE_PT, VERMILION, plain_axes, set_ticks, use_style
-from ._printed import LONG_METHOD_NAMES, METHODS
-from ._result import Reproduction
-from ._rows import Row
-from ._studies import ALPHA, CaseStudy, images, obesity, simulation
-from ._tables import IMAGES, OBESITY, table2, table4
+from ._result import LONG_METHOD_NAMES, METHODS, Reproduction
+from ._tables import (
+    ALPHA,
+    IMAGES,
+    OBESITY,
+    CaseStudy,
+    Row,
+    images,
+    obesity,
+    simulation,
+    table2,
+    table4,
+)
 
 PLANES = (5037, 4526)
 """Images of Figure 1, counted from one: counted from zero, 4526 is a cat."""

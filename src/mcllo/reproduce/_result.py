@@ -1,19 +1,135 @@
-"""`Reproduction`: a table or figure of the paper, with the paper's numbers beside ours."""
+"""What the paper prints: its tables, the order and names of its methods.
+
+Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
+Predictions via the Linear Log Odds Calibration Function*, arXiv 2602.18573. The columns of its
+Tables 1 and 3 have no names, and are taken to be the classes in alphabetical order. A p-value
+printed as "< 0.001" is kept as `MIN_PRINTED_PVALUE`.
+
+`Reproduction`: a table or figure of the paper, with the paper's numbers beside ours.
+"""
 
 from __future__ import annotations
 
+import csv
 import textwrap
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from .._utils.atomic_files import StrPath
-from .._utils.formatting import Table, align
+from .._utils.formatting import Table, align, p_words
 from .._utils.results import none_for_nan
 from ..exceptions import InputError
 from ..plot import save
-from ._printed import PAPER
+
+PAPER = "Vennos, Xing and Franck (2026)"
+MIN_PRINTED_PVALUE = 0.001
+METHODS = {
+    "uncalibrated_train": "X_t",
+    "uncalibrated": "X_h",
+    "mcllo": "MCLLO",
+    "temperature": "TS",
+    "vector": "VS",
+    "histogram": "EB",
+    "xu_davoine": "Xu",
+}
+"""The paper's names, in the order of its Figure 5."""
+LONG_METHOD_NAMES = {
+    "uncalibrated": "As predicted (X_h)",
+    "mcllo": "MCLLO",
+    "temperature": "Temperature scaling (TS)",
+    "vector": "Vector scaling (VS)",
+    "histogram": "Histogram binning (EB)",
+    "xu_davoine": "Xu and others (Xu)",
+}
+
+
+@cache
+def printed(table: str) -> tuple[dict[str, Any], ...]:
+    """Return the rows of one of the paper's tables as the paper prints them.
+
+    Parameters
+    ----------
+    table : str
+        Which one, ``"table1"`` to ``"table4"``.
+
+    Returns
+    -------
+    tuple of dict
+        A row each; numbers as numbers, None where the paper has nothing.
+
+    See Also
+    --------
+    reproduce : The paper's numbers beside ours.
+    table2 : One of the tables.
+    Reproduction : What the tables are.
+
+    Notes
+    -----
+    The numbers are copied from [1]_.
+
+    The numbers are copied from [1]_.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> printed("table2")[2]["p"], printed("table4")[0]["set"]
+    (0.133, 'uncalibrated_train')
+    """
+    text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
+    return tuple(
+        {name: _parse_cell(cell) for name, cell in row.items()}
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def by_set(table: str) -> dict[str, dict[str, Any]]:
+    """Return Table 2 or 4 by the set of probabilities."""
+    return {row["set"]: row for row in printed(table)}
+
+
+def format_printed_p(pvalue: float | None) -> str:
+    """Return a p-value as the paper prints it.
+
+    Examples
+    --------
+    >>> format_printed_p(0.133), format_printed_p(0.001), format_printed_p(None)
+    ('0.133', '<0.001', '-')
+    """
+    if pvalue is None:
+        return "-"
+    return f"<{MIN_PRINTED_PVALUE:g}" if pvalue <= MIN_PRINTED_PVALUE else f"{pvalue:.3f}"
+
+
+def format_own_p(pvalue: float | None, method: str = "exact") -> str:
+    """Return an exact p-value of ours, or a bound; a dash where chi-square is trusted.
+
+    Examples
+    --------
+    >>> format_own_p(0.034), format_own_p(1e-9, "bound")
+    ('0.034', '<= 1.0e-09')
+    >>> format_own_p(0.2, "chi2"), format_own_p(None)
+    ('-', '-')
+    """
+    if pvalue is None or method == "chi2":
+        return "-"
+    return p_words(pvalue, bound=method == "bound").bare
+
+
+def _parse_cell(cell: str) -> float | str | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell or None
+
 
 MAX_LINE_WIDTH = 100
 

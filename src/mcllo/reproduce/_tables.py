@@ -1,15 +1,189 @@
-"""Tables 1 to 4 of the paper, its numbers beside those of our network and our forest."""
+"""Comparisons and fits as rows of numbers, the paper's beside ours.
+
+========================  ================================================================
+`fit_maximum_likelihood`  the maximum likelihood fit of one set of predictions
+`compare_methods`         several recalibrations, learned on one set and judged on another
+`parameter_rows`          Tables 1 and 3: estimates and standard errors by class
+`compared_rows`           Tables 2 and 4: p-value, ECE, accuracy, label change by method
+========================  ================================================================
+
+The three studies behind the paper's tables and figures, each computed once.
+
+================  ============================================================================
+`images`          a VGG of ours on CIFAR-10, 8,000 images to learn from (X_t), 2,000 to judge
+                  on (X_h): Tables 1 and 2, Figures 1 and 5
+`obesity`         a forest of ours, 396 people and 132: Tables 3 and 4, Figure 6
+`simulation`      30 settings of 1,000 data sets each: Figures 2 to 4, the table of rates. Every
+                  p-value and ECE is in ``data/power.npz``; ``python -m studies simulate`` makes it
+================  ============================================================================
+
+Tables 1 to 4 of the paper, its numbers beside those of our network and our forest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from io import BytesIO
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from .._comparison.compare import compare
+from .._comparison.comparison import Comparison
+from .._fit.fit import MCLLOFit, fit_predictions
 from .._utils.formatting import Table
-from ._printed import METHODS, by_set, format_own_p, format_printed_p, printed
-from ._result import Reproduction
-from ._rows import Row, compared_rows, parameter_rows
-from ._studies import CaseStudy, images, obesity
+from .._utils.statements import suppress_warnings
+from .._validation.predictions import Predictions
+from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
+from ..metrics import maximum_calibration_error
+from ..simulate._study import PowerCell, PowerStudy
+from ._result import METHODS, Reproduction, by_set, format_own_p, format_printed_p, printed
+
+Row = dict[str, Any]
+PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
+SEED = 0
+
+
+def fit_maximum_likelihood(predictions: Predictions) -> MCLLOFit:
+    """Return the maximum likelihood fit; a separated one says so by its standard errors."""
+    with suppress_warnings():
+        return fit_predictions(predictions)
+
+
+def compare_methods(
+    train: Predictions, holdout: Predictions, methods: Sequence[str], **options: Any
+) -> Comparison:
+    """Return the comparison of these methods; what it warns of stands in the rows."""
+    with suppress_warnings():
+        return compare(train, holdout, methods=methods, seed=SEED, **options)
+
+
+def compared_rows(
+    c: Comparison, columns: str, paper: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
+) -> list[Row]:
+    """Return these columns of a comparison; ``paper_x`` is what the paper has for x."""
+    found = []
+    for row in c.rows:
+        known: Row = {
+            "set": row.method,
+            "p_chi2": float(chdtrc(row.df, row.statistic)),
+            "p": row.pvalue,
+            "p_method": row.pvalue_method,
+            "p_corrected": row.pvalue_corrected,
+            "log_loss_above_best": row.log_loss_difference,
+            "zero_labels": row.n_zero_labels,
+            **more,
+        }
+        for name in columns.split():
+            if name.startswith("paper_"):
+                known[name] = (paper or {}).get(row.method, {}).get(name[len("paper_") :])
+            elif name == "mce":
+                known[name] = maximum_calibration_error(None, judged_probabilities(c, row.method))
+            elif name not in known:
+                known[name] = getattr(row, name)
+        found.append({name: known[name] for name in columns.split()})
+    return found
+
+
+def judged_probabilities(c: Comparison, method: str) -> Predictions:
+    """Return the probabilities that a row of a comparison is about."""
+    return c.train if method == "uncalibrated_train" else c.recalibrated[method]
+
+
+def parameter_rows(fit: MCLLOFit, paper: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the paper's estimates, a row for each class, and ours."""
+    printed = {row["class"]: row for row in paper}
+    return [
+        {**printed[row["class"]], **{name: row[name] for name in PARAMETERS}}
+        for row in fit.parameters().rows()
+    ]
+
+
+MAX_RESAMPLES = 1999
+"""Labels are drawn anew up to so many times for an exact p-value."""
+IMAGE_METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
+OBESITY_METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
+ROWS_FROM = "Dirichlet(3, 0.3, ..., 0.3)"
+ALPHA = 0.05
+STUDY_SEED = 18573
+N_CLASSES = 10
+ECE_UNIT = 1e-5
+CELL_COLUMNS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
+
+
+@dataclass(frozen=True, eq=False)
+class CaseStudy:
+    """A data set and its methods; fits and comparison are computed when they are asked for."""
+
+    data: Dataset
+    methods: tuple[str, ...]
+
+    @cached_property
+    def fit(self) -> MCLLOFit:
+        """The fit on the rows to learn from."""
+        return fit_maximum_likelihood(self.data.train)
+
+    @cached_property
+    def holdout_fit(self) -> MCLLOFit:
+        """The fit on the rows to judge on, which Table 1 has too."""
+        return fit_maximum_likelihood(self.data.holdout)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Every method, learned on the first rows and judged on the others."""
+        data = self.data
+        return compare_methods(data.train, data.holdout, self.methods, n_resamples=MAX_RESAMPLES)
+
+
+@cache
+def images() -> CaseStudy:
+    """Return the study of CIFAR-10."""
+    return CaseStudy(load_cifar10_vgg(), IMAGE_METHODS)
+
+
+@cache
+def obesity() -> CaseStudy:
+    """Return the study of the forest."""
+    return CaseStudy(load_obesity_forest(), OBESITY_METHODS)
+
+
+@cache
+def simulation() -> PowerStudy:
+    """Return the paper's 30 settings."""
+    with np.load(BytesIO((files(__package__) / "data" / "power.npz").read_bytes())) as file:
+        return unpack_part(dict(file), "grid")
+
+
+def unpack_part(
+    arrays: dict[str, NDArray[Any]], part: str, test: str = "chi2", rows_from: str = ROWS_FROM
+) -> PowerStudy:
+    """Return a part of the long run from its arrays, which are named ``part/what``.
+
+    Each has a row for each setting; ECE is in units of 1e-5, and NaN where it was left out.
+    """
+    own = {
+        what: arrays[name] for name in arrays for what in CELL_COLUMNS if name == f"{part}/{what}"
+    }
+    nothing = np.full(own["p_chi2"].shape, np.nan)
+    cells = tuple(
+        PowerCell(
+            int(n),
+            None if np.isnan(own["delta_1"][i]) else float(own["delta_1"][i]),
+            ALPHA,
+            own.get("p", own["p_chi2"])[i].astype(np.float64),
+            own["p_chi2"][i].astype(np.float64),
+            own.get("ece_before", nothing)[i] * ECE_UNIT,
+            own.get("ece_after", nothing)[i] * ECE_UNIT,
+        )
+        for i, n in enumerate(own["n"])
+    )
+    return PowerStudy(cells, test, ALPHA, STUDY_SEED, rows_from, N_CLASSES)
+
 
 COLUMNS = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece mce
 paper_accuracy accuracy paper_label_change label_change log_loss"""

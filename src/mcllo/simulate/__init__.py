@@ -34,8 +34,7 @@ from ._design import (
     table_of_sample,
 )
 from ._run import FinishedCells, StudyCell, StudyPlan, run_cells
-from ._solve import RowsNeeded, solve
-from ._study import PowerCell, PowerStudy
+from ._study import PowerCell, PowerStudy, RowsNeeded, solve
 
 __all__ = ["PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"]
 

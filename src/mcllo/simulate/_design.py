@@ -31,14 +31,13 @@ from .._fit.map import MCLLOMap
 from .._inference.monte_carlo import labels_at
 from .._model.kernel import predicted_probabilities
 from .._utils.formatting import format_count
-from .._utils.memory import refuse_beyond
+from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
 from .._utils.statements import warn
-from .._validation.clipping import DEFAULT_CLIP
 from .._validation.frames import as_numbers, did_you_mean
 from .._validation.labels import Classes, check_each_named, class_names, find_class
 from .._validation.predictions import Predictions, as_predictions
-from .._validation.probabilities import clean_probs
+from .._validation.probabilities import DEFAULT_CLIP, clean_probs
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]

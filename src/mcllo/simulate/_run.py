@@ -34,13 +34,12 @@ import numpy as np
 from .._fit.objective import free_parameters
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
-from .._model.batched_fits import BatchedProblems
+from .._model.batched import BatchedProblems
 from .._model.kernel import predicted_probabilities
 from .._model.likelihood import identity_theta
 from .._utils.atomic_files import StrPath, check_writable, progress, write_text
-from .._utils.memory import keep_freed
+from .._utils.parallel import keep_freed, limit_threads, one_blas_thread
 from .._utils.results import Codes, Floats
-from .._utils.threads import limit_threads, one_blas_thread
 from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
-from .echo import echo
-from .options import FLAG_WORDS, reads
+from .options import FLAG_WORDS, echo, reads
 
 if TYPE_CHECKING:
     from ..._monitor.monitor import Monitor

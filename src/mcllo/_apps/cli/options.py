@@ -1,6 +1,22 @@
-"""Options that several verbs of the command line share, and what verbs print.
+"""The one way in which verbs print: what stands in names is shown, and never obeyed.
 
-`_apps/cli/checks` has what they check before any work, `_apps/cli/option_names` what arguments are
+The library's arguments in the words of the command line.
+
+===========================  ============================
+``normalize=True``           ``--normalize``
+``clip=1e-06``               ``--clip 1e-06``
+``baseline='trcuk'``         ``--baseline trcuk``
+``classes=['a', 'b c']``     ``--classes 'a,b c'``
+``n_resamples must be ...``  ``--draws must be ...``
+===========================  ============================
+
+What verbs check before any work: options, and that what they make can be written.
+
+Names and formats of outputs come first: nobody should wait for numbers that cannot be kept.
+
+Options that several verbs of the command line share, and what verbs print.
+
+`_apps/cli/options` has what they check before any work, `_apps/cli/options` what arguments are
 called.
 """
 
@@ -8,7 +24,9 @@ from __future__ import annotations
 
 import csv
 import inspect
+import io
 import json
+import os
 import shlex
 import sys
 import threading
@@ -16,23 +34,151 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from ..._assessment import TOLERANCE as DEFAULT_TOLERANCE
 from ..._inference.budget import N_RESAMPLES
+from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
-from ...exceptions import MclloWarning
-from .checks import check_apply as check_apply
-from .checks import check_model as check_model
-from .checks import check_order as check_order
-from .checks import check_report as check_report
-from .checks import check_share as check_share
-from .echo import echo
-from .option_names import FLAG_WORDS as FLAG_WORDS
-from .option_names import FLAGS as FLAGS
-from .option_names import Flags as Flags
+from ..._utils.terminal import visible
+from ...exceptions import MclloWarning, Words, show_number
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print `text` on standard output, or on standard error."""
+    typer.echo(visible(text), err=err)
+
+
+SAME_NAMES = (
+    "alpha baseline batch by center classes clip columns cv delta dialect dtype encoding gamma "
+    "flexible gate groups input keep kind label logits method methods missing normalize penalty "
+    "percent port positive power prefix reps rule seed sheet statistic table to tolerance weight"
+)
+FLAGS = {
+    **{name: f"--{name}" for name in SAME_NAMES.split()},
+    "delta_1": "--delta1",
+    "n_classes": "--n-classes",
+    "n_jobs": "--workers",
+    "n_resamples": "--draws",
+    "n_samples": "--n",
+    "run_length": "--run-length",
+    "path": "--output",
+    "sample_weight": "--weight",
+    "weight_kind": "--weight-kind",
+}
+"""The option that stands for an argument of the library."""
+
+
+class Flags(Words):
+    """Options of the command line, as they are typed.
+
+    Examples
+    --------
+    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
+    ("--classes 'a,b c'", '--normalize')
+    """
+
+    kinds = ("shell", "python")
+
+    def __init__(self, reading: Mapping[str, Any] | None = None) -> None:
+        self.reading = reading or {}
+
+    def argument(self, name: str) -> str:
+        """Return the option that stands for an argument."""
+        return FLAGS.get(name, name)
+
+    def option(self, name: str, value: Any = ...) -> str:
+        """Return an option with its value."""
+        if name not in FLAGS:
+            return super().option(name, value)
+        if value is ... or value is True or value is None:
+            return FLAGS[name]
+        if isinstance(value, list):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(value)
+            value = line.getvalue()
+        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
+
+    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+        """Return a weight without its row: nothing here says which file it is of."""
+        if name != "sample_weight":
+            return super().cell(name, row, column, value)
+        return f"the weight {show_number(value)}"
+
+
+FLAG_WORDS = Flags()
+
+
+TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz")
+REPORTS = (".html", ".htm", ".md", ".json")
+
+
+def check_share(value: float, option: str) -> None:
+    """Refuse a level or tolerance that is none."""
+    if not 0.0 < value < 1.0:
+        raise typer.BadParameter("it must lie between 0 and 1.", param_hint=option)
+
+
+def check_model(output: str, file: str) -> None:
+    """Refuse to write the model over the data, as a table, or where it cannot be written."""
+    if output == "-":
+        return
+    if file != "-" and os.path.realpath(output) == os.path.realpath(file):
+        raise typer.BadParameter(
+            f"{output} is the file with the data. Choose another name, such as model.json.",
+            param_hint="--output",
+        )
+    if Path(output).suffix.lower() in TABLES:
+        raise typer.BadParameter(
+            f"a model is JSON; {output} is the name of a table. Choose a name such as model.json.",
+            param_hint="--output",
+        )
+    check_writable(output)
+
+
+def check_report(out: str | None, show: bool) -> None:
+    """Refuse, before any work, a report that cannot be written."""
+    if out is None:
+        if show:
+            raise typer.BadParameter("it needs --html OUT.", param_hint="--open")
+        return
+    if Path(out).suffix.lower() not in REPORTS:
+        raise typer.BadParameter(
+            f"it must end in .html, .md or .json; got {out}.", param_hint="--html"
+        )
+    check_writable(out)
+
+
+def check_order(model: str, file: str) -> None:
+    """Refuse two standard inputs, and MODEL and FILE the wrong way round."""
+    if model == file == "-":
+        raise typer.BadParameter(
+            "only one of MODEL and FILE can be standard input.", param_hint="FILE"
+        )
+    if file.lower().endswith(".json") and not model.lower().endswith(".json"):
+        raise typer.BadParameter(
+            f"it must be JSON written by mcllo fit; got {model}. The order is: "
+            "mcllo apply MODEL FILE.",
+            param_hint="MODEL",
+        )
+
+
+def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
+    """Refuse probabilities for a map of logits, and clipping for a method that has none."""
+    if calibrator.input == "logits" and not logits:
+        raise typer.BadParameter(
+            f"this {calibrator.method} map was fitted to logits, so FILE must hold logits too. "
+            "Say so with --logits.",
+            param_hint="MODEL",
+        )
+    if clip is not None and "clip" not in calibrator.get_params():
+        raise typer.BadParameter(
+            f"{calibrator.method} takes zeros as they are. Leave it out.", param_hint="--clip"
+        )
+
 
 RECALIBRATIONS = (
     "mcllo auto temperature vector matrix dirichlet histogram xu_davoine isotonic beta identity"

@@ -1,10 +1,16 @@
-"""`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
+"""Why a file cannot be read, in one sentence with a remedy.
+
+pyarrow says that something failed. Where it did, and what to do about it, is found by reading the
+file again: the first line whose cells are too many or too few, the first cell that is no number, a
+quoted cell that never ends.
+
+`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
 
 =============  ===================================================================================
-kind           told from the first bytes, not from the name (`_apps/io/format_detection`)
+kind           told from the first bytes, not from the name (`_apps/io/container`)
 columns        of a CSV file, the named ones are read as numbers, all others as text, so that what
                passes through comes out as it went in
-numbers        as people write them (`_apps/io/number_format`); percentages become shares
+numbers        as people write them (`_apps/io/csv_text`); percentages become shares
 rows           come whole or batch by batch, so that memory need not grow with the file; workbooks
                and ``.npz`` files are read at once (`_apps/io/sheets`, `_apps/io/arrays`)
 assumed        what was taken for granted, as statements
@@ -15,9 +21,20 @@ assumed        what was taken for granted, as statements
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...exceptions import FileFormatError, Option, Phrase
+from .container import changed_meanwhile
+from .csv_text import PLAIN_FORMAT, Fault, first_fault, has_odd_quotes, number_fault, open_quote
+
+if TYPE_CHECKING:
+    pass
 import copy
 import csv as text_csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
@@ -25,20 +42,100 @@ from typing import Any
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean, shorten
-from ...exceptions import FileFormatError, Option, Phrase
 from .arrays import Arrays
-from .container import N_HEAD_BYTES, Container
-from .csv_text import line_of_row, looks_like_data, read_header, sample_rows
-from .format_detection import (
+from .container import (
     ENCODING_NAMES,
+    N_HEAD_BYTES,
     UNSUPPORTED_COMPRESSED_MAGIC,
+    Container,
     detect_encoding,
     refuse_foreign,
 )
-from .number_format import NumberFormat, detect_number_format, parse_numbers
-from .read_errors import explain, refuse_open_quote
+from .csv_text import (
+    NumberFormat,
+    detect_number_format,
+    line_of_row,
+    looks_like_data,
+    parse_numbers,
+    read_header,
+    sample_rows,
+)
 from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
 from .sheets import Sheet
+
+
+def refuse_open_quote(source: Source) -> None:
+    """Refuse a CSV file with a quoted cell that never ends."""
+    with source.stream() as stream:
+        if not has_odd_quotes(stream):
+            return
+    with source.stream() as stream:
+        line = open_quote(stream, source.separator)
+    if line is not None:
+        raise FileFormatError(
+            f"{source.name} has a quoted cell that does not end, in line {line}. "
+            "Close it, and write a quote inside quotes twice."
+        )
+
+
+def explain(
+    source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
+) -> FileFormatError:
+    """Return one sentence for what pyarrow says of a file."""
+    first = (str(error).splitlines() or [""])[0].strip().rstrip(".")
+    first = "".join(letter for letter in first if letter.isprintable())
+    if source.changed:
+        return changed_meanwhile(source.name)
+    if isinstance(error, csv.Error) and not source.columns:  # of the header
+        return FileFormatError(f"{source.name} cannot be read: {first}.")
+    if isinstance(error, MemoryError):
+        return FileFormatError(
+            f"{source.name} cannot be read: its rows do not fit into memory.",
+            remedy="Cut the file into smaller ones, and name their folder.",
+        )
+    damaged = {"parquet": "Parquet", "arrow": "Arrow"}.get(source.kind)
+    if damaged is None and source.compression and isinstance(error, OSError):
+        damaged = source.compression
+    if damaged is not None:
+        return FileFormatError(
+            f"{source.name} cannot be read: the {damaged} file is damaged or cut short ({first}).",
+            remedy="Write or download it again.",
+        )
+    if isinstance(error, UnicodeError):
+        return FileFormatError(
+            f"{source.name} cannot be read as {source.encoding} text.",
+            remedy=Phrase("Name its encoding with {}.", Option("encoding")),
+        )
+    fault = _fault(source, numbers, plain)
+    if fault is not None:
+        rule, remedy, column = fault
+        message = f"{source.name} cannot be read: {rule}"
+        return FileFormatError(message, column=column, remedy=remedy)
+    if "straddl" in first:
+        first = f"a line is longer than {source.block:,} bytes. Use Parquet"
+    return FileFormatError(f"{source.name} cannot be read: {first}.")
+
+
+def _fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) -> Fault | None:
+    """Return what is wrong with the first broken line or row."""
+    if not source.is_text:
+        return None
+    read = numbers if set(source.columns) >= set(numbers) else ()
+    columns = [*read, *plain]
+    writing = source.writing(read, plain) if columns else PLAIN_FORMAT
+    if source.sheet is not None:
+        for name in columns:
+            fault_of = partial(number_fault, writing=writing, signed=name in writing.signed)
+            for row, cell in enumerate(source.sheet.texts(source.index(name))):
+                if (fault := fault_of(cell)) is not None:
+                    where = f"row {source.sheet.lines[row]} has {fault[0]}"
+                    rule = f"column {name!r} must hold numbers; {where}."
+                    return Fault(rule, fault[1], name)
+        return None
+    refuse_open_quote(source)
+    with source.stream() as stream:
+        return first_fault(stream, source.separator, source.columns, columns, writing)
+
 
 N_ENCODING_SAMPLE_BYTES = 1 << 24
 """Bytes of text that show its encoding."""

@@ -27,7 +27,7 @@ from typing import IO, Any
 from ..._utils.atomic_files import StrPath, check_writable, replace_atomically
 from ..._utils.terminal import standard_output
 from ...exceptions import FileFormatError
-from .number_format import DECIMAL_COMMA, DECIMAL_POINT, NumberFormat
+from .csv_text import DECIMAL_COMMA, DECIMAL_POINT, NumberFormat
 from .sheets import SheetRows
 
 PARQUET_SUFFIXES = {".parquet", ".pq"}

@@ -81,14 +81,14 @@ class Report:
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""
-        from .render import render_html
+        from .html import render_html
 
         with show_progress("drawing the report"):
             return render_html(self.summary, self.pictures)
 
     def markdown(self) -> str:
         """Return the words and tables as Markdown."""
-        from .render import render_markdown
+        from .html import render_markdown
 
         return render_markdown(self.summary)
 
@@ -126,7 +126,7 @@ class Report:
         write_text(path, kinds[kind]())
 
     def _repr_html_(self) -> str:
-        from .render import render_frame
+        from .html import render_frame
 
         return render_frame(self.html())
 

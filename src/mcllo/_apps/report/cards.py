@@ -37,8 +37,8 @@ from ...metrics._smooth import SmoothCurve
 from ...simulate._study import PowerStudy
 from . import plain
 from .figures import picture, small_diagram
+from .html import render_card
 from .recalibrations import recommended
-from .render import render_card
 from .verdict_section import build_verdict, headline_facts
 from .views import Card, Column, TableCell, TableView, capital, name_cell, typeset
 

@@ -23,7 +23,7 @@ from ..._assessment.assessment import Assessment
 from ..._assessment.sentences import names_classes
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.attribution import ClassAttribution
-from ..._diagnostics.miscalibrated_class import MiscalibratedClass
+from ..._diagnostics.left_out import MiscalibratedClass
 from ..._inference.calibration_test import needs_robust
 from ..._utils.formatting import ellipsis, format_interval, format_number
 from ..._utils.statements import Statement, pick

@@ -16,8 +16,7 @@ from ..._assessment.assessment import Assessment
 from ..._comparison.comparison import Comparison
 from ..._utils.formatting import ellipsis, format_count, format_number
 from ...plot._layout import OwnFigure
-from ...plot._show import aside
-from ...plot._style import BLUE, look
+from ...plot._style import BLUE, aside, look
 from ...plot._words import model_name
 from .views import Picture
 

@@ -10,16 +10,15 @@ from pathlib import Path
 
 from ... import plot
 from ..._monitor.monitor import Monitor
-from ..._monitor.status import MonitorStatus
-from ..._monitor.status_sentences import large_number
+from ..._monitor.status import MonitorStatus, large_number
 from ..._utils.atomic_files import StrPath, check_writable, write_text
 from ..._utils.formatting import format_interval, format_number
 from ..._utils.statements import Statement, pick
 from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Words
-from ...plot._show import aside
+from ...plot._style import aside
 from .facts import today
-from .render import render_monitor
+from .html import render_monitor
 from .views import Column, Picture, TableCell, TableView
 
 SENTENCES = ("evidence", "size", "classes", "zeros", "learned")

@@ -26,9 +26,9 @@ from ..._assessment.assessment import Assessment
 from ..._assessment.sentences import verdict_meaning
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.attribution import ClassAttribution
-from ..._diagnostics.miscalibrated_class import MiscalibratedClass
-from ..._inference.effect_sizes.effect_size_sentences import shown_level
-from ..._inference.effect_sizes.levels import RightAt
+from ..._diagnostics.left_out import MiscalibratedClass
+from ..._inference.effect_size_text import shown_level
+from ..._inference.levels import RightAt
 from ..._utils.formatting import ellipsis, format_count
 from ..._utils.statements import Statement, pick
 from .views import Names, Right, name_cell, percent

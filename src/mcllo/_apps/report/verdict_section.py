@@ -14,7 +14,7 @@ import math
 from ..._assessment.assessment import Assessment
 from ..._assessment.verdict import Verdict as Judged
 from ..._inference.effect_size import EffectSize
-from ..._inference.effect_sizes.effect_size_sentences import MIN_UNINFORMATIVE_BOUND, points
+from ..._inference.effect_size_text import MIN_UNINFORMATIVE_BOUND, points
 from ..._inference.likelihood_tests import METHOD_TEXTS, STATISTIC_NAMES, CalibrationTest
 from ..._inference.omnibus import TEST_NAMES as OMNIBUS
 from ..._utils.formatting import format_count, format_number

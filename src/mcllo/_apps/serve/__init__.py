@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...exceptions import InputError, Option, Phrase
-from .limits import LIMITS, Limits
+from .guard import LIMITS, Limits
 
 HOST = "127.0.0.1"
 SHUTDOWN_TIMEOUT_SECONDS = 2
@@ -45,7 +45,7 @@ def serve(
     import uvicorn
 
     from .app import build_app
-    from .folder import private_folder
+    from .upload import private_folder
 
     with listening(port) as sock, private_folder(parent) as folder:
         guard = build_app(folder, sock.getsockname()[1], limits)

@@ -43,11 +43,9 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ...exceptions import MclloError
-from .choices import reading_options
-from .form_labels import sentence
-from .guard import REPORT_POLICY, Guard
+from .choices import reading_options, sentence
+from .guard import LIMITS, REPORT_POLICY, Guard, Limits
 from .jobs import Job, Jobs, recalibrated_name
-from .limits import LIMITS, Limits
 from .pages import Pages, script, style
 from .upload import receive_file
 

@@ -29,15 +29,22 @@ from ..._utils.results import Floats
 from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
 from ...exceptions import FileFormatError, Option
-from ..io.csv_text import clean_labels, is_index
-from ..io.number_format import DECIMAL_COMMA, DECIMAL_POINT, MISSING, NUMBER, strip_percent
+from ..io.csv_text import (
+    DECIMAL_COMMA,
+    DECIMAL_POINT,
+    MISSING,
+    NUMBER,
+    clean_labels,
+    is_index,
+    strip_percent,
+)
 from ..io.read import N_REMEDY_ROWS
 from ..io.read_options import ReadOptions
 from ..io.sheets import sheet_titles
 from ..io.source import Source
 from ..io.table_rows import TRUE_WORDS
 from ..io.write import COMPRESSION_SUFFIXES, TAB_SUFFIXES
-from .limits import Limits
+from .guard import Limits
 
 USUAL_LABEL_NAMES = (
     "label",

@@ -1,4 +1,18 @@
-"""Who may ask: everything is refused that does not come from the page that was opened here.
+"""How much a page takes: beyond it, one sentence says so and what to do instead.
+
+===========  ====================================================================================
+`n_bytes`    of a file that is dropped
+`rows`       of its table
+`columns`    of its table: each is a line of a form
+`classes`    among them
+`seconds`    of one piece of work, from its first second
+`jobs`       tables that are kept at a time; the oldest idle one makes room
+`at_once`    pieces of work that run at a time; others wait for their turn
+===========  ====================================================================================
+
+The command line has none of these limits: it reads files in blocks and waits as long as it takes.
+
+Who may ask: everything is refused that does not come from the page that was opened here.
 
 ===================  ==============================================================================
 loopback             the socket listens on 127.0.0.1 alone
@@ -22,7 +36,63 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from typing import Any
+
+from ...exceptions import FileFormatError, InputError
+
+COMMAND_LINE_ADVICE = "Use fewer, or the command line, which has no such limit: mcllo help assess."
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a page takes; see the module."""
+
+    n_bytes: int = 200_000_000
+    rows: int = 1_000_000
+    columns: int = 1_000
+    classes: int = 500
+    seconds: float = 600.0
+    jobs: int = 20
+    at_once: int = 2
+
+    def too_large(self) -> FileFormatError:
+        """Return the refusal of a file."""
+        most = f"{self.n_bytes / 1e6:,.3g} MB"
+        return FileFormatError(
+            f"a file must have at most {most} here; this one has more.", remedy=COMMAND_LINE_ADVICE
+        )
+
+    def check_table(self, name: str, n_rows: int, n_columns: int) -> None:
+        """Refuse a table of too many rows or columns; `n_rows` need not be counted to the end."""
+        for most, found, what in (
+            (self.columns, n_columns, "columns"),
+            (self.rows, n_rows, "rows"),
+        ):
+            if found > most:
+                raise FileFormatError(
+                    f"{name} must have at most {most:,} {what} here; it has more.",
+                    remedy=COMMAND_LINE_ADVICE,
+                )
+
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse too many classes."""
+        if n_classes > self.classes:
+            raise InputError(
+                f"at most {self.classes:,} columns may be classes here; got {n_classes:,}.",
+                remedy=COMMAND_LINE_ADVICE,
+            )
+
+    def too_long(self) -> str:
+        """Say that work was ended for the time it took."""
+        return (
+            f"the work must be done within {self.seconds:g} seconds here; it was not. "
+            f"{COMMAND_LINE_ADVICE}"
+        )
+
+
+LIMITS = Limits()
+
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -8,7 +8,7 @@ result     the report, the recalibration and what can be taken away
 problem    one sentence, and the way back
 =========  ====================================================================================
 
-Everything shown is text until a template says otherwise (`_apps/report/render`): escaped by Jinja2,
+Everything shown is text until a template says otherwise (`_apps/report/html`): escaped by Jinja2,
 without letters that a page cannot hold or that turn the direction of what follows. Style and
 colours are the report's.
 """
@@ -24,13 +24,12 @@ from markupsafe import Markup
 
 from ..._version import __version__
 from ..cli.options import READING, RECALIBRATIONS
+from ..report.html import keep_percent_unbroken
 from ..report.recalibrations import method_title
-from ..report.render import keep_percent_unbroken
 from ..report.views import capital
-from .choices import ROLES, first_fields
-from .form_labels import FIELD_LABELS, MISSING
+from .choices import FIELD_LABELS, MISSING, ROLES, first_fields
+from .guard import Limits
 from .jobs import Job, recalibrated_name
-from .limits import Limits
 
 TASK_TEXTS = {
     "look": "Reading the table",

@@ -16,7 +16,6 @@ from ..._utils.statements import Statement, suppress_warnings, without_repeats
 from ..._validation.frames import prefix_hint, shorten
 from ..._validation.probabilities import clean_logits
 from ...exceptions import FileFormatError, InputError, Phrase
-from ..io.file_errors import in_file_words, no_rows
 from ..io.read import positive_column
 from ..io.read_options import (
     CellOptions,
@@ -26,7 +25,7 @@ from ..io.read_options import (
     one_column,
 )
 from ..io.source import Source
-from ..io.table_rows import complete_rows, two_columns
+from ..io.table_rows import complete_rows, in_file_words, no_rows, two_columns
 from ..io.write import format_like_input, is_text, open_writer
 
 

@@ -1,4 +1,31 @@
-"""Assess a file: small ones are read whole, large ones and directories in blocks.
+"""`fit_blocks`: the same estimates as `fit_predictions`, from rows that are never all in memory.
+
+The objective is a sum over blocks, so Newton's method needs a pass for each step: the first reads
+and validates, and is also the evaluation at the identity. Steps in float32 would save less than the
+pass it takes to make up for them: standard errors come with the last step, and any partition of the
+rows must give the same ones but for rounding.
+
+Weights that are no whole numbers say how much rows matter: one more pass then gives the variance of
+the score for the sandwich (`_fit/covariance`).
+
+Whether a maximum exists is asked only where the information at the estimate has all but vanished,
+and the linear program of `_fit/separation` then needs the rows in memory. Where they are too many,
+the fit counts as not determined, and the warning says that separation was not looked for.
+
+`assess_blocks`: the assessment of rows that are never all in memory.
+
+Small tables are gathered and assessed as `assess` does it. Of large ones everything that adds over
+rows is computed exactly, as `assess` would: the fit and its statistic, metrics, calibration in the
+large, reliability. What does not add is left out or done in another way, and the result says so:
+
+==================  =========================================================================
+p-value             chi-square. Where that is in doubt (zeros were raised, a class is rare) the
+                    exact test of a random subsample stands beside it
+Hosmer-Lemeshow     groups cut at the deciles of a random subsample
+details             left out, but for the posterior
+==================  =========================================================================
+
+Assess a file: small ones are read whole, large ones and directories in blocks.
 
 What needs all rows in memory is refused before anything is read, where they would take more than
 the machine has.
@@ -6,19 +33,300 @@ the machine has.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..._assessment.assess import assess
-from ..._assessment.assessment import Assessment
+from ..._assessment.assessment import Assessment, assess_predictions, shares_table
+from ..._assessment.details import Details
+from ..._assessment.verdict import TOLERANCE
+from ..._diagnostics.class_tests import shares
+from ..._diagnostics.data_checks import check_data
+from ..._fit.covariance import ScoreSums, row_sums, sandwich
+from ..._fit.estimate import ridge_estimate
+from ..._fit.fit import MCLLOFit, assemble_fit, fit_predictions
+from ..._fit.objective import FreeLikelihood, Objective, most_information
+from ..._fit.penalty import Penalty, check_penalty
+from ..._fit.separation import check_separation, warn_of_separation
+from ..._inference.budget import MAX_NULLS_ENTRIES, N_RESAMPLES
+from ..._inference.effect_size import estimate_effect_size
+from ..._inference.goodness_of_fit import goodness_of_fit
+from ..._inference.likelihood_tests import (
+    CalibrationTest,
+    Method,
+    Statistic,
+    check_choices,
+    chi2_sf,
+    run_test,
+    statistic_value,
+    trust_chi2,
+)
+from ..._inference.monte_carlo import Seed, check_resamples, seed_entropy
+from ..._inference.omnibus import N_GROUPS
+from ..._inference.posterior import posterior_of_fit
+from ..._inference.pvalue import Ground, Limit, PValue, Reason
+from ..._model.kernel import Derivatives
+from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
-from ..._validation.weights import counts_no_rows
-from ...exceptions import Option, Text
-from ..io import memory_estimate
+from ..._utils.formatting import format_count
+from ..._utils.results import Floats, none_for_nan
+from ..._utils.statements import Statement, suppress_warnings
+from ..._validation.predictions import DataFacts, Predictions
+from ..._validation.rounding import before_rounding
+from ..._validation.weights import counts_no_rows, fractional_weight_error
+from ...calibrators._auto.gain import cross_fitted_gain
+from ...exceptions import Either, InputError, Option, Phrase, Text
+from ...metrics._bins import resolve_n_bins
+from ...metrics._reliability import ReliabilityCurve
 from ..io.container import unpacked_size
-from ..io.read import read_predictions
-from .assess_blocks import assess_blocks
+from ..io.read import check_room, read_predictions
+from .blocks import Blocks
 from .file_blocks import blocks_of_files
+from .sums import BinSums, Block, RowSums, bin_sums
+
+MAX_GATHERED_CELLS = 5e6
+"""Rows times classes up to which rows are put into memory to look for separation."""
+
+
+def fit_blocks(
+    blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = MAX_GATHERED_CELLS
+) -> MCLLOFit:
+    """Fit the MCLLO model to rows in blocks, with a ridge towards the identity if any.
+
+    ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
+    look for separation where rows times classes are at most `most_gathered`.
+    """
+    check_penalty(penalty, "identity")
+    if penalty == "firth":
+        auto = Option("penalty", "auto")
+        raise InputError(
+            Phrase(
+                "{found} needs all rows in memory; {}.",
+                Either(Phrase("use MCLLOCalibrator with arrays, or {}", auto), shell=auto),
+            ),
+            argument="penalty",
+            value=penalty,
+        )
+    sums, facts = blocks.first, blocks.facts
+    identity = identity_theta(len(sums.squares))
+
+    def objective(theta: Floats) -> Derivatives:
+        # its value at the identity came with the first pass
+        terms = sums.null if np.array_equal(theta, identity) else blocks.terms(theta)
+        value = terms.value - float(theta @ sums.statistic)
+        return Derivatives(value, terms.gradient - sums.statistic, terms.hessian)
+
+    most = most_information(sums.scores.weight, sums.squares)
+    likelihood: FreeLikelihood[Objective] = FreeLikelihood(objective, sums.free, lambda: most)
+    end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])
+
+    def rows() -> Predictions | None:
+        many = facts.n_samples * facts.n_classes > most_gathered
+        return None if many else blocks.take()
+
+    found = check_separation(end, likelihood, facts.absent, rows)
+    fit = assemble_fit(likelihood, end, found, facts)
+    if sums.fraction is not None:
+        fit = replace(fit, cov_theta=_robust(blocks, fit))
+    warn_of_separation(fit, facts.absent, found.undecided)
+    return fit
+
+
+def _robust(blocks: Blocks, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of rows whose weights are no counts."""
+
+    def variance() -> Floats:
+        found: ScoreSums = blocks.total(partial(block_scores, theta=fit.theta), "errors")
+        return found.covariance
+
+    return sandwich(fit, lambda: blocks.terms(fit.theta).hessian, variance)
+
+
+def block_scores(block: Block, theta: Floats) -> ScoreSums:
+    """Return the score and its gram matrix of a block, its weights taken for importance."""
+    return row_sums(replace(block.rows, weight_kind="importance"), theta)
+
+
+NOT_IN_MEMORY_REASON = "the rows are not all in memory"
+MAX_SUBSAMPLE_CELLS = 2e5
+"""Rows times classes of the subsample whose p-value is exact."""
+MAX_SUBSAMPLE_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockAssessment(Assessment):
+    """What `assess_blocks` found: an `Assessment` of rows that are not in memory.
+
+    Attributes
+    ----------
+    predictions : DataFacts
+        What was assessed.
+    subsample : CalibrationTest or None
+        The exact test of a random subsample, where the chi-square p-value of `test` is in doubt;
+        its `reason` says how many rows.
+    reliability : list of ReliabilityCurve
+        Of the most probable class, then class by class; 10 bins of equal width.
+    """
+
+    predictions: DataFacts  # type: ignore[assignment]
+    subsample: CalibrationTest | None
+    reliability: list[ReliabilityCurve]
+
+    @property
+    def data(self) -> DataFacts:
+        """What was read, and what was changed."""
+        return self.predictions
+
+    @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """Why chi-square is in doubt, and the test of the subsample."""
+        if self.subsample is None:
+            return ()
+        doubt = f"Chi-square is in doubt: {self.test.reason}. {self.subsample.reason}:"
+        numbers = self.subsample.to_dict()
+        return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
+
+    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        own = {"subsample": self.subsample, "reliability": self.reliability}
+        return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
+
+
+def assess_blocks(
+    blocks: Blocks,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    most_cells: float = MAX_NULLS_ENTRIES,
+    subsample_rows: int = MAX_SUBSAMPLE_ROWS,
+) -> BlockAssessment:
+    """Assess rows in blocks; see the module for what differs from `assess`.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The rows.
+    statistic, method, n_resamples, seed
+        As in `assess`; large tables have no exact p-value.
+    most_cells : float
+        Rows times classes up to which a table is small.
+    subsample_rows : int
+        Rows of a subsample, at most.
+    """
+    check_choices(statistic, method)
+    check_resamples(n_resamples)
+    entropy = seed_entropy(seed)
+    options: dict[str, Any] = {"statistic": statistic, "method": method, "n_resamples": n_resamples}
+    sums, facts = blocks.first, blocks.facts
+    if sums.fraction is not None:
+        raise fractional_weight_error(sums.fraction)
+    if facts.n_samples * facts.n_classes <= most_cells:
+        chosen = blocks.layout.reading.clip is not None
+        taken = before_rounding(replace(blocks.take(), clip_given=chosen))
+        if taken.notes:  # zeros of rounded numbers were not raised to a floor
+            facts = replace(
+                facts,
+                notes=(*facts.notes, *taken.notes),
+                clip=taken.clip,
+                n_clipped=taken.n_clipped,
+                n_clipped_true=taken.n_clipped_true,
+            )
+        found = assess_predictions(taken, seed=entropy, **options)
+        same = {field.name: getattr(found, field.name) for field in fields(found)}
+        curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
+        return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
+    if method in ("exact", "sequential"):
+        raise InputError(
+            Phrase(
+                "{found} draws labels for rows in memory; {:,} are too many here.",
+                facts.n_samples,
+            ),
+            argument="method",
+            value=method,
+            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
+        )
+    fit, n = fit_blocks(blocks), facts.n_samples
+    size = int(min(n, subsample_rows, max(1000.0, MAX_SUBSAMPLE_CELLS // facts.n_classes)))
+    # which rows depends on the seed and the number of rows alone
+    rows = np.random.default_rng([entropy, n]).choice(n, size, replace=False, shuffle=False)
+    some = blocks.take(np.sort(rows))
+    test, check = _test_calibration(sums, fit, some, entropy, options)
+    deciles = np.arange(1, N_GROUPS) / N_GROUPS
+    bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
+    scores = sums.scores
+    left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"] + [
+        "zeros"
+    ] * bool(facts.n_clipped)
+    posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
+    return BlockAssessment(
+        test=test,
+        fit=fit,
+        metrics={
+            "accuracy": scores.hits / scores.weight,
+            "log_loss": scores.log_loss / scores.weight,
+            "brier": scores.brier / scores.weight,
+            "ece": bins.top_label_error(),
+            "classwise_ece": bins.classwise_error(),
+        },
+        expected={
+            "accuracy": 1.0 - scores.errors / scores.weight,
+            "brier": float(scores.spread.sum()) / scores.weight,
+        },
+        null_distributions={},
+        omnibus_tests={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
+        in_the_large=shares_table(facts.classes, columns),
+        details=Details.without_rows(
+            estimate_effect_size(some, fit, seed=entropy),
+            cross_fitted_gain(some, seed=entropy),
+            goodness_of_fit(some, fit, seed=entropy),
+            check_data(some, fit, test),
+            posterior,
+            dict.fromkeys(left_out, NOT_IN_MEMORY_REASON),
+        ),
+        predictions=facts,
+        subsample=check,
+        reliability=bins.reliability(facts.classes),
+    )
+
+
+def _bins(blocks: Blocks, cuts: Floats) -> BinSums:
+    n_bins = resolve_n_bins("sqrt", blocks.first.scores.weight)
+    return blocks.total(partial(bin_sums, n_bins=n_bins, cuts=cuts), "counting")
+
+
+def _test_calibration(
+    sums: RowSums, fit: MCLLOFit, some: Predictions, seed: int, options: dict[str, Any]
+) -> tuple[CalibrationTest, CalibrationTest | None]:
+    """Return the chi-square test, and that of some rows where it is in doubt.
+
+    The latter is exact, or a bound where simulation would show less.
+    """
+    statistic, why = options["statistic"], Reason(Ground.ASKED)
+    if options["method"] == "auto":
+        why = trust_chi2(
+            statistic,
+            sums.scores.errors / max(fit.df, 1),
+            n_clipped=sums.changes.n_clipped,
+            least_variance=lambda: float(sums.scores.spread.min()),
+        )
+        why = why.but(Limit.SIZE) if why.wants_draws else why
+    value = statistic_value(fit, statistic)
+    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+    test = CalibrationTest.from_pvalue(value, fit.df, statistic, found)
+    if Limit.SIZE not in why.limits:
+        return test, None
+    of = f"{format_count(some.n_samples)} of {format_count(fit.n_samples)}"
+    with suppress_warnings():  # the fit of all rows has said what there is to say
+        check = run_test(some, fit_predictions(some), seed=seed, **options)
+    return test, replace(check, reason=f"On {of} rows, chosen at random with seed {seed}")
+
 
 MIN_BYTES_FOR_BLOCKS = 50_000_000
 """Bytes, unpacked, from which a file is read in blocks."""
@@ -65,11 +373,11 @@ def reads_whole(path: StrPath, needs: dict[Any, bool], reading: dict[str, Any]) 
     why = next((words for words, given in needs.items() if given), None)
     if why is None:
         return not is_large(path)
-    check_room(path, reading, why)
+    check_file_fits(path, reading, why)
     return True
 
 
-def check_room(
+def check_file_fits(
     path: StrPath, reading: dict[str, Any], why: Any, remedy: Text = "Use fewer rows."
 ) -> None:
     """Refuse files whose rows would not fit into the memory of this machine, as `why` needs it."""
@@ -80,7 +388,7 @@ def check_room(
     }
     with blocks_of_files(path, spill=False, **own) as blocks:
         files: Any = blocks.source
-        memory_estimate.check_room(files.sources, len(files.names), why, remedy)
+        check_room(files.sources, len(files.names), why, remedy)
 
 
 COLUMN_OPTIONS = ("groups", "by", "weight_kind")

@@ -37,16 +37,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._model.inexact_newton import MAX_PARAMETERS_FOR_HESSIAN, has_whole_hessian
 from ..._model.kernel import Derivatives
+from ..._model.many_classes import MAX_PARAMETERS_FOR_HESSIAN, has_whole_hessian
 from ..._utils.atomic_files import Scratch, progress
+from ..._utils.parallel import one_blas_thread, ordered_map, threads_for
 from ..._utils.results import Codes, Floats
 from ..._utils.statements import Statement
-from ..._utils.threads import one_blas_thread, ordered_map, threads_for
-from ..._validation.clipping import warn_of_zeros
-from ..._validation.data_facts import DataFacts
-from ..._validation.predictions import Predictions
-from ..._validation.probabilities import clean_logits
+from ..._validation.predictions import DataFacts, Predictions
+from ..._validation.probabilities import clean_logits, warn_of_zeros
 from ..._validation.weights import no_weight
 from ...exceptions import InputError
 from .sums import Block, Layout, RowSums, block_terms, pick_rows, row_sums, sum_in_order

@@ -12,6 +12,10 @@ progress            which pass, on a terminal; Dask's own dashboard counts the t
 
 Classes are the columns of a frame, or `classes`; for an array without them the labels are gone
 through once before the first pass. The only module that imports dask, and only when asked to.
+
+What `assess` and `MCLLOCalibrator` do with Dask collections.
+
+The library looks this module up by name (`_utils/optional`), so that arrays need nothing of it.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._fit.fit import MCLLOFit
 from ..._utils.atomic_files import progress
 from ..._validation.frames import as_column, as_matrix, column_names, is_dask
 from ..._validation.labels import Classes, class_names, column_classes, column_order, label_values
-from ...exceptions import InputError
+from ..._validation.weights import counts_no_rows
+from ...exceptions import InputError, Option, Phrase
+from .assess_file import BlockAssessment, assess_blocks, fit_blocks
 from .blocks import Blocks
 from .dask_jobs import (
     LabelJob,
@@ -284,3 +291,34 @@ def _starts(table: Any) -> tuple[int, ...] | None:
 
 def _unknown(sizes: Sequence[float]) -> bool:
     return any(size != size for size in sizes)
+
+
+__all__ = ["assess_dask", "fit_dask", "lazy_labels", "lazy_predict"]
+
+
+def assess_dask(
+    probs: Any, y: Any, rule: str, baseline: Any, by: Any, options: dict[str, Any], **data: Any
+) -> BlockAssessment:
+    """Assess Dask collections; `options` are those of `assess`, `data` how rows are read."""
+    if data.pop("prefix", ""):
+        message = "{} is for frames in memory; rename the columns of Dask's."
+        raise InputError(Phrase(message, Option("prefix")), argument="prefix")
+    weight_kind = data.pop("weight_kind", "")
+    needs_all_rows = {
+        Option("baseline", rule): bool(rule),
+        Option("groups"): data.pop("groups", None) is not None,
+        Option("by"): by is not None,
+        Option("weight_kind", weight_kind): counts_no_rows(weight_kind),
+    }
+    for option in (option for option, is_given in needs_all_rows.items() if is_given):
+        raise InputError(
+            Phrase("{} needs all rows in memory.", option),
+            argument=option.name,
+            remedy="Pass probs.compute() and y.compute(), or leave it out.",
+        )
+    return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **data), **options)
+
+
+def fit_dask(X: Any, y: Any, penalty: Any, **reading: Any) -> MCLLOFit:
+    """Return the fit of rows that stay with their workers."""
+    return fit_blocks(blocks_of_dask(X, y, **reading), penalty=penalty)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Floats
-from ..._utils.threads import one_blas_thread
 from ..._validation.frames import as_column, as_matrix, check_index
 from ..._validation.labels import encode, label_values
 from ..._validation.predictions import Predictions

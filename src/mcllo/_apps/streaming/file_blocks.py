@@ -17,11 +17,10 @@ from ..._utils.results import Codes
 from ..._utils.statements import Statement
 from ..._validation.labels import Classes, class_names
 from ...exceptions import InputError, MclloError
-from ..io.file_errors import no_rows
 from ..io.read import find_files, same_roles
 from ..io.read_options import CellOptions, ReadOptions
 from ..io.source import Source
-from ..io.table_rows import TableRows
+from ..io.table_rows import TableRows, no_rows
 from .blocks import Cost, StreamedBlocks, Unit
 from .sums import Block, Layout, Reading, block_rows, coded_words
 

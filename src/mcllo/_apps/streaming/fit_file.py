@@ -2,7 +2,7 @@
 
 MCLLO reads large files in blocks (`_assessment/assess`). The others need all rows in memory, and a
 file that would take more than the machine has is refused before it is read. Rows in memory also
-tell what the map gains on rows that it was not fitted to (`_comparison/held_out`).
+tell what the map gains on rows that it was not fitted to (`_comparison/methods`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._comparison.held_out import HeldOut, held_out
-from ..._comparison.methods import known_methods
+from ..._comparison.methods import HeldOut, held_out, known_methods
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import join_words
 from ..._utils.results import none_for_nan
@@ -20,8 +19,7 @@ from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
 from ...exceptions import InputError, Option, Phrase
 from ..io.read import read_predictions
-from .assess_file import check_room, open_blocks, reads_whole
-from .fit_blocks import fit_blocks
+from .assess_file import check_file_fits, fit_blocks, open_blocks, reads_whole
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
 """What MCLLO takes where nothing is said."""
@@ -111,7 +109,7 @@ def fit_method(
         raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
     remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
     own = Option("method", method)
-    check_room(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
+    check_file_fits(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
     rows = read_predictions(path, **reading)
     estimator.set_params(**params, **wanted).fit(rows)
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)

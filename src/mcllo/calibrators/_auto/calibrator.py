@@ -23,7 +23,7 @@ from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide
 from .boosted import Correction
 from .flexible import fit_flexible_stack
 from .members import Members
-from .stack import Stack, fit_stack
+from .stacking import Stack, fit_stack
 
 MEMBER_NAMES = {
     "full_tight": "full map",

@@ -36,14 +36,13 @@ import numpy as np
 from ..._fit.linear_fit import transposed_scores
 from ..._utils.formatting import format_count
 from ..._utils.notebook import show_progress
+from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Floats
-from ..._utils.threads import one_blas_thread
 from ..._validation.predictions import Predictions
 from ...metrics._scores import error_of_mean
 from .boosted import TINY, Bins, Boosting, Correction, compute_features
 from .members import Members, MembersFit
-from .optimism import promise
-from .stack import MAX_PROBS_AT_ONCE, CrossFit, Stack, fit_left_out, gain_shrinkage
+from .stacking import MAX_PROBS_AT_ONCE, CrossFit, Stack, fit_left_out, gain_shrinkage, promise
 
 MIN_ROWS_FOR_TREES = 1_000
 """Rows, or groups, below which a gain of trees is not told from chance."""

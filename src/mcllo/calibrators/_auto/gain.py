@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._inference.effect_sizes.effect_size_sentences import NATS, amount
+from ..._inference.effect_size_text import NATS, amount
 from ..._inference.paired_loss import PairedLoss
 from ..._utils.formatting import format_count
 from ..._utils.notebook import show_progress
+from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Result
 from ..._utils.statements import Statement, suppress_warnings
-from ..._utils.threads import one_blas_thread
 from ..._validation.predictions import Predictions
-from .stack import cross_fit, fit_members
+from .stacking import cross_fit, fit_members
 
 MAX_ENTRIES = 400_000
 """Probabilities from which the gain is computed; of more rows, so many as have that."""

@@ -1,0 +1,521 @@
+"""`mcllo export`: a model in another form, and the proof that it says the same.
+
+`mcllo power`: how many labelled rows would show this much miscalibration?
+
+`mcllo reproduce`: a table or figure of the paper, its numbers beside ours.
+
+`mcllo serve`: a page in the browser, for those who would rather not type.
+
+The page stands on top of the command line, so that this verb cannot import it: it finds `_serve` by
+name when it runs.
+
+The command line: every verb parses, makes one Python call and prints.
+
+Exit codes: 0 done; 1 miscalibrated, 3 these rows cannot tell (both with ``--gate`` only); 2 bad
+input, one line on standard error; `mcllo.__main__` has the rest. A verb loads what it runs when it
+runs: help is there at once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..._utils.optional import SERVE_EXTRA, check_installed
+from ..._utils.statements import suppress_warnings
+from ..._version import __version__
+from . import monitor_commands, options
+from .options import (
+    BASELINE_HELP,
+    CELLS,
+    FLAG_WORDS,
+    PLAIN_OPTIONS,
+    READING,
+    echo,
+    notes,
+    reads,
+    split_names,
+)
+
+TARGET = typer.Option(..., "--to", help="onnx, sql, js, torch or python.")
+OUT = typer.Option(
+    None, "--output", "-o", metavar="OUT", help="File to write; - is standard output."
+)
+CHECK = typer.Option(
+    False,
+    "--check",
+    help="Run the form on a thousand hard rows beside predict_proba and print the largest "
+    "difference; exit with code 1 when it is more than rounding.",
+)
+INPUT = typer.Option(
+    None, help="What rows will hold: probs or logits. Default: what the model was fitted to."
+)
+DTYPE = typer.Option(None, help="onnx: float64 (the default) or float32, of input and output.")
+DIALECT = typer.Option(
+    None, help="sql: duckdb (the default), sqlite, postgres, bigquery, snowflake or spark."
+)
+TABLE = typer.Option(
+    None, help="sql: the table with a column for each class. Default: predictions."
+)
+PREFIX = typer.Option(None, help="sql: what stands before a class in its column's name.")
+COLUMNS = typer.Option(
+    None, help="sql: names of the columns in the order of the classes, as in p1,p2,p3."
+)
+KEEP = typer.Option(None, help="sql: columns to pass through, such as a key, as in id,day.")
+
+
+def export(
+    model: str = options.MODEL,
+    to: str = TARGET,
+    output: str | None = OUT,
+    check: bool = CHECK,
+    input: str | None = INPUT,
+    dtype: str | None = DTYPE,
+    dialect: str | None = DIALECT,
+    table: str | None = TABLE,
+    prefix: str | None = PREFIX,
+    columns: str | None = COLUMNS,
+    keep: str | None = KEEP,
+) -> None:
+    """Write a model as ONNX, SQL, JavaScript, PyTorch or plain Python."""
+    from ... import export as targets
+    from ..._utils.atomic_files import check_writable
+    from ...calibrators import load_calibrator
+
+    if output is None and not check:
+        raise typer.BadParameter(
+            "name a file, or - for standard output; --check needs none.", param_hint="--output"
+        )
+    if output not in (None, "-"):
+        check_writable(str(output))
+    asked = {"input": input, "dtype": dtype, "dialect": dialect, "table": table, "prefix": prefix}
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    for name, value in (("columns", columns), ("keep", keep)):
+        if value is not None:
+            given[name] = options.split_names(value)
+    calibrator = load_calibrator(model)
+    if output is not None:
+        targets.export(calibrator, to, output, **given)
+        if output != "-":
+            echo(f"{output}: {calibrator.method} for {len(calibrator.classes_)} classes")
+    if check:
+        found = targets.check(calibrator, to, **given)
+        echo(str(found), err=output == "-")
+        if not found.holds:
+            raise typer.Exit(EXIT_FAILED)
+
+
+@reads("classes", "baseline", "prefix", "normalize", "percent", "missing", "sheet", "encoding")
+def power(
+    file: str | None = options.FILE_OR_NONE,
+    n: list[int] | None = options.SIZES,
+    delta: list[str] | None = options.EFFECT,
+    gamma: list[str] | None = options.EFFECT,
+    delta1: list[float] | None = options.DELTA_1,
+    n_classes: int = options.N_CLASSES,
+    label: str | None = options.NO_LABEL,
+    *,
+    reading: Any,
+    wanted: float | None = options.POWER,
+    reps: int | None = options.REPS,
+    alpha: float = options.ALPHA,
+    exact: bool = options.EXACT,
+    workers: int = options.PROCESSES,
+    resume: str | None = options.RESUME,
+    seed: int | None = options.SEED,
+    as_json: bool = options.JSON,
+) -> None:
+    """Estimate how often calibration would be rejected, by number of labelled rows."""
+    from ... import simulate
+    from ..io.read import read_probs
+
+    options.check_share(alpha, "--alpha")
+    study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
+    if wanted is not None and n:
+        raise typer.BadParameter("it solves for --n; give one of the two.", param_hint="--power")
+    study |= {} if wanted is None else {"power": wanted}
+    study |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
+    with suppress_warnings():  # raised zeros only make the design, nothing is concluded
+        if file is None:
+            needs_file = {"--delta": delta, "--gamma": gamma, "--label": label}
+            needs_file |= {f"--{name}": reading[name] for name in ("classes", "baseline")}
+            flag = next((flag for flag, value in needs_file.items() if value), None)
+            if flag is not None:
+                raise typer.BadParameter(
+                    "it needs a FILE of predictions; without one the paper's design is simulated, "
+                    "with --delta1.",
+                    param_hint=flag,
+                )
+            shifts = {"delta_1": delta1} if delta1 else {}
+            study |= {"n_classes": n_classes, "exact": exact, "resume": resume, **shifts}
+            result = simulate.power(**study)
+        else:
+            baseline = reading.pop("baseline")
+            probs, classes = read_probs(file, label=label, **reading)
+            given = (("delta", delta), ("gamma", gamma))
+            effect = {name: parsed_effect(x, f"--{name}") for name, x in given if x}
+            if not effect:
+                raise typer.BadParameter(
+                    "say how wrong the predictions are: --gamma 0.8, --delta cat=1.5, or "
+                    "--delta 1 for the size of the test.",
+                    param_hint="--gamma",
+                )
+            study |= {"classes": classes, "baseline": baseline, **effect}
+            result = simulate.power_for(probs, **study)
+    echo(options.as_json_text(result.to_dict()) if as_json else str(result))
+
+
+def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:
+    """Return one number for all classes, or numbers by class.
+
+    Examples
+    --------
+    >>> parsed_effect(["0.8"], "--gamma"), parsed_effect(["cat=1.5", "dog=2"], "--delta")
+    (0.8, {'cat': 1.5, 'dog': 2.0})
+    """
+    by_class: dict[str, float] = {}
+    for value in values:
+        name, _, number = value.rpartition("=")
+        try:
+            by_class[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"it must be a number such as 0.8, or a class and a number such as cat=1.5; "
+                f"got {value}.",
+                param_hint=flag,
+            ) from None
+    if "" in by_class and len(values) > 1:
+        raise typer.BadParameter(
+            "give one number for all classes, or CLASS=NUMBER for some.", param_hint=flag
+        )
+    return by_class.get("", by_class)
+
+
+ALL_ITEMS = "all"
+
+
+def reproduce(
+    name: str = options.ITEM,
+    output: str | None = options.FOLDER,
+    kind: str = options.FIGURE_FORMAT,
+    as_json: bool = options.JSON,
+) -> None:
+    """Make a table or figure of the paper again, its numbers beside ours.
+
+    Figures are written to DIR (by default the current one), tables are printed, and written too
+    where a DIR is given.
+    """
+    from ...plot._files import FORMATS
+    from ...reproduce import ITEMS
+    from ...reproduce import reproduce as made
+
+    if kind not in FORMATS:
+        raise typer.BadParameter(
+            f"it must be {', '.join(FORMATS)}; got {kind}.", param_hint="--format"
+        )
+    folder = Path(output or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for item in ITEMS if name == ALL_ITEMS else (name,):
+        one = made(item)
+        found.append(one.to_dict())
+        files = [] if one.axes is None else [folder / f"{one.name}.{kind}"]
+        files += [folder / f"{one.name}.csv"] if output is not None else []
+        for path in files:
+            one.save(path)
+        if not as_json:
+            said = [str(one), *(f"written: {path}" for path in files)]
+            echo("\n".join(said) + ("\n" if name == ALL_ITEMS else ""))
+    if as_json:
+        echo(options.as_json_text(found if name == ALL_ITEMS else found[0]))
+
+
+NEEDED_MODULES = ("starlette", "uvicorn", "python_multipart")
+PORT = typer.Option(0, help="Port of 127.0.0.1 to listen on. Default: any that is free.")
+NO_BROWSER = typer.Option(False, "--no-browser", help="Only print the address.")
+
+
+def serve(port: int = PORT, no_browser: bool = NO_BROWSER) -> None:
+    """Open a page on this machine: drop a table, read the report, take the recalibrated table away.
+
+    Nothing leaves the machine, and nothing is kept after Ctrl-C.
+    """
+    check_installed(NEEDED_MODULES, SERVE_EXTRA, "mcllo serve")
+    show = None if no_browser else typer.launch
+    import_module("mcllo._apps.serve").serve(port, echo, show)
+
+
+EXIT_FAILED = 1
+EXIT_INCONCLUSIVE = 3
+N_FOLDS = 5
+Abort = typer.Abort
+UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
+
+app = typer.Typer(
+    name="mcllo",
+    help="Are these class probabilities calibrated, which classes are wrong, how are they "
+    "recalibrated?",
+    epilog="Exit codes: 0 done; 1 miscalibrated and 3 these rows cannot tell (--gate, monitor); "
+    "2 bad input; 70 a mistake in mcllo; 130 interrupted.\n\n"
+    "Example: mcllo assess holdout.csv --label y",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+@cache
+def command() -> Any:
+    """Return the parser of the command line."""
+    return typer.main.get_command(app)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from ..._model.compiled import kernel_name
+
+        echo(f"mcllo {__version__} (kernel: {kernel_name()})")
+        raise typer.Exit
+
+
+VERSION = typer.Option(
+    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+)
+
+
+@app.callback()
+def _main(version: bool = VERSION) -> None:
+    pass
+
+
+@app.command(
+    epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
+)
+@reads(
+    *READING, baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it."
+)
+def assess(
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    *,
+    reading: Any,
+    full: bool = options.FULL,
+    as_json: bool = options.JSON,
+    html: str | None = options.HTML,
+    show: bool = options.OPEN,
+    alpha: float = options.ALPHA,
+    tolerance: float = options.TOLERANCE,
+    gate: bool = options.GATE,
+    strict: bool = options.STRICT,
+    statistic: str = options.STATISTIC,
+    method: str = options.METHOD,
+    draws: int = options.DRAWS,
+    seed: int | None = options.SEED,
+    workers: int | None = options.WORKERS,
+) -> None:
+    """Test calibration, show which classes are wrong and how, and measure."""
+    from ..._inference.calibration_test import split_baseline
+    from ..streaming.assess_file import assess_file
+
+    options.check_report(html, show)
+    options.check_share(alpha, "--alpha")
+    options.check_share(tolerance, "--tolerance")
+    reading["label"] = label
+    rule, named = split_baseline(reading["baseline"])
+    options.load_report(html)
+    with suppress_warnings():  # the report says the same in its notes
+        result = assess_file(
+            file,
+            {**reading, "baseline": named},
+            rule=rule,
+            whole=html is not None,
+            workers=workers,
+            statistic=statistic,
+            method=method,
+            n_resamples=draws,
+            seed=seed,
+        )
+    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+    text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
+    echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
+    options.write_report(result, html, show, [file], reading, **judged)
+    verdicts = result.verdicts(**judged)
+    if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
+        raise typer.Exit(EXIT_FAILED)
+    if (gate or strict) and verdicts[0].kind == "inconclusive":
+        raise typer.Exit(EXIT_INCONCLUSIVE)
+
+
+@app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
+@reads(
+    *PLAIN_OPTIONS,
+    baseline=f"{BASELINE_HELP}; auto takes the likeliest, all averages over every class.",
+)
+def fit(
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    output: str = options.MODEL_OUT,
+    method: str = options.FIT_METHOD,
+    *,
+    reading: Any,
+    penalty: str | None = options.PENALTY,
+    center: str | None = options.CENTER,
+    gate: float | None = options.GATE_LEVEL,
+    flexible: bool = options.FLEXIBLE,
+    as_json: bool = options.JSON,
+    workers: int | None = options.WORKERS,
+) -> None:
+    """Learn a recalibration map and save it as JSON."""
+    from ..._inference.calibration_test import split_baseline
+    from ..._validation.labels import RESERVED_LABELS
+    from ..streaming.fit_file import fit_method
+
+    options.check_model(output, file)
+    rule, named = split_baseline(reading["baseline"], allowed=RESERVED_LABELS)
+    reading |= {"label": label, "baseline": named}
+    given = {"penalty": options.parsed_penalty(penalty), "center": center, "gate": gate}
+    given["flexible"] = flexible or None
+    with notes():
+        fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
+    fitted.calibrator.save(output)
+    options.say(fitted.notes)
+    if output != "-":  # else the model itself is what is printed
+        content = {"model": output, **fitted.to_dict()}
+        echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
+    if (judged := fitted.held_out) is not None:
+        options.say_gain(judged.statement(FLAG_WORDS), aloud=not as_json and output != "-")
+
+
+@app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
+@reads(*PLAIN_OPTIONS)
+def compare(
+    train: str = options.TRAIN,
+    label: str = options.LABEL,
+    holdout: str | None = options.HOLDOUT,
+    methods: str | None = options.METHODS,
+    cv: int | None = options.FOLDS,
+    *,
+    reading: Any,
+    as_json: bool = options.JSON,
+    html: str | None = options.HTML,
+    show: bool = options.OPEN,
+    seed: int | None = options.SEED,
+) -> None:
+    """Fit every recalibration method on one file, judge them on another, and recommend one.
+
+    Without HOLDOUT each row of TRAIN is judged by maps of the other folds.
+    """
+    from ..._comparison.compare import compare as run_compare
+    from ..io.read import read_predictions
+
+    options.check_report(html, show)
+    options.load_report(html)
+    reading["label"] = label
+    given = {**reading}
+    with suppress_warnings():  # the table says the same in its footnotes
+        learn = read_predictions(train, **given)
+        judge = None
+        if holdout is not None:
+            given |= {"baseline": None}
+            given |= {} if given["positive"] else {"classes": list(map(str, learn.classes))}
+            judge = read_predictions(holdout, **given)
+        elif cv is None:
+            cv = min(N_FOLDS, learn.n_samples)
+            echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
+        result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
+    echo(options.as_json_text(result.to_dict()) if as_json else str(result))
+    files = [train] if holdout is None else [train, holdout]
+    options.write_report(result, html, show, files, reading)
+
+
+@app.command(epilog="Example: mcllo apply model.json new.csv -o recalibrated.csv")
+@reads(
+    *("prefix", "normalize", "logits", "clip", *CELLS, "classes"),
+    classes="With --positive: the one column of probabilities.",
+)
+def apply(
+    model: str = options.MODEL,
+    file: str = options.FILE,
+    output: str = options.TABLE_OUT,
+    *,
+    reading: Any,
+) -> None:
+    """Recalibrate the class columns of a file; all other columns pass through untouched."""
+    from ...calibrators import load_calibrator
+    from ..io.write import check_table
+    from ..streaming.apply import apply_file
+
+    options.check_order(model, file)
+    check_table(output)
+    calibrator = load_calibrator(model)
+    logits, clip = reading["logits"], reading.pop("clip")
+    options.check_apply(calibrator, logits, clip)
+    if reading.pop("normalize"):
+        calibrator.set_params(normalize=True)
+    if clip is not None:
+        calibrator.set_params(clip=clip)
+    done = apply_file(calibrator, file, output, **reading)
+    options.say(done.notes)
+    if output != "-":
+        echo(f"{output}: {done.n_samples:,} rows recalibrated")
+
+
+@app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
+@reads(*PLAIN_OPTIONS)
+def plot(
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    output: str = options.FIGURE_OUT,
+    kind: str = options.KIND,
+    *,
+    reading: Any,
+    seed: int | None = options.SEED,
+) -> None:
+    """Draw one figure: reliability, parameters, recalibration map, nested models, baselines."""
+    from ..io.read import read_predictions
+    from .demo import check_figure, draw
+
+    check_figure(kind, output)
+    with suppress_warnings():  # what was changed is said by `mcllo assess`
+        predictions = read_predictions(file, label=label, **reading)
+        draw(predictions, kind, output, seed=seed)
+    options.say(predictions.notes)
+    echo(f"{output}: {kind} figure written")
+
+
+app.command(
+    epilog="Example: mcllo power holdout.csv --label y --gamma 0.8 --n 500 --n 2000",
+)(power)
+
+
+app.command(
+    epilog="Example: mcllo export model.json --to sql --dialect postgres -o recalibration.sql"
+)(export)
+
+
+app.command(epilog="Example: mcllo reproduce table2")(reproduce)
+
+
+app.add_typer(monitor_commands.app)
+
+
+app.command(epilog="Example: mcllo serve")(serve)
+
+
+@app.command(epilog="Example: mcllo demo")
+def demo(directory: str = options.DIRECTORY, show: bool = options.OPEN) -> None:
+    """Do the whole job on predictions of images: assess, compare, recalibrate, report."""
+    from .demo import run_demo
+
+    page = run_demo(directory, echo)
+    if show:
+        typer.launch(str(page))
+
+
+@app.command("help", epilog="Example: mcllo help assess")
+def show_help(verbs: list[str] | None = options.VERBS) -> None:
+    """Explain a verb, as VERB --help does."""
+    command()([*(verbs or ()), "--help"], prog_name="mcllo", standalone_mode=False)

@@ -1,0 +1,398 @@
+"""How often are predictions right when they say 94 %? From the rows near 94 %, without a model.
+
+At a level p, over the m rows whose top probability is nearest to p:
+
+====================  ==========================================================================
+right                 ``p + mean (1[y = top] - x_top)``: the share of right answers, moved by how
+                      far the mean prediction of these rows is from p
+its interval          Wilson's for the share of right answers, moved as far
+m                     `rows_near`: an eighth of the rows while they are few, then 400, and
+                      ``n^(2/3)`` of many, so that rows near a level stay alike as n grows; only
+                      rows within ``2 width_at(p)``, and at least `MIN_ROWS_AT_LEVEL`
+====================  ==========================================================================
+
+Nothing is assumed of how labels depart from predictions, only that the departure hardly varies
+between rows this near; ``docs/explanation/effect-size.md`` has the coverage, inside and outside the
+model. Wilson's interval counts effective rows:
+
+====================  ==========================================================================
+weights               ``(sum w)^2 / sum w^2`` rows (Kish), where weights are no counts
+groups                fewer by the design effect ``1 + r (pairs of a group)``, r the correlation
+                      of residuals within groups, from all rows; Student's t for the normal
+====================  ==========================================================================
+
+What the fitted map says of the same level stands beside it (`map_right`). It is much narrower, and
+false where the truth is no shift or slope of the log odds:
+
+====================  ==========================================================================
+map_right             ``p + mean (g_top - x_top)`` over the rows within ``width_at(p)``
+its interval          delta method on the logit of `map_right`: ``a' Cov a``, a the mean of
+                      ``g_top (z_top - sum_k g_k z_k)``, z_k the 2K features of class k
+====================  ==========================================================================
+
+How much probability stands on the wrong classes at least, whatever the shape of the error?
+
+For any set of classes ``A_i`` chosen without looking at the label of row i,
+
+    ``mean_i (1[y_i in A_i] - sum_{j in A_i} x_ij)``
+
+is, on average, what the labels give ``A_i`` beyond what was predicted, and that is at most the
+total variation distance of truth and prediction. So its lower confidence limit is one of the mean
+error, with no model at all. The sets come from the other folds of rows (cross-fitting):
+
+==================  ============================================================================
+class by class      class j is in ``A_i`` if rows of other folds with a similar ``x_j`` came true
+                    more often than predicted, by more than one standard error
+top class           ``A_i`` is the top class, or all others, if rows of other folds that were as
+                    sure were right more, or less, often than they said
+in the large        ``A_i`` is the top class in all rows, or all others: |accuracy - confidence|
+==================  ============================================================================
+
+The bound is the largest of the three lower limits, each of a third of the error probability.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._model.kernel import predicted_probabilities
+from .._utils.results import Codes, Floats, Result
+from .._validation.predictions import Predictions
+from ..metrics._bins import top_label
+from ..metrics._scores import error_of_mean
+from .effect_size_distribution import MapChanges
+from .goodness_of_fit import equal_parts
+
+LEVELS = (
+    *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
+    *(0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.98, 0.99, 0.999),
+)
+"""Levels to choose from."""
+TOP_PROB_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles of the top probability that levels should be near."""
+MIN_ROWS_AT_LEVEL = 30  # rows near a level from which it is shown
+MIN_SHARE_AT_LEVEL = 0.01  # their share of all rows
+MAX_LEVEL_WIDTH = 0.03
+MIN_DISTANCE_FROM_CERTAINTY = 1e-9
+DISTANCE_TOL = 1e-12
+"""Distances closer than this are equal."""
+MIN_ROWS_NEAR = 50
+"""Rows that a level is estimated from at least, if so many are near enough."""
+MIN_ROWS_NEAR_GROWTH = 400
+"""Rows from which on their number grows as ``n^(2/3)``: from 8,000 rows in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class RightAt(Result):
+    """How often rows near a level are right: as observed, and by the fitted map.
+
+    Attributes
+    ----------
+    says : float
+        The level: how probable the top class is said to be.
+    right, low, high : float
+        Share of right answers among the rows near the level, with its interval; no model.
+    n_samples : int
+        Rows that this rests on.
+    map_right, map_low, map_high : float
+        What the fitted map says; NaN where there is no such number. It holds only if what is wrong
+        is a shift or slope of the log odds.
+    """
+
+    says: float
+    right: float
+    low: float
+    high: float
+    n_samples: int
+    map_right: float = math.nan
+    map_low: float = math.nan
+    map_high: float = math.nan
+
+
+def width_at(level: float) -> float:
+    """Return how far rows near a level may be from it."""
+    return min(MAX_LEVEL_WIDTH, 0.3 * level, 0.4 * (1.0 - level))
+
+
+def rows_near(n_samples: float) -> int:
+    """Return from how many rows a level is estimated.
+
+    Examples
+    --------
+    >>> [rows_near(n) for n in (100, 2000, 8000, 1_000_000)]
+    [50, 250, 400, 10000]
+    """
+    many = max(MIN_ROWS_NEAR_GROWTH, round(n_samples ** (2.0 / 3.0)))
+    return max(MIN_ROWS_NEAR, min(round(n_samples / 8.0), many))
+
+
+def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
+    """Return at most five levels that the rows support, in order.
+
+    Rows of top probability `top` count with `weight`, and each stands for `times` rows.
+    """
+    from scipy.special import logit
+
+    near = [(p, np.abs(top - p) <= width_at(p)) for p in LEVELS]
+    many = [(p, weight[rows].sum()) for p, rows in near if times[rows].sum() >= MIN_ROWS_AT_LEVEL]
+    fit = [p for p, found in many if found >= MIN_SHARE_AT_LEVEL * weight.sum()]
+    if not fit:
+        return []
+    order = np.argsort(top, kind="stable")
+    upto = np.cumsum(weight[order]) / weight.sum()
+    found = top[order[np.minimum(np.searchsorted(upto, TOP_PROB_QUANTILES), len(top) - 1)]]
+    places = logit(np.clip(found, 1e-12, 1.0 - 1e-12))
+    return sorted({fit[int(np.argmin(np.abs(logit(fit) - place)))] for place in places})
+
+
+def observed_levels(predictions: Predictions, confidence: float) -> tuple[RightAt, ...]:
+    """Return how often rows near a few levels are right, whatever the predictions do wrong."""
+    rows = _TopRows(predictions)
+    times = rows.weight if rows.counts else np.ones(len(rows.top))
+    levels = chosen_levels(rows.top, rows.weight, times)
+    return tuple(_estimate_level(rows, times, level, confidence) for level in levels)
+
+
+def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: float) -> RightAt:
+    """Return the estimate of one level from the rows nearest to it."""
+    distance = np.abs(rows.top - level)
+    near = np.flatnonzero(distance <= 2.0 * width_at(level))
+    near = near[np.argsort(distance[near], kind="stable")]
+    upto = np.cumsum(times[near])
+    last = int(np.searchsorted(upto, rows_near(float(times.sum()))))
+    # Rows that are equally near (votes, rounded numbers) are all taken, so that order is nothing.
+    farthest = distance[near[min(last, len(near) - 1)]]
+    near = near[distance[near] <= farthest + DISTANCE_TOL]
+    share = rows.weight[near] / rows.weight[near].sum()
+    moves = level - float(rows.top[near] @ share)
+    hits = float(rows.hit[near] @ share)
+    low, high = wilson_interval(hits, rows.n_effective(near), rows.quantile(near, confidence))
+    right, low, high = np.clip([hits + moves, low + moves, high + moves], 0.0, 1.0).tolist()
+    if hits == 1.0:  # not 0.9999 because the rows were a little surer than the level
+        right = high = 1.0
+    return RightAt(level, right, low, high, round(float(times[near].sum())))
+
+
+class _TopRows:
+    """Top probability, whether it came true, weight and group of each row."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        top, self.top = top_label(predictions.probs)
+        self.hit = (top == predictions.codes).astype(np.float64)
+        self.weight = predictions.row_weight
+        self.counts = predictions.counts_rows
+        self.groups: Codes | None = predictions.groups
+        self.correlation = 0.0 if self.groups is None else self._correlation(self.groups)
+
+    def _units(self, rows: Codes) -> Floats:
+        """Return what a row adds to the variance of a weighted sum, in variances of one label."""
+        weight = self.weight[rows]
+        return weight if self.counts else weight**2
+
+    def _correlation(self, groups: Codes) -> float:
+        """Return the correlation of residuals within groups, at least 0.
+
+        It is taken from all rows: those near one level are too few of each group to tell.
+        """
+        every = np.arange(len(self.top))
+        residual = self.hit - self.top
+        residual = residual - np.average(residual, weights=self.weight)
+        units = self._units(every)
+        sums = np.bincount(groups, self.weight * residual)
+        pairs = _pairs(self.weight, units, groups)
+        products = float(sums @ sums - units @ residual**2)
+        variance = float(self.weight @ residual**2) / float(self.weight.sum())
+        if not (pairs > 0.0 and variance > 0.0):
+            return 0.0
+        return min(1.0, max(0.0, products / pairs / variance))
+
+    def n_effective(self, rows: Codes) -> float:
+        """Return how many independent rows of equal weight average as well as these."""
+        weight = self.weight[rows]
+        units = self._units(rows)
+        variance = float(units.sum())
+        if self.groups is not None:
+            variance += self.correlation * _pairs(weight, units, self.groups[rows])
+        return float(weight.sum()) ** 2 / variance
+
+    def quantile(self, rows: Codes, confidence: float) -> float:
+        """Return that of the normal distribution, or of Student's t where rows are in groups."""
+        from scipy.special import ndtri, stdtrit
+
+        upper = 0.5 + 0.5 * confidence
+        if self.groups is None:
+            return float(ndtri(upper))
+        return float(stdtrit(max(1, len(np.unique(self.groups[rows])) - 1), upper))
+
+
+def _pairs(weight: Floats, units: Floats, groups: Codes) -> float:
+    """Return the sum of the products of weights over all ordered pairs of rows of one group."""
+    sums = np.bincount(groups, weight)
+    return float(sums @ sums - units.sum())
+
+
+def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of n rows.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in wilson_interval(0.9, 100, 1.959964)]
+    [0.8256, 0.9448]
+    """
+    square = quantile**2 / n
+    middle = (share + 0.5 * square) / (1.0 + square)
+    half = math.sqrt(square * (share * (1.0 - share) + 0.25 * square)) / (1.0 + square)
+    return middle - half, middle + half
+
+
+def map_level(
+    moved: MapChanges, theta: Floats, covariance: Floats | None, level: float, confidence: float
+) -> tuple[float, float, float]:
+    """Return what the map `theta` says of a level, with its interval; NaN without rows there."""
+    from scipy.special import expit, logit, ndtri
+
+    near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
+    if not len(near):
+        return math.nan, math.nan, math.nan
+    k = len(moved.odds)
+    odds = moved.odds[:, near]
+    g, _ = predicted_probabilities(theta, odds)
+    own = (moved.top[near], np.arange(len(near)))
+    share = moved.weight[near] / moved.weight[near].sum()
+    top = g[own]
+    right = level + float((top - moved.top_probs[near]) @ share)
+    right = min(max(right, MIN_DISTANCE_FROM_CERTAINTY), 1.0 - MIN_DISTANCE_FROM_CERTAINTY)
+    if covariance is None:
+        return right, math.nan, math.nan
+    by_class = -g * top
+    by_class[own] += top
+    slope = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds) @ share])
+    varies = ~np.isnan(np.diagonal(covariance))  # a parameter that is fixed adds nothing
+    if not varies.all():
+        slope, covariance = slope[varies], covariance[np.ix_(varies, varies)]
+    spread = math.sqrt(max(0.0, float(slope @ covariance @ slope)))
+    error = float(ndtri(0.5 + 0.5 * confidence)) * spread / (right * (1.0 - right))
+    return right, float(expit(logit(right) - error)), float(expit(logit(right) + error))
+
+
+N_FOLDS = 5
+MAX_GROUPS = 8
+"""Groups of similar rows, of a class or by top probability, at most."""
+MIN_GROUP_VARIANCE = 8.0
+"""Variance of the count of a group; below, its neighbours are part of it."""
+MIN_Z = 1.0
+"""Standard errors from which other folds say that a class is predicted too rarely or too often."""
+N_BOUNDS = 3
+
+
+class ObservedError(NamedTuple):
+    """What the rows show of the mean error without a model.
+
+    `at_least` is the lower limit of the probability on the wrong classes, 0 where there is none;
+    `in_the_large` the difference of accuracy and mean confidence, without its sign, with the limits
+    `large_low` and `large_high`.
+    """
+
+    at_least: float
+    in_the_large: float
+    large_low: float
+    large_high: float
+
+
+def observed_error(predictions: Predictions, confidence: float) -> ObservedError:
+    """Return the lower limit, of one-sided level ``(1 + confidence) / 2``."""
+    from scipy.special import ndtri
+
+    rows = _FoldedRows(predictions)
+    upper = 0.5 + 0.5 * confidence
+    quantile = float(ndtri(upper))
+    shared = float(ndtri(1.0 - (1.0 - upper) / N_BOUNDS))
+    large, error = rows.mean(rows.hit - rows.top, rows.top)
+    by_sign = abs(large) - float(ndtri(1.0 - (1.0 - upper) / N_BOUNDS / 2.0)) * error
+    limits = [by_sign]
+    for excess, prob in (rows.excess_of_classes(), rows.excess_of_top()):
+        mean, own_error = rows.mean(excess, prob)
+        limits.append(mean - shared * own_error)
+    return ObservedError(
+        at_least=max(0.0, *limits),
+        in_the_large=abs(large),
+        large_low=max(0.0, abs(large) - quantile * error),
+        large_high=abs(large) + quantile * error,
+    )
+
+
+class _FoldedRows:
+    """Predictions, labels and folds: what sets are made from."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        self.probs, self.codes = predictions.probs, predictions.codes
+        self.weight = predictions.row_weight
+        n = len(self.codes)
+        # Weights that are no counts: each row is a unit of its own, whatever its weight.
+        self.units: Codes | None = predictions.groups
+        if self.units is None and not predictions.counts_rows:
+            self.units = np.arange(n)
+        self.top_class = self.probs.argmax(axis=1)
+        self.top = self.probs[np.arange(n), self.top_class]
+        self.hit = (self.top_class == self.codes).astype(np.float64)
+        # Every fold gets sure and unsure rows alike, and groups whole.
+        places = np.argsort(np.argsort(self.top, kind="stable"), kind="stable")
+        if predictions.groups is not None:
+            places = np.unique(predictions.groups, return_inverse=True)[1]
+        self.fold = places % N_FOLDS
+
+    def mean(self, excess: Floats, prob: Floats) -> tuple[float, float]:
+        """Return the weighted mean of the excess of sets of probability `prob`, and its error.
+
+        The error is the observed one, or that of labels drawn from the predictions if it is larger:
+        of sure rows few errors decide, and where these are missing by chance the observed error is
+        too small.
+        """
+        mean = float(np.average(excess, weights=self.weight))
+        observed = error_of_mean(excess - mean, self.weight, self.units)[0]
+        squares = self.weight if self.units is None else self.weight**2
+        expected = float(np.sqrt(squares @ (prob * (1.0 - prob)))) / float(self.weight.sum())
+        return mean, max(observed, expected)
+
+    def excess_of_top(self) -> tuple[Floats, Floats]:
+        """Return the excess of the top class, or of all others, by what other folds show.
+
+        And the predicted probability of that set; 0 where it is empty.
+        """
+        sign = self._direction(self.top, self.hit - self.top, self.weight)
+        return sign * (self.hit - self.top), np.where(sign != 0.0, self.top, 0.0)
+
+    def excess_of_classes(self) -> tuple[Floats, Floats]:
+        """Return the excess of the classes that other folds show to be predicted too rarely."""
+        found = np.zeros(len(self.codes))
+        mass = np.zeros(len(self.codes))
+        for j in range(self.probs.shape[1]):
+            prob = self.probs[:, j]
+            came_true = self.codes == j
+            size = self.weight * prob * (1.0 - prob)
+            raised = self._direction(prob, came_true - prob, size) > 0.0
+            found[raised] += came_true[raised] - prob[raised]
+            mass[raised] += prob[raised]
+        return found, np.minimum(mass, 1.0)
+
+    def _direction(self, values: Floats, residual: Floats, size: Floats) -> Floats:
+        """Return, for each row, the sign of the residuals of similar rows of other folds, or 0.
+
+        Rows are similar if their `values` fall into the same group; groups are about equal in
+        `size`.
+        """
+        variance = self.weight * values * (1.0 - values)
+        n_groups = int(min(MAX_GROUPS, max(1.0, variance.sum() / MIN_GROUP_VARIANCE)))
+        group = equal_parts(values, size, n_groups)
+        cell = self.fold * n_groups + group
+        shape = (N_FOLDS, n_groups)
+        sums = np.bincount(cell, self.weight * residual, N_FOLDS * n_groups).reshape(shape)
+        spread = np.bincount(cell, variance, N_FOLDS * n_groups).reshape(shape)
+        others = sums.sum(axis=0) - sums
+        spread_of_others = np.maximum(spread.sum(axis=0) - spread, 1e-12)
+        clear = np.abs(others) > MIN_Z * np.sqrt(spread_of_others)
+        return np.asarray(np.where(clear, np.sign(others), 0.0)[self.fold, group], np.float64)

@@ -1,0 +1,291 @@
+"""How many threads share work, and one BLAS thread inside each: the one place that decides.
+
+===================================================  ===============================================
+`n_threads`                                          how many may work at once; `limit_threads` and
+                                                     `threads` set a limit
+`threads_for`                                        how many pay on so many elements, or were asked
+                                                     for
+`ordered_map`                                        the one map: results in the order of the items,
+                                                     whoever computed them
+`borrow_buffer`                                      as many buffers as threads are at work
+`one_blas_thread` BLAS starts no threads of its own
+===================================================  ===============================================
+
+NumPy lets go of the interpreter in its loops, so threads share work where its parts are large
+enough. Work is cut in one way only, and whoever adds results adds in the order of the parts: the
+number of threads changes no bit. BLAS must not start threads of its own inside a part: on a busy
+machine they wait for each other, and a product of 0.2 ms was seen to take 100 ms. A program that
+already runs one process for each processor says `limit_threads(1)` once in each.
+
+How much memory there is, and one sentence for what would take more.
+
+=================  ===============================================================================
+`memory`           the least of: the machine's, its container's (cgroup), the process's (ulimit -v)
+``MCLLO_MEMORY``   gigabytes to go by instead, where that is wrong
+`refuse_beyond`    refuses, before the work, what needs more
+`keep_freed`       for work that makes arrays of the same sizes over and over
+`row_blocks`       stretches of rows: what is made of one is small beside the table
+=================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputError, Phrase, Text
+from .formatting import format_number
+from .statements import listeners, listening
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+_limit: ContextVar[int | None] = ContextVar("mcllo_threads", default=None)
+
+
+def n_threads() -> int:
+    """Return how many threads may work at once: the limit, or the processors of this process."""
+    limit = _limit.get()
+    if limit is not None:
+        return limit
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limit_threads(n: int | None) -> None:
+    """Let at most `n` threads share work from here on; None for one to each processor."""
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+        raise InputError(f"the number of threads must be a whole number >= 1; got {n!r}.")
+    _limit.set(n)
+
+
+@contextmanager
+def threads(n: int | None) -> Iterator[None]:
+    """Limit the threads inside a ``with`` block."""
+    before = _limit.get()
+    limit_threads(n)
+    try:
+        yield
+    finally:
+        _limit.set(before)
+
+
+MIN_ELEMENTS_FOR_THREADS = 500_000
+"""Elements (rows times classes) from which threads are used unless `n_jobs` says otherwise."""
+MAX_DEFAULT_THREADS = 8
+"""Threads that are started unasked; more gain little, because memory becomes the limit."""
+MIN_PRODUCTS_FOR_BLAS_THREADS = 30_000
+"""Multiplications from which BLAS may think of threads of its own."""
+
+_lock = threading.Lock()
+_limited: list[tuple[Any, int]] = []
+_users = 0
+
+
+def threads_for(size: int, n_jobs: int | None = None) -> int:
+    """Return how many threads to use on `size` elements; ``n_jobs=-1`` is one for each CPU."""
+    if n_jobs is None:
+        return min(n_threads(), MAX_DEFAULT_THREADS) if size >= MIN_ELEMENTS_FOR_THREADS else 1
+    return n_threads() if n_jobs == -1 else max(1, int(n_jobs))
+
+
+def ordered_map(
+    work: Callable[[Item], Found], items: Iterable[Item], n_workers: int = 1
+) -> Generator[Found, None, None]:
+    """Yield ``work(item)`` in the order of the items, computed by up to `n_workers` threads.
+
+    A sequence is shared with the calling thread; of any other iterable at most one item more than
+    there are workers is held at a time. Workers start no threads of their own, and NumPy's error
+    state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
+    before it goes on.
+    """
+    n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
+    if n_workers <= 1:
+        yield from map(work, items)
+        return
+    state, ears = np.geterr(), listeners()
+
+    def run(item: Item) -> Found:
+        with np.errstate(**state), listening(ears):
+            return work(item)
+
+    pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))
+    waiting: deque[Future[Found]] = deque()
+    try:
+        if isinstance(items, Sequence):
+            yield from _map_by_shared_queue(run, items, pool, n_workers - 1)
+            return
+        for item in items:
+            waiting.append(pool.submit(run, item))
+            if len(waiting) > n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _map_by_shared_queue(
+    run: Callable[[Item], Found], items: Sequence[Item], pool: ThreadPoolExecutor, n_helpers: int
+) -> list[Found]:
+    """Return all results; each worker takes item after item, which costs less than a task each."""
+    found: list[Any] = [None] * len(items)
+    numbers, over = itertools.count(), threading.Event()
+
+    def take() -> None:
+        try:
+            while not over.is_set() and (k := next(numbers)) < len(items):
+                found[k] = run(items[k])
+        finally:
+            over.set()
+
+    helpers = [pool.submit(take) for _ in range(n_helpers)]
+    with threads(1):
+        take()
+    for helper in helpers:
+        helper.result()
+    return found
+
+
+@contextmanager
+def borrow_buffer(
+    spare: list[NDArray[Any]], shape: tuple[int, ...], dtype: Any
+) -> Iterator[NDArray[Any]]:
+    """Lend a buffer out of `spare`, or a new one; it is put there when it comes back.
+
+    So as many are made as threads are at work, and no two threads have the same.
+    """
+    try:
+        buffer = spare.pop()
+    except IndexError:
+        buffer = np.empty(shape, dtype)
+    try:
+        yield buffer
+    finally:
+        spare.append(buffer)
+
+
+@contextmanager
+def one_blas_thread(work: int = MIN_PRODUCTS_FOR_BLAS_THREADS) -> Iterator[None]:
+    """Keep BLAS to one thread; nothing is done where `work` is too little for BLAS to want more.
+
+    The setting belongs to the process. Several threads may be inside at a time: the first to enter
+    sets it and the last to leave restores it.
+    """
+    global _users
+    if work < MIN_PRODUCTS_FOR_BLAS_THREADS:
+        yield
+        return
+    with _lock:
+        _users += 1
+        for library in _blas_libraries() if _users == 1 else ():
+            if (before := library.num_threads) != 1:
+                library.set_num_threads(1)
+                _limited.append((library, before))
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            while _users == 0 and _limited:
+                library, before = _limited.pop()
+                library.set_num_threads(before)
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    """Return the BLAS libraries that are loaded; looking for them takes a millisecond or more."""
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+MEMORY_VARIABLE = "MCLLO_MEMORY"
+CONTAINER_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux says how much a container may use: cgroups of version 2, and of version 1."""
+
+
+def memory() -> float:
+    """Return the memory that there is, in bytes; infinite where the system does not say."""
+    asked = os.environ.get(MEMORY_VARIABLE)
+    if asked is None:
+        return min(_machine(), _container(), _process())
+    try:
+        size = float(asked)
+        if size > 0.0:
+            return 1e9 * size
+    except ValueError:
+        pass
+    raise InputError(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
+
+
+def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
+    """Refuse what needs more bytes than there are; `message` says what and why."""
+    there = memory()
+    if need > there:
+        sizes = [format_number(size / 1e9) for size in (need, there)]
+        says = "{} about {} GB of memory; there are {}."
+        more = f"{MEMORY_VARIABLE}={math.ceil(need / 1e9)} says that there is more."
+        raise InputError(Phrase(says, message, *sizes), remedy=Phrase("{} {}", remedy, more))
+
+
+MAX_BLOCK_ENTRIES = 2**22
+"""Entries of a stretch of rows: what is computed of it takes 32 MB."""
+
+
+def row_blocks(n_samples: int, n_classes: int) -> Iterator[slice]:
+    """Return stretches of the rows of a table, for what would otherwise be a table as large.
+
+    Examples
+    --------
+    >>> list(row_blocks(3_000_000, 2))
+    [slice(0, 2097152, None), slice(2097152, 3000000, None)]
+    """
+    size = max(1, MAX_BLOCK_ENTRIES // n_classes)
+    return (slice(k, min(n_samples, k + size)) for k in range(0, n_samples, size))
+
+
+def keep_freed() -> None:
+    """Let the C library keep up to 62 MB that were freed, instead of asking for them page by page.
+
+    glibc takes the largest block that was ever given back for the size from which it maps blocks
+    one by one, and keeps twice as much (mallopt(3), M_MMAP_THRESHOLD). An array of almost its
+    most, 32 MB, which nobody touches, costs nothing; elsewhere it does nothing.
+    """
+    np.empty(31 * 2**20, dtype=np.uint8)
+
+
+def _machine() -> float:
+    with suppress(AttributeError, ValueError, OSError):
+        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    return math.inf
+
+
+def _container() -> float:
+    for place in CONTAINER_LIMIT_FILES:
+        with suppress(OSError, ValueError):
+            return float(Path(place).read_text())  # "max" where there is no limit
+    return math.inf
+
+
+def _process() -> float:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return math.inf if limit == resource.RLIM_INFINITY else float(limit)
+    return math.inf

@@ -1,0 +1,425 @@
+"""What a 0 stands for: votes k / T and rounded numbers have zeros that are none.
+
+=================  =========================================================================
+votes              every x is k / T: T trees grown to the end, T neighbours, T raters
+decimals           every x is k / 10^d, in rows that are perhaps divided by their sum 1 + m / 10^d
+votes in a file    x is k / T rounded to d decimals, T <= 10^d / 2
+unraised           cells that were raised are 0 again, the rest of their row divided by its sum
+reclip             these rows raised once more (`_validation/probabilities`); others untouched
+recalibration      floor ``1 / (2 T)`` for votes k / T, at most ``1 / (2 c)``; for anything else the
+                   floor that is there
+=================  =========================================================================
+
+A nonzero x needs k >= 1, so rows of tiny numbers lie on no lattice. A row with f values strictly
+between 0 and 1 has f - 1 free ones, and a free value of a smooth forecaster lies on a given lattice
+with probability ``2 tolerance T`` (``T / 10^d`` once it is rounded). A lattice is reported when the
+product of these is below 1e-9: chance does not make one among the 2000 that are tried.
+
+T = 10^d is the hard case: 100 trees, or two decimals? Rounded rows of three or more nonzero values
+miss the sum 1 at least one time in four, votes never: 24 such rows that all sum to 1 are votes.
+
+A 0 among T votes says "less than about 1 / T", not "never". The floor 1 / (2 T) serves penalised
+fits; with unpenalised maximum likelihood it drives more estimates to infinity, and in a test the
+added mass is itself a departure. A 0 of rounded numbers stays at 1e-6 in a recalibration: on sharp
+classifiers half a last digit did worse than 1e-6. In a test it is what `rounded` finds.
+
+Zeros of rounded probabilities: a number between 0 and half a step, chosen as the labels ask.
+
+Predictions that are calibrated and then rounded to two decimals are no longer calibrated as they
+stand: a 0.00 is something below 0.005, and comes true now and then. So the hypothesis is
+"calibrated before rounding", and what zeros stand for is free within what rounding allows:
+
+===========  =====================================================================================
+step         ``h = 10^-d / 2``, half a unit of the last of d decimals
+row i        m zeros, k other numbers that sum to S: what the zeros stand for sums to at most
+             ``1 - S + k h``, because each of the k numbers may have lost h; a row 1.00, 0, 0 has
+             h / 2 for each of its two zeros
+limit        ``u_i = min(h, (max(0, 1 - S) + k h) / m)``
+a 0 is       ``f u_i``, with one f in (0, 1] for all rows; rows are then divided by their sum
+f            the value of largest likelihood of the labels: N labels fell on a zero, and f makes
+             ``sum_i f m u_i / (S + f m u_i)``, the number that the rows then promise, equal to it
+===========  =====================================================================================
+
+That number grows with f. N + 1/2 is put in the place of N, so that f is positive where no label
+fell on a zero; where even f = 1 promises fewer labels than came, the predictions are off by more
+than rounding explains, and f is 1. Numbers other than 0 stay as they are: half a step changes 0.30
+by two parts in a hundred, to either side. What f takes from the labels makes the test a little
+cautious (``docs/explanation/zeros.md`` has its level).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._utils.formatting import format_count, format_number
+from .._utils.results import Codes, Floats
+from .._utils.statements import Statement, suppress_warnings
+from ..exceptions import ZeroProbabilityWarning
+from .predictions import Predictions, judged_predictions
+from .probabilities import DEFAULT_CLIP, clean_probs, warn_of_zeros
+
+Mask = NDArray[np.bool_]
+
+MAX_VOTES = 2000
+MAX_DECIMALS = 6
+MAX_SUM_SHIFT = 25
+"""Largest m: last digits by which a sum of rounded numbers may miss 1."""
+MAX_LOG10_CHANCE = -9.0
+"""Log10 of the probability below which a lattice is no coincidence."""
+VOTE_FRACTION_TOL = 1e-6
+"""Distance of a vote fraction from what it should be, float32 included."""
+DECIMAL_TOL = 5e-8
+"""Distance of a decimal number from what it should be, float32 included."""
+MIN_DECISIVE_ROWS = 24
+MIN_DISTINCT_VOTES = 4
+"""Different values that votes must show (all T - 1 of a smaller T): a constant is no vote."""
+N_PROBED_ROWS = 100
+"""Rows that are looked at before all are."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How fine a forecaster speaks: the smallest T of votes k / T, and decimals rounded to.
+
+    None where no limit shows.
+    """
+
+    votes: int | None = None
+    decimals: int | None = None
+
+
+def detect_resolution(probs: Floats) -> Resolution:
+    """Return whether probabilities are votes, rounded, both or neither.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> detect_resolution(rng.dirichlet([1, 1, 1], size=50).round(3))
+    Resolution(votes=None, decimals=3)
+    >>> detect_resolution((rng.multinomial(30, [0.5, 0.3, 0.2], size=50) / 30).round(3))
+    Resolution(votes=30, decimals=3)
+    >>> detect_resolution(rng.dirichlet([1, 1, 1], size=50))
+    Resolution(votes=None, decimals=None)
+    """
+    rows = probs[((probs > 0.0) & (probs < 1.0)).any(axis=1)]  # 0 and 1 are on every lattice
+    if not len(rows):
+        return Resolution()
+    free = int(_count_free_values(rows).sum())
+    exact = _smallest(rows, MAX_VOTES, VOTE_FRACTION_TOL)
+    written = find_decimals(rows)
+    if written is None:
+        return Resolution(
+            votes=exact if _is_no_chance(exact, 2.0 * VOTE_FRACTION_TOL, free) else None
+        )
+    # 0.9, 1.0 and 1.1 as sums of rounded rows make multiples of 1/990: no votes
+    if exact is not None and exact <= written.unit + _reach(rows):
+        rounded = written.unit % exact == 0
+        coverage = 1.0 / written.unit if rounded else 2.0 * VOTE_FRACTION_TOL
+        if _is_no_chance(exact, coverage, free) or (exact == written.unit and written.sums_hold):
+            return Resolution(votes=exact)
+    error = (0.5 + 1e-6) / written.unit
+    coarse = _smallest(written.rows, min(written.unit // 2, MAX_VOTES), error)
+    no_chance = _is_no_chance(coarse, 1.0 / written.unit, free)
+    return Resolution(coarse if no_chance else None, written.decimals)
+
+
+class DecimalRows(NamedTuple):
+    """Rows as a file held them, not yet divided by their sums; `unit` last digits make 1."""
+
+    rows: Floats
+    decimals: int
+    unit: int
+    sums_hold: bool
+
+
+def _count_free_values(rows: Floats) -> Codes:
+    """Return how many values of each row its sum leaves free."""
+    return np.maximum(((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1, 0)
+
+
+def _reach(rows: Floats) -> int:
+    """Return the largest m that is tried: half a last digit for each class."""
+    return int(min(MAX_SUM_SHIFT, (rows.shape[1] + 1) // 2))
+
+
+def find_decimals(rows: Floats) -> DecimalRows | None:
+    """Return the rows with the fewest decimals that explain all of them."""
+    reach = _reach(rows)
+    for decimals in range(1, MAX_DECIMALS + 1):
+        unit = 10**decimals
+        each = math.log10(2.0 * DECIMAL_TOL * unit)  # of a free value, at one m
+        chance = np.minimum(0.0, _count_free_values(rows) * each + math.log10(2 * reach + 1)).sum()
+        if chance > MAX_LOG10_CHANCE or _shifts(rows[:N_PROBED_ROWS], unit, reach) is None:
+            continue
+        shifts = _shifts(rows, unit, reach)
+        if shifts is not None:
+            whole = np.rint(rows * (unit + shifts)[:, None])
+            telling = (whole > 0.0).sum(axis=1) >= 3
+            hold = (
+                bool((whole.sum(axis=1) == unit).all()) and int(telling.sum()) >= MIN_DECISIVE_ROWS
+            )
+            return DecimalRows(whole / unit, decimals, unit, hold)
+    return None
+
+
+def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
+    """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
+    least, found = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
+    for m in sorted(range(max(-reach, 1 - unit), reach + 1), key=abs):
+        off = _distance(rows * (unit + m)).max(axis=1)
+        better = off < least - 1e-6
+        least[better], found[better] = off[better], m
+    return None if least.max() > DECIMAL_TOL * unit else found
+
+
+def _distance(counts: Floats) -> Floats:
+    """Return how far counts are from whole numbers, where only a 0 may count as 0."""
+    nearest = np.rint(counts)
+    np.maximum(nearest, 1.0, out=nearest, where=counts > 0.0)
+    return np.abs(counts - nearest)
+
+
+def _smallest(rows: Floats, most: int, error: float) -> int | None:
+    """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
+    candidates, values = np.arange(2, most + 1), np.unique(rows[:N_PROBED_ROWS])
+    values = values[:: -(-len(values) // N_PROBED_ROWS)]
+    off = _distance(values[None, :] * candidates[:, None]).max(axis=1)
+    for votes in candidates[off <= error * candidates].tolist():  # not ruled out by a glance
+        if _distance(rows * votes).max() > error * votes:
+            continue
+        shown = np.bincount(np.rint(rows * votes).astype(np.intp).ravel(), minlength=votes + 1)
+        if (shown[1:votes] > 0).sum() >= min(votes - 1, MIN_DISTINCT_VOTES):
+            return int(votes)
+    return None
+
+
+def _is_no_chance(votes: int | None, coverage: float, free: int) -> bool:
+    """Return whether smooth probabilities would hardly ever lie on this lattice."""
+    return votes is not None and free * math.log10(coverage * votes) <= MAX_LOG10_CHANCE
+
+
+class ClippedPredictions(NamedTuple):
+    """Predictions to fit on, and the `clip` that new rows need to be treated alike."""
+
+    predictions: Predictions
+    clip: float | None
+
+
+def zero_cells(predictions: Predictions) -> Mask:
+    """Return where a probability was 0 or was raised as one; nowhere when logits are given."""
+    if predictions.raised is not None:
+        return predictions.raised
+    if predictions.logits is not None:
+        return np.zeros(predictions.probs.shape, dtype=bool)
+    return predictions.probs == 0.0
+
+
+def undo_clipping(predictions: Predictions) -> Floats:
+    """Return the probabilities before zeros were raised; what was raised is 0.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.75, 0.25, 0.0], [0.2, 0.3, 0.5]], [0, 2], clip=1e-3)
+    >>> p.probs[0].round(6)
+    array([0.749251, 0.24975 , 0.000999])
+    >>> undo_clipping(p)[0]
+    array([0.75, 0.25, 0.  ])
+    """
+    if predictions.raised is None:
+        return predictions.probs
+    touched = predictions.raised.any(axis=1)
+    kept = np.where(predictions.raised, 0.0, predictions.probs)
+    kept /= np.where(touched, kept.sum(axis=1), 1.0)[:, None]
+    return kept
+
+
+def clip_again(predictions: Predictions, clip: float | None) -> Predictions:
+    """Return the predictions with zeros raised to another floor; None is the default rule.
+
+    Rows in which nothing was raised stay as they are, whatever they hold.
+    """
+    zero = zero_cells(predictions)
+    floor = DEFAULT_CLIP if clip is None else clip
+    if floor == predictions.clip or not zero.any():
+        return predictions
+    rows = zero.any(axis=1)
+    probs, raised = undo_clipping(predictions).copy(), np.zeros_like(zero)
+    lifted = clean_probs(probs[rows], clip=floor)
+    probs[rows], raised[rows] = lifted.probs, lifted.raised
+    return replace(
+        predictions,
+        probs=probs,
+        raised=raised,
+        clip=floor,
+        clip_given=True,
+        n_clipped=int(raised.sum()),
+        n_clipped_true=int(raised[np.arange(len(raised)), predictions.codes].sum()),
+    )
+
+
+def recalibration_clip(predictions: Predictions) -> float | None:
+    """Return the floor for a penalised recalibration, of these rows and of new ones.
+
+    None, as everywhere, is the default rule. A floor that the user chose stays.
+    """
+    if not zero_cells(predictions).any():
+        return None
+    return clip_for_votes(predictions, raw_resolution(predictions).votes)
+
+
+def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
+    """Return the floor for a penalised recalibration of votes k / T."""
+    if predictions.clip not in (None, DEFAULT_CLIP):
+        return predictions.clip
+    return None if votes is None else 0.5 / max(votes, predictions.n_classes)
+
+
+def raw_resolution(predictions: Predictions) -> Resolution:
+    """Return the resolution before zeros were raised; none where other tiny values were, too."""
+    return (
+        detect_resolution(undo_clipping(predictions)) if only_zeros(predictions) else Resolution()
+    )
+
+
+def only_zeros(predictions: Predictions) -> bool:
+    """Whether all that was raised was 0, and nothing small but positive."""
+    return predictions.n_clipped in (0, predictions.n_zeros)
+
+
+def for_recalibration(predictions: Predictions) -> ClippedPredictions:
+    """Return predictions for a penalised fit, and the `clip` for the rows it will be applied to.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> votes = rng.multinomial(25, [0.8, 0.15, 0.05], size=60)
+    >>> p = Predictions.from_arrays(votes / 25, votes.argmax(axis=1), classes=range(3), clip=1e-6)
+    >>> moved, clip = for_recalibration(p)
+    >>> clip, moved.probs.min().round(4).item()
+    (0.02, 0.0196)
+    """
+    clip = recalibration_clip(predictions)
+    return ClippedPredictions(predictions if clip is None else clip_again(predictions, clip), clip)
+
+
+N_HALVINGS = 30
+"""Halvings of the interval of log f, at most 9 wide: to 1e-8 of f."""
+
+
+class RoundedRows(NamedTuple):
+    """Rows of rounded numbers: their sums, their zeros, and how large a zero may have been."""
+
+    sums: Floats
+    n_zeros: Floats
+    limits: Floats
+
+    @classmethod
+    def from_probs(cls, probs: Floats, decimals: int) -> RoundedRows:
+        """Return sums, zeros and limits of rows that were perhaps divided by their sums since."""
+        half_step = 0.5 * 10.0**-decimals
+        sums = np.ones(len(probs))
+        several = ((probs > 0.0) & (probs < 1.0)).any(axis=1)
+        written = find_decimals(probs[several])
+        if written is not None:
+            sums[several] = written.rows.sum(axis=1)
+        n_zeros = (probs == 0.0).sum(axis=1).astype(np.float64)
+        n_others = probs.shape[1] - n_zeros
+        lost = np.maximum(0.0, 1.0 - sums) + n_others * half_step
+        limits = np.minimum(half_step, lost / np.maximum(n_zeros, 1.0))
+        return cls(sums, n_zeros, limits)
+
+    def expected_on_zeros(self, share: float, weight: Floats) -> float:
+        """Return the expected number of labels on zeros, where a 0 is this share of its limit."""
+        on_zeros = share * self.n_zeros * self.limits
+        return float(weight @ (on_zeros / (self.sums + on_zeros)))
+
+    def share_for(self, n_labels: float, weight: Floats, smallest: float) -> float:
+        """Return the share at which so many labels on zeros are expected, from `smallest` to 1."""
+        if self.expected_on_zeros(1.0, weight) <= n_labels:
+            return 1.0
+        low, high = np.log(smallest), 0.0
+        for _ in range(N_HALVINGS):
+            middle = 0.5 * (low + high)
+            if self.expected_on_zeros(float(np.exp(middle)), weight) < n_labels:
+                low = middle
+            else:
+                high = middle
+        return float(np.exp(high))
+
+
+def unrounded_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
+    """Return `judged_predictions` as they were before rounding, if they are rounded.
+
+    That zeros were raised to a floor is only said of those that are.
+    """
+    with suppress_warnings(ZeroProbabilityWarning):
+        predictions = before_rounding(judged_predictions(probs, y, **options))
+    if predictions is not probs and options.get("clip") is None:
+        warn_of_zeros(predictions, predictions.probs.size)
+    return predictions
+
+
+def before_rounding(predictions: Predictions) -> Predictions:
+    """Return predictions whose zeros are what they may have been before rounding.
+
+    Predictions without zeros, of votes, of numbers that were not rounded, and with a floor that the
+    user chose are returned as they are. What was done is the note ``note.rounded``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([0.1, 0.1, 0.1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> with suppress_warnings():
+    ...     p = Predictions.from_arrays(probs.round(2), y, normalize=True)
+    >>> print(before_rounding(p).notes[0].text)
+    Probabilities are rounded to 0.01: a 0 stands for up to 0.005. The 478 zeros were taken as 0.003
+    on average, which suits the labels best: 1 fell on them.
+    """
+    p = predictions
+    if p.raised is None or p.clip_given:
+        return p
+    resolution = raw_resolution(p)
+    if resolution.decimals is None or resolution.votes is not None:
+        return p
+    probs = undo_clipping(p)
+    is_zero = probs == 0.0
+    half_step = 0.5 * 10.0**-resolution.decimals
+    rows = RoundedRows.from_probs(probs, resolution.decimals)
+    weight = p.row_weight
+    n_labels = float(weight @ is_zero[np.arange(p.n_samples), p.codes])
+    share = rows.share_for(n_labels + 0.5, weight, smallest=DEFAULT_CLIP / half_step)
+
+    as_zeros = (share * rows.limits / rows.sums)[:, None]  # `probs` are divided by the sums
+    filled = np.where(is_zero, as_zeros, probs)
+    filled /= filled.sum(axis=1, keepdims=True)
+    n_zeros = int(is_zero.sum())
+    mean = float(filled[is_zero].mean())
+    fell = "none fell" if n_labels == 0 else f"{format_count(round(n_labels))} fell"
+    text = (
+        f"Probabilities are rounded to {10.0**-resolution.decimals:g}: a 0 stands for up to "
+        f"{half_step:g}. The {format_count(n_zeros)} zeros were taken as "
+        f"{format_number(mean, 2)} on average, which suits the labels best: {fell} on them."
+    )
+    numbers = {
+        "decimals": resolution.decimals,
+        "half_step": half_step,
+        "n_zeros": n_zeros,
+        "n_labels": n_labels,
+        "mean": mean,
+        "share": share,
+    }
+    return replace(
+        p,
+        probs=filled,
+        raised=None,
+        clip=None,
+        n_clipped=0,
+        n_clipped_true=0,
+        notes=(*p.notes, Statement("note.rounded", text, "plain", numbers)),
+    )

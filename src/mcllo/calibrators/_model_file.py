@@ -1,0 +1,427 @@
+"""The model file: JSON that anyone can read, checked whole before a number of it is used.
+
+==========  ========================================================================================
+`document`  format, its version, method, params, classes, state, training, checksum
+training    rows learned from, and their checksum: of each column as read (the probabilities, the
+            codes of the labels, the weights) the sum of (2 i + 1) times the 64 bits of row i,
+            modulo 2^64; of these sums the SHA-256. A word that changes changes its sum, as odd
+            factors have inverses, in a fifth of the time of a SHA-256 of all rows. Null where rows
+            stayed in blocks
+checksum    SHA-256 of everything else, written by ``json.dumps`` with sorted keys and without
+            spaces; a file without one is read as it is
+limits      `MAX_FILE_BYTES` bytes, `MAX_DEPTH` brackets, `MAX_CLASSES` classes,
+            numbers that are finite and, in the map, at most `MAX_NUMBER` in size
+`CHECKS`    what must hold of each method's own numbers: lengths, orders, ranges
+==========  ========================================================================================
+
+A map whose numbers pass gives finite probabilities for every row that passes the door. Scores are
+logits, at most 1e100 in size (`_validation/probabilities`), or logarithms of positive doubles, at
+most 745. A linear map of up to 1e5 of them with weights of at most 1e100 stays below 1e206, so the
+softmax subtracts finite numbers and its largest term is exp 0. Functions of single classes are
+tables of numbers in [0, 1], and rows of which all are 0 have an answer of their own. A pool is a
+mean of such rows with weights that sum to 1; similar classes add logarithms of positive numbers,
+and a full map of what they give stays below 1e212. Trees add at most 1e100 a round to a logarithm.
+Class frequencies multiply a row by numbers in [0, 1] and divide it by its sum; where that is 0 the
+row stays. That is why no row needs to be tried but one, for the shapes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._utils.results import plain
+from .._utils.statements import suppress_warnings
+from .._utils.terminal import standard_input
+from .._validation.labels import class_names
+from .._validation.predictions import Predictions
+from .._version import __version__
+from ..exceptions import FileFormatError
+
+if TYPE_CHECKING:
+    from ._base import Calibrator
+
+FORMAT = "mcllo calibrator"
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 had no training and no checksum, and always the covariance."""
+MAX_FILE_BYTES = 256 * 2**20
+MAX_DEPTH = 32
+MAX_CLASSES = 100_000
+MAX_NUMBER = 1e100
+N_SHARED_FEATURES = 5
+"""As in `calibrators/_auto/similarity`."""
+N_SPLITS = 3
+"""Of a tree, which has a leaf more: as in `calibrators/_auto/boosted`."""
+
+
+def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
+    """Return what is written of a fitted calibrator."""
+    state = plain(calibrator._state())
+    if not covariance and state.pop("cov_theta", None) is not None:
+        state["information"] = "errors"
+    content = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "mcllo_version": __version__,
+        "method": calibrator.method,
+        "params": plain(calibrator.get_params(deep=False)),
+        "classes": calibrator.classes_.tolist(),
+        "state": state,
+        "training": getattr(calibrator, "training_", None),
+    }
+    return content | {"checksum": checksum(content)}
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a document but for its checksum.
+
+    Examples
+    --------
+    >>> checksum({"b": 0.1, "a": [1]}) == checksum({"a": [1], "b": 0.1, "checksum": "any"})
+    True
+    """
+    rest = {name: value for name, value in content.items() if name != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def training_summary(predictions: Predictions) -> dict[str, Any]:
+    """Return how many rows were learned from, and the checksum of their numbers."""
+    n, sums = predictions.n_samples, hashlib.sha256()
+    factors = np.arange(1, 2 * n, 2, dtype=np.uint64)
+    parts = ((predictions.probs, np.float64), (predictions.codes, np.int64))
+    for part, kind in (*parts, (predictions.sample_weight, np.float64)):
+        if part is not None:
+            words = np.ascontiguousarray(part, dtype=kind).view(np.uint64).reshape(n, -1)
+            sums.update(np.einsum("i,ij->j", factors, words).astype("<u8").data)
+    return {"n_samples": int(n), "checksum": f"sha256:{sums.hexdigest()}"}
+
+
+def restore_calibrator(
+    path: str | os.PathLike[str], registry: Mapping[str, type[Calibrator]]
+) -> Calibrator:
+    """Return the calibrator saved at `path`, of a method in the `registry`, checked whole."""
+    content = _read_json(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FileFormatError(
+            f"{path} must be a calibrator saved by mcllo (a JSON file with format {FORMAT!r}); "
+            "make one with `mcllo fit` or .save()."
+        )
+    if content.get("format_version") not in READABLE_VERSIONS:
+        known = " or ".join(map(str, READABLE_VERSIONS))
+        raise FileFormatError(
+            f"{path} must have format version {known}; it has "
+            f"{content.get('format_version')!r}. Use the version of mcllo that wrote it "
+            f"({content.get('mcllo_version')}), or fit again."
+        )
+    method = content.get("method")
+    if not isinstance(method, str) or method not in registry:
+        raise FileFormatError(
+            f"{path} holds the method {method!r}, which this version does not know; "
+            f"known are {sorted(registry)}."
+        )
+    try:
+        check_document(content)
+        return _build_calibrator(content, registry[method])
+    except _DamageError as error:
+        raise FileFormatError(f"{path} is damaged: {error} Fit and save again.") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise FileFormatError(
+            f"{path} is damaged: {type(error).__name__} at {error}. Fit and save again."
+        ) from None
+
+
+def _build_calibrator(content: dict[str, Any], kind: type[Calibrator]) -> Calibrator:
+    """Return the calibrator of a document that passed; its shapes are tried on one row."""
+    estimator = kind(**content["params"])
+    estimator._remember(tuple(content["classes"]))
+    estimator._restore(content["state"])
+    if content.get("training") is not None:
+        estimator.training_ = content["training"]
+    classes = class_names(estimator.classes_.tolist())
+    row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
+    with suppress_warnings(), np.errstate(all="ignore"):
+        out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
+    if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
+        raise ValueError("numbers that do not give probabilities")
+    return estimator
+
+
+class _DamageError(Exception):
+    """What must hold of a document and does not, as a sentence."""
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise _DamageError(f"{what}.")
+
+
+def check_document(content: dict[str, Any]) -> None:
+    """Refuse a document that breaks a rule of the module's card."""
+    for name, kind in (("params", dict), ("classes", list), ("state", dict)):
+        _check(isinstance(content.get(name), kind), f"{name} must be a JSON {_KINDS[kind]}")
+    classes, state = content["classes"], content["state"]
+    _check(2 <= len(classes) <= MAX_CLASSES, f"classes must name 2 to {MAX_CLASSES:,} classes")
+    plain_labels = all(isinstance(label, (str, int, float)) for label in classes)
+    _check(plain_labels, "classes must be texts or numbers")
+    _check(len(set(map(str, classes))) == len(classes), "classes must differ from each other")
+    own = state.get("classes", classes)
+    _check(own == classes, "classes and state.classes must be the same")
+    for place, value in _numbers(content, "", 0):
+        finite = abs(value) <= sys.float_info.max  # also of whole numbers too large for a float
+        _check(finite, f"{place} must be a finite number")
+    for name in MAP_NUMBERS:
+        for place, value in _numbers(state.get(name), f"state.{name}", 0):
+            _check(abs(value) <= MAX_NUMBER, f"{place} must be at most {MAX_NUMBER:g} in size")
+    if content["method"] in CHECKS:
+        CHECKS[content["method"]](state, len(classes))
+    if "checksum" in content:
+        same = content["checksum"] == checksum(content)
+        _check(same, "its content has changed since it was saved (the checksum is another)")
+
+
+_KINDS = {dict: "object", list: "list"}
+MAP_NUMBERS = (
+    *("tau", "gamma", "weights", "intercepts", "coef", "intercept", "inverse_temperature"),
+    *("members", "knots", "edges", "table", "low", "high", "theta", "learned", "new_shares"),
+    "correction",
+)
+"""Fields of a state that predictions are made of."""
+
+
+def _numbers(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
+    """Yield every number of a document with its place."""
+    _check(depth <= MAX_DEPTH, f"brackets must not be nested deeper than {MAX_DEPTH}")
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _numbers(item, f"{place}.{name}" if place else str(name), depth + 1)
+    elif isinstance(value, list):
+        for k, item in enumerate(value):
+            yield from _numbers(item, f"{place}[{k}]", depth + 1)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield place, value
+
+
+# what must hold of each method
+
+
+def _row(values: Any, name: str, c: int) -> list[float]:
+    """Return values that are c numbers."""
+    fits = isinstance(values, list) and len(values) == c and all(map(_is_number, values))
+    _check(fits, f"{name} must be a list of {c} numbers")
+    return list(values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shares(values: list[float], what: str) -> None:
+    _check(all(v >= 0.0 for v in values), f"{what} must not be negative")
+    _check(math.isclose(sum(values), 1.0, abs_tol=1e-6), f"{what} must sum to 1")
+
+
+def _prior(state: dict[str, Any], c: int) -> None:
+    learned, found = state.get("learned"), state.get("new_shares")
+    for name, value in (("learned", learned), ("new_shares", found)):
+        _check(value is None or isinstance(value, dict), f"{name} must be a JSON object or null")
+    if learned is not None:
+        reference, kept = _row(learned["reference"], "reference", c), learned["kept"]
+        _row(learned["offset"], "offset", c)
+        _shares(_row(learned["predicted"], "predicted", c), "predicted")
+        _shares(reference, "reference")
+        # the map divides by it
+        _check(min(reference) * MAX_NUMBER >= 1.0, "reference must be positive")
+        if learned["variances"] is not None:
+            _in_unit(_row(learned["variances"], "variances", c), "variances")
+        positive = _is_number(learned["weight"]) and learned["weight"] > 0.0
+        _check(positive, "weight must be a positive number")
+        columns = isinstance(kept, list) and all(type(k) is int and 0 <= k < c for k in kept)
+        _check(columns and len(set(kept)) == len(kept) < c, "kept must name some columns")
+        if learned.get("tempered") is not None:
+            _check(isinstance(learned["tempered"], dict), "tempered must be a JSON object or null")
+            _soft(learned["tempered"])
+        if learned.get("own") is not None:
+            _shares(_row(learned["own"], "own", c), "own")
+            _check(min(learned["own"]) * MAX_NUMBER >= 1.0, "own must be positive")
+    if found is not None:
+        _shares(_row(found["shares"], "shares", c), "shares")
+        _check(all(v >= 0.0 for v in _row(found["se"], "se", c)), "se must not be negative")
+        if "likeliest" in found:
+            _shares(_row(found["likeliest"], "likeliest", c), "likeliest")
+            _in_unit(_row(found["trust"], "trust", c), "trust")
+        for name in ("n_samples", "n_iter"):
+            whole = type(found[name]) is int and found[name] >= 0
+            _check(whole, f"{name} must be a whole number, not negative")
+
+
+def _soft(soft: dict[str, Any]) -> None:
+    """Check a temperature with a slip."""
+    numbers = _is_number(soft["inverse_temperature"]) and _is_number(soft["slip"])
+    _check(numbers, "inverse_temperature and slip must be numbers")
+    _check(0.0 <= soft["slip"] <= 1.0, "slip must lie in [0, 1]")
+
+
+def _mcllo(state: dict[str, Any], c: int) -> None:
+    _prior(state, c)
+    if state.get("baseline") == "all" and "weights" in state:
+        _check(
+            len(state["weights"]) == len(state["intercepts"]) == c, "weights must have a row each"
+        )
+        return
+    same = len(state["tau"]) == len(state["gamma"]) == c - 1
+    _check(same, "tau and gamma must have a value for each class but one")
+    _check(state["baseline"] in state["classes"], "baseline must be a class")
+
+
+def _check_one_vs_rest(state: dict[str, Any], c: int) -> None:
+    absent = state.get("absent", [])
+    inside = all(isinstance(k, int) and 0 <= k < c for k in absent)
+    _check(inside and len(set(absent)) == len(absent) < c, "absent must name some columns")
+
+
+def _in_unit(values: list[Any], what: str) -> None:
+    _check(all(0.0 <= v <= 1.0 for v in values if v is not None), f"{what} must lie in [0, 1]")
+
+
+def _histogram(state: dict[str, Any], c: int) -> None:
+    _check_one_vs_rest(state, c)
+    edges, table = state["edges"], state["table"]
+    _check(len(edges) == len(table) == c, "edges and table must have a row for each class")
+    for own, answers in zip(edges, table, strict=True):
+        _check(len(answers) == len(own) + 1, "table must have one number more than edges")
+        _check(sorted(own) == own, "edges must rise")
+        _in_unit(answers, "table")
+
+
+def _isotonic(state: dict[str, Any], c: int) -> None:
+    _check_one_vs_rest(state, c)
+    _check(len(state["knots"]) == c, "knots must have a row for each class")
+    for at, value in state["knots"]:
+        _check(len(at) == len(value) > 0, "knots must have a value for each place")
+        _check(all(a < b for a, b in pairwise(at)), "knots must rise")
+        _in_unit(value, "knots")
+
+
+def _beta(state: dict[str, Any], c: int) -> None:
+    _check_one_vs_rest(state, c)
+    whole = len(state["coef"]) == c and all(len(row) == 3 for row in state["coef"])
+    _check(whole, "coef must have three numbers for each class")
+
+
+def _auto(state: dict[str, Any], c: int) -> None:
+    _prior(state, c)
+    soft, similar = state["members"]["soft"], state["members"].get("similar")
+    _shares(list(state["weights"].values()), "weights")
+    _soft(soft)
+    curves = state["members"].get("curves", {})
+    _curves(curves, c)
+    takes_logs = state["members"]["maps"] or similar or curves
+    positive = soft["slip"] * MAX_NUMBER >= 1.0 or not takes_logs
+    _check(positive, "slip must be positive where maps take logarithms")
+    if similar is not None:
+        _check(isinstance(similar, dict), "similar must be a JSON object or null")
+        _row(similar["shared"], "shared", N_SHARED_FEATURES)
+        _row(similar["intercept"], "intercept", c)
+        alike = similar["similarity"]
+        _check(len(alike) == c, "similarity must have a row for each class")
+        for k in range(c):
+            _shares(_row(alike[k], "a row of similarity", c), "a row of similarity")
+            _check(alike[k][k] == 0.0, "similarity must be 0 of a class and itself")
+
+    if state.get("correction") is not None:
+        _correction(state["correction"], c)
+
+
+def _correction(correction: Any, c: int) -> None:
+    _check(isinstance(correction, dict), "correction must be a JSON object or null")
+    _in_unit([correction["trust"]], "trust")
+    trees, n_trees = correction["trees"], 1 if c == 2 else c
+    if trees is None:
+        return
+    features = trees["features"]
+    sizes = {"features": N_SPLITS, "thresholds": N_SPLITS, "values": N_SPLITS + 1}
+    for name, size in sizes.items():
+        same = len(trees[name]) == len(features) > 0
+        _check(same, f"{name} of trees must have as many rounds as features, at least one")
+        for of_round in trees[name]:
+            _check(len(of_round) == n_trees, f"a round of {name} must have {n_trees} trees")
+            for numbers in of_round:
+                _row(numbers, f"{name} of a tree", size)
+    asked = (feature for of_round in features for tree in of_round for feature in tree)
+    known = all(type(feature) is int and 0 <= feature < n_trees for feature in asked)
+    _check(known, f"features of trees must be whole numbers from 0 to {n_trees - 1}")
+
+
+def _curves(curves: Any, c: int) -> None:
+    _check(isinstance(curves, dict), "curves must be a JSON object")
+    _check(c == 2 or not curves, "curves must be of two classes")
+    for curve in curves.values():
+        at, value = curve["at"], curve["value"]
+        _check(len(at) == len(value) > 0, "curves must have a value for each place")
+        _check(all(a < b for a, b in pairwise(at)), "curves must rise in their places")
+
+
+def _linear(state: dict[str, Any], c: int) -> None:
+    _check_one_vs_rest(state, c)
+    _check(len(state["intercept"]) == c, "intercept must have a number for each class")
+
+
+def _xu_davoine(state: dict[str, Any], c: int) -> None:
+    _check(len(state["low"]) == len(state["high"]) > 0, "low and high must have as many ends")
+
+
+CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
+    "mcllo": _mcllo,
+    "auto": _auto,
+    "temperature": _prior,
+    "vector": _linear,
+    "matrix": _linear,
+    "dirichlet": _linear,
+    "histogram": _histogram,
+    "isotonic": _isotonic,
+    "beta": _beta,
+    "xu_davoine": _xu_davoine,
+}
+"""By method; those without an entry have no lengths or orders of their own."""
+
+
+def _read_json(path: str | os.PathLike[str]) -> Any:
+    """Return what a JSON file holds; ``-`` is standard input."""
+    try:
+        if str(path) == "-":
+            text = standard_input().read(MAX_FILE_BYTES + 1)
+        else:
+            with Path(path).open(encoding="utf-8") as file:
+                text = file.read(MAX_FILE_BYTES + 1)
+        if len(text) > MAX_FILE_BYTES:
+            raise FileFormatError(
+                f"{path} must be at most {MAX_FILE_BYTES >> 20} MB; it is larger. Save it without "
+                "its covariance."
+            )
+        return json.loads(text)
+    except FileNotFoundError:
+        raise FileFormatError(
+            f"{path} must exist; there is no such file. Make one with `mcllo fit` or .save()."
+        ) from None
+    except IsADirectoryError:
+        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
+    except FileFormatError:
+        raise
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be opened: {error.strerror or error}.") from None
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, numbers of thousands of digits
+        raise FileFormatError(
+            f"{path} must be a saved calibrator; it is not JSON. "
+            "Make one with `mcllo fit` or .save()."
+        ) from None
