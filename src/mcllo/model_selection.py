@@ -13,8 +13,8 @@ F_1 .. F_k of the rows:
 ===================  =============================================================================
 
 Metadata (weights, groups, other parameters of ``fit``) go where scikit-learn's routing sends them
-when it is enabled. When it is not: ``groups`` to the folds, ``sample_weight`` to the classifier (to a pipeline's last
-step) and to the calibrator, all else to the classifier.
+when it is enabled. When it is not: ``groups`` to the folds, ``sample_weight`` to the classifier
+(to a pipeline's last step) and to the calibrator, all else to the classifier.
 
 What a calibrator reads of a classifier's rows: a table of probabilities or of logits.
 
