@@ -58,10 +58,10 @@ from .left_out import (
     LeaveOut,
     LeftOut,
     MiscalibratedClass,
-    how_wrong,
+    describe_class,
     set_bic,
     smallest_sets,
-    told_apart,
+    name_classes,
 )
 from .mixtures import (
     MIN_SCORE_LEAD,
@@ -203,7 +203,7 @@ class Explanations:
         mixtures = [f.mixture.score for f in (self.lapse, self.pair) if f is not None]
         if score < max([self.alike, *mixtures]) + MIN_SCORE_LEAD or score < self.larger:
             return None
-        named, others = told_apart(tests, accepted, self.alpha)
+        named, others = name_classes(tests, accepted, self.alpha)
         interval = self.rows.slope_interval(best.classes, best.slope)
         margin = score - self.sets
         return Beside(named, others, interval, tempered, margin)
@@ -466,7 +466,7 @@ def attribute_miscalibration(
     leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
     singles = [leave_out([k]) for k in range(p.n_classes)]
     accepted = smallest_sets(leave_out, singles, alpha)
-    named, others = told_apart(leave_out, accepted, alpha)
+    named, others = name_classes(leave_out, accepted, alpha)
     attributed = AttributedError(
         "classes" if named else "one_of" if others else "spread", named, others, p
     )
@@ -487,7 +487,7 @@ def attribute_miscalibration(
     )
     beyond = nested_models.chosen if nested_models is not None and alike else ""
     level = 1.0 - alpha / (2 * max(1, len(named)))
-    details = [how_wrong(attributed.judged, sorted(named), k, level) for k in named]
+    details = [describe_class(attributed.judged, sorted(named), k, level) for k in named]
     details.sort(key=lambda miscalibrated_class: -miscalibrated_class.change)
     return ClassAttribution(
         labels=tuple(miscalibrated_class.label for miscalibrated_class in details),
