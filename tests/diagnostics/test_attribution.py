@@ -9,7 +9,7 @@ import pytest
 from independent import draw, simplex
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.attribution import attribute_miscalibration, smallest_sets, name_classes
+from mcllo._diagnostics.attribution import attribute_miscalibration, name_classes, smallest_sets
 from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, describe_class
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._fit.fit import fit_predictions
