@@ -1,4 +1,4 @@
-"""Which classes are miscalibrated? Sets of classes, one slope, a lapse and a confused pair compared.
+"""Which classes are miscalibrated? Sets of classes, one slope, a lapse or a confused pair.
 
 `ClassAttribution` names classes by leaving them out. A parameter of class j compares j with the
 baseline and cannot say which of the two is off. But if only the classes of S* are off, the others
@@ -383,9 +383,8 @@ class ClassAttribution(Result):
         return ""
 
     def _state_alternatives(self) -> Statement:
-        alternatives = []
-        for labels in self.one_of:
-            alternatives.append(" with ".join(repr(ellipsis(label)) for label in labels))
+        quoted = [[repr(ellipsis(label)) for label in labels] for labels in self.one_of]
+        alternatives = [" with ".join(labels) for labels in quoted]
         if self.rival:
             alternatives.append(ALTERNATIVE_TEXTS[self.rival])
         n_classes = len({label for labels in self.one_of for label in labels})
@@ -514,9 +513,9 @@ def attribute_miscalibration(
         attributed = weigh_explanations(attributed, explanations)
 
     beyond = ""
-    if nested_models is not None and attributed.kind in ("temperature", "shift"):
-        if nested_models.chosen != attributed.kind:
-            beyond = nested_models.chosen
+    is_all_alike = attributed.kind in ("temperature", "shift")
+    if nested_models is not None and is_all_alike and nested_models.chosen != attributed.kind:
+        beyond = nested_models.chosen
     # Bonferroni: shares and slopes hold for all named classes together.
     level = 1.0 - alpha / (2 * max(1, len(attributed.named)))
     columns = sorted(attributed.named)
