@@ -42,6 +42,7 @@ from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
+from .nested_models import Z95
 
 Model = Literal["lapse", "leak", "swap", "confusion"]
 MIN_SCORE_LEAD = 2.0 * math.log(20.0)
@@ -56,7 +57,6 @@ MIN_LAPSES = 5.0
 """Rows that must be lapses, by expectation, for one to be named: one odd row is no rate."""
 TINY = 1e-300
 """Least probability, so that it has a logarithm."""
-Z95 = 1.959963984540054  # normal quantile of two-sided 95 %; its square is that of chi-square, 1 df
 
 
 @dataclass(frozen=True, eq=False)
