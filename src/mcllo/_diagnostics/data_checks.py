@@ -325,7 +325,7 @@ def _worth(predictions: Predictions) -> float:
     weight = predictions.row_weight
     independent_weights = weight
     if predictions.groups is not None:
-        independent_weights = np.bincount(predictions.groups, weight)
+        independent_weights = np.bincount(predictions.groups, weight).astype(np.float64)
     return float(weight.sum() / (independent_weights**2).sum())
 
 
