@@ -57,8 +57,7 @@ from .table_rows import (
 )
 
 MEMORY_FACTOR_OF_TABLE = 4.0
-"""Room that reading and fitting take, in sizes of the table: the table, its log odds, and two
-copies while it is read; rounded up."""
+"""Room that reading and fitting take, in sizes of the table: a round number."""
 BYTES_PER_WORD = 64.0
 """Bytes of a word as a Python object: 49 and its letters, in steps of 16."""
 REMEDY = "Use fewer rows; `mcllo assess` and `mcllo fit --method mcllo` read files in blocks."
