@@ -406,6 +406,7 @@ def write_onnx(
         )
     graph = Graph(len(program.classes), inside, opset=opset)
     name = "probabilities" if program.input == "probs" else "logits"
+    # float64 inside also where rows are float32: log of a tiny number, and edges of bins, need it
     rows = name if dtype == inside else graph.cast(name, inside)
     answer = graph.run(program, rows)
     graph.cast(answer, dtype, out="calibrated")
@@ -464,6 +465,7 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
         _check_zipmap(zipmap, program)
         tensor = zipmap.input[0]
         kind = onnx.TensorProto.FLOAT
+    # names of nodes are unique in a graph
     prefix = NODE_PREFIX
     while any(name.startswith(prefix) for node in body.node for name in node.output):
         prefix += "_"  # recalibrated once before

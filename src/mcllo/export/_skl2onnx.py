@@ -103,6 +103,7 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
         )
     calibrator: Any = pair.calibrator
     program = build_program(calibrator)
+    # as `RecalibratedClassifierCV` asks: scores where there are any, else log p
     scores = program.input == "logits" and hasattr(classifier, "decision_function")
     raw = _outputs(scope, operator, container, classifier, scores)
     known = classifier.classes_.tolist()
