@@ -319,13 +319,17 @@ class PowerStudy(Result, NotebookResult):
 
     def repetitions(self) -> Table:
         """Return a row per repetition: p-values, and ECE before and after."""
-        reps_of_cells = [cell.reps for cell in self.rows]
-        columns: dict[str, list[Any]] = {}
-        columns["n"] = np.repeat([cell.n for cell in self.rows], reps_of_cells).tolist()
+        n: list[int] = []
+        delta_1: list[float | None] = []
+        repetition: list[int] = []
+        for cell in self.rows:
+            n += [cell.n] * cell.reps
+            delta_1 += [cell.delta_1] * cell.reps
+            repetition += range(cell.reps)
+        columns: dict[str, list[Any]] = {"n": n}
         if self.effect is None:
-            shift = [cell.delta_1 for cell in self.rows]
-            columns["delta_1"] = np.repeat(shift, reps_of_cells).tolist()
-        columns["repetition"] = [r for reps in reps_of_cells for r in range(reps)]
+            columns["delta_1"] = delta_1
+        columns["repetition"] = repetition
         for name in ARRAYS:
             values = np.concatenate([getattr(cell, name) for cell in self.rows])
             columns[name.replace("pvalues", "pvalue")] = values.tolist()
