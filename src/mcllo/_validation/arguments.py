@@ -137,4 +137,5 @@ def _natural_order(name: Any) -> tuple[Any, ...]:
     if isinstance(name, Real):
         return (0, float(name))
     parts = re.split(r"(\d+)", str(name))
-    return (1, *[(int(part), "") if part.isdecimal() else (-1, part) for part in parts])
+    key = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return (1, *key)

@@ -33,8 +33,6 @@ Array = NDArray[Any]
 
 MAX_DISTINCT_LABELS = 1000
 """Distinct labels above which they are hardly labels: a round number."""
-MAX_NAMES_IN_REMEDY = 12
-"""Longest list of columns that a remedy spells out: a round number."""
 
 
 def is_dask(value: Any) -> bool:
@@ -107,7 +105,8 @@ def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name:
         raise InputError(argument="prefix", rule=rule, value=prefix)
     own = frame[:, [names.index(column) for column in chosen]]
     short = [column.removeprefix(prefix) for column in chosen]
-    renamed: nw.DataFrame[Any] = own.rename(dict(zip(own.columns, short, strict=True)))
+    new_names = dict(zip(own.columns, short, strict=True))
+    renamed: nw.DataFrame[Any] = own.rename(new_names)
     return renamed.to_native()
 
 
@@ -136,7 +135,9 @@ def split_column(table: Any, column: str) -> tuple[Any, Any]:
     frame = _as_frame(table, "the frame")
     names = [str(name) for name in frame.columns]
     chosen = [k for k, name in enumerate(names) if name != column]
-    return frame[:, names.index(column)].to_native(), frame[:, chosen].to_native()
+    values = frame[:, names.index(column)]
+    rest = frame[:, chosen]
+    return values.to_native(), rest.to_native()
 
 
 def as_column(values: Any, name: str) -> Array:
@@ -280,18 +281,19 @@ def _to_array(values: Any, name: str) -> Array:
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":  # NumPy has no such type
             values = values.float()
-    if isinstance(values, (list, tuple)) and values and all(type(v) is str for v in values):
+    is_list = isinstance(values, (list, tuple))
+    if is_list and values and all(type(v) is str for v in values):
         return np.array(values, dtype=object)  # else each word takes the room of the longest
     try:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
-        if isinstance(values, (list, tuple)):
+        if is_list:
             rule = "{argument} must be a rectangular table; its rows differ in length or kind."
             raise InputError(Phrase(rule), argument=name) from None
         raise _unreadable(values, name) from None
     if array.ndim == 0:
         raise _unreadable(values, name)
-    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+    if array.dtype.kind in "US" and is_list:
         return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
     return array
 
@@ -362,7 +364,8 @@ def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has
     """Return ``did you mean 'truck'?``, or, after `otherwise`, the list of what is known."""
     import difflib
 
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    words = [str(k) for k in known]
+    close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
     if close:
         return f"did you mean {show(close[0])}?"
     return f"{otherwise} {shorten(known)}."
@@ -428,7 +431,7 @@ def stray_hint(
     strays = [column for column in suspects if column not in known]
     if len(classes) < 2 or not strays or len(known) > MAX_DISTINCT_LABELS:
         return None
-    if len(classes) > MAX_NAMES_IN_REMEDY:
+    if len(classes) > 12:  # more would fill lines
         chosen = Phrase("choose the columns that are with {}", Option("classes"))
     else:
         chosen = Phrase("pass {}", Option("classes", classes))

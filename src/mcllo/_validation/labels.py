@@ -53,8 +53,6 @@ CLASS_RULE = "be a class"
 """The rule that a label breaks which is none of the classes."""
 MAX_LABEL_LETTERS = 10_000
 """Of a label or a class: a round number, far above any name."""
-MAX_LABEL_BYTES = 1 << 28
-"""Room that the distinct labels may take, each as long as the longest: a round number."""
 SWAPPED_REMEDY = Either(
     "If probs and y are swapped, call with (probs, y).",
     file=Phrase("Choose the column with the labels with {}.", Option("label")),
@@ -127,7 +125,8 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
             rule = f"hold labels that {fault}"
             raise InputError(argument="y", rule=rule, value=word, row=_find_row(k, place))
     longest = max(map(len, words), default=0)
-    if 4 * len(words) * longest > MAX_LABEL_BYTES:  # NumPy takes 4 bytes for each letter
+    n_bytes = 4 * len(words) * longest  # NumPy gives each word the room of the longest
+    if n_bytes > 1 << 28:  # 256 MB, a round number
         found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
         raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED_REMEDY)
     return np.array(words)
@@ -217,7 +216,8 @@ def distinct_words(y: Any) -> list[str]:
 
 def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame with the remedy that its labels suggest: a column is no class."""
-    if (error.row is None and error.column is None) or y is None or n_columns(y) > 1:
+    is_of_cell = error.row is not None or error.column is not None
+    if not is_of_cell or y is None or n_columns(y) > 1:
         return error
     names = column_names(table)
     if names is None:
@@ -394,7 +394,8 @@ def column_classes(
             argument="classes",
             remedy=Phrase("Pass {}.", Option("classes")),
         )
-    if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
+    are_numbers = kind == "U" and all(map(_is_int, distinct))
+    if are_numbers and distinct != sorted(distinct, key=int):
         raise InputError(
             "which column is which class is unclear: the labels are numbers written as text, "
             f"which sort as {shorten(distinct, 5)}.",
@@ -415,7 +416,9 @@ def _as_truth_values(names: Sequence[Hashable]) -> Classes:
     """Return names as truth values when all of them are, in whatever case."""
     truth = {"true": True, "false": False}
     words = [str(name).lower() for name in names]
-    return tuple(truth[word] for word in words) if set(words) <= set(truth) else tuple(names)
+    if not set(words) <= set(truth):
+        return tuple(names)
+    return tuple(truth[word] for word in words)
 
 
 def _is_int(text: str) -> bool:

@@ -158,8 +158,8 @@ class Predictions:
     notes: tuple[Statement, ...] = ()
 
     def __post_init__(self) -> None:
-        arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
-        for array in arrays:
+        for name in ("probs", "codes", "logits", "sample_weight", "groups", "raised"):
+            array = getattr(self, name)
             if array is not None:
                 array.setflags(write=False)
 
@@ -449,8 +449,9 @@ class Predictions:
             The same labels, weights and groups.
         """
         simplex = clean_probs(probs, columns=self.classes)
-        if simplex.probs.shape != self.probs.shape:
-            found = Phrase("{}", simplex.probs.shape)
+        shape = simplex.probs.shape
+        if shape != self.probs.shape:
+            found = Phrase("{}", shape)
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
@@ -582,7 +583,8 @@ def scored_predictions(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
         )
-    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+    is_vector = isinstance(y_prob, np.ndarray) and y_prob.ndim == 1
+    if is_vector and y_prob.dtype.kind == "f":
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)

@@ -225,13 +225,16 @@ def clean_logits(
     stays_single = keep_single and are_many and values.dtype == np.float32
     values = np.array(values, dtype=np.float32 if stays_single else np.float64, order="C")
     largest = 1e100  # squares of log odds must not overflow; a round number
-    if not (float(values.min()) >= -largest and float(values.max()) <= largest):
+    smallest_found = float(values.min())
+    largest_found = float(values.max())
+    if not (smallest_found >= -largest and largest_found <= largest):  # so that NaN is no number
         values = values.astype(np.float64)  # 1e100 is infinite in single precision
         rule = f"be finite, at most {largest:g} in size"
         _refuse_first(np.isnan(values), values, "logits", rule, GAP_REMEDY)
         _refuse_first(~(np.abs(values) <= largest), values, "logits", rule, ROW_REMEDY)
     # the largest logit of a row becomes 0, so that no exponential overflows
-    softmax = np.subtract(values, values.max(axis=1, keepdims=True), dtype=np.float64)
+    top = values.max(axis=1, keepdims=True)
+    softmax = np.subtract(values, top, dtype=np.float64)
     np.exp(softmax, out=softmax)
     softmax /= softmax.sum(axis=1, keepdims=True)
     return Simplex(

@@ -135,7 +135,8 @@ class DecimalRows(NamedTuple):
 
 def _count_free_values(rows: Floats) -> Codes:
     """Return how many values of each row its sum leaves free."""
-    return np.maximum(((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1, 0)
+    n_between = ((rows > 0.0) & (rows < 1.0)).sum(axis=1)
+    return np.maximum(n_between - 1, 0)
 
 
 def _reach(rows: Floats) -> int:
@@ -166,7 +167,8 @@ def find_decimals(rows: Floats) -> DecimalRows | None:
 
 def _sums_hold(digits: Floats, unit: int) -> bool:
     """Whether all rows sum to 1, and so many have three nonzero values that this is no chance."""
-    n_decisive = int(((digits > 0.0).sum(axis=1) >= 3).sum())
+    n_nonzero = (digits > 0.0).sum(axis=1)
+    n_decisive = int((n_nonzero >= 3).sum())
     all_hold = bool((digits.sum(axis=1) == unit).all())
     return all_hold and n_decisive >= 24  # each misses 1 in four times at least: 0.75^24 = 0.001
 
@@ -175,7 +177,8 @@ def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
     """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
     least = np.full(len(rows), np.inf)
     found = np.zeros(len(rows), dtype=np.intp)
-    for m in sorted(range(max(-reach, 1 - unit), reach + 1), key=abs):
+    shifts = range(max(-reach, 1 - unit), reach + 1)
+    for m in sorted(shifts, key=abs):
         off = _distance(rows * (unit + m)).max(axis=1)
         better = off < least - 1e-6  # of equals but for rounding the smallest m
         least[better] = off[better]
@@ -195,7 +198,8 @@ def _smallest(rows: Floats, most: int, error: float) -> int | None:
     candidates = np.arange(2, most + 1)
     values = np.unique(rows[:N_PROBED_ROWS])
     values = values[:: math.ceil(len(values) / N_PROBED_ROWS)]
-    off = _distance(values[None, :] * candidates[:, None]).max(axis=1)
+    counts = values[None, :] * candidates[:, None]
+    off = _distance(counts).max(axis=1)
     not_ruled_out = candidates[off <= error * candidates]
     for votes in not_ruled_out.tolist():
         if _distance(rows * votes).max() > error * votes:

@@ -27,7 +27,7 @@ from typing import Any
 
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
-from ..._validation.frames import did_you_mean, shorten
+from ..._validation.frames import did_you_mean, first_duplicate, shorten
 from ...exceptions import FileFormatError, Option, Phrase
 from .arrays import Arrays
 from .container import (
@@ -62,8 +62,6 @@ from .sheets import Sheet
 
 N_ENCODING_SAMPLE_BYTES = 1 << 24
 """Bytes of text that show its encoding: round; an umlaut further down than that is rare."""
-N_SAMPLE_CELLS = 20_000
-"""Cells that show how numbers are written: round; they take Python 10 ms."""
 MIN_BLOCK_BYTES = 1 << 20
 """Bytes of CSV parsed at a time, at least; pyarrow's own default."""
 MIN_BLOCK_BYTES_PER_COLUMN = 512
@@ -135,7 +133,7 @@ class Source(Container):
         with self.stream() as stream:
             names, self.separator = read_header(stream)
         with self.stream() as stream:
-            rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES, N_SAMPLE_CELLS)
+            rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES)
         self._marks = find_marks(rows)
         return names
 
@@ -172,7 +170,7 @@ class Source(Container):
                 f"got {shorten(self.columns)}.",
                 remedy=self._elsewhere("") or marks,
             )
-        twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
+        twice = first_duplicate(self.columns)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
             what = NO_HEADER_REMEDY if self._has_no_header() else f"{what}. Rename one."
@@ -250,8 +248,9 @@ class Source(Container):
         batches, self.cut = _first_batches(self.parts(numbers, text, plain), self.most_rows)
         if batches:
             return pa.Table.from_batches(batches).rename_columns(columns)
-        types = dict.fromkeys([*numbers, *plain], pa.float64())
-        return pa.schema([(name, types.get(name, pa.string())) for name in columns]).empty_table()
+        as_floats = (*numbers, *plain)
+        types = [pa.float64() if name in as_floats else pa.string() for name in columns]
+        return pa.schema(zip(columns, types, strict=True)).empty_table()
 
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
@@ -313,8 +312,9 @@ class Source(Container):
         writing = self.writing(numbers, plain)
         types = {}
         for name in columns:
-            as_floats = name in (*numbers, *plain) and writing.is_plain(name)
-            types[self.raw_columns[self.index(name)]] = pa.float64() if as_floats else pa.string()
+            raw = self.raw_columns[self.index(name)]
+            is_number = name in (*numbers, *plain)
+            types[raw] = pa.float64() if is_number and writing.is_plain(name) else pa.string()
         convert = arrow_csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
@@ -354,11 +354,10 @@ class Source(Container):
             if self.sheet is None:
                 found = self._marks.number_format(places)
             else:
-                cells = [self.sheet.texts(j) for j in places.values()]
-                rows = (list(row) for row in zip_longest(*cells, fillvalue=""))
-                found = detect_number_format(rows, {name: k for k, name in enumerate(places)})
+                found = _number_format_of_sheet(self.sheet, places)
             self._writings[key] = found._replace(
-                percent=self.manner.percent, drops=self.manner.drops
+                percent=self.manner.percent,
+                drops=self.manner.drops,
             )
         return self._writings[key]
 
@@ -402,6 +401,13 @@ class Source(Container):
             raise
         except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
             raise explain(self, error, numbers, plain) from None
+
+
+def _number_format_of_sheet(sheet: Sheet, places: dict[str, int]) -> NumberFormat:
+    """Return how the numbers of some columns are written, where they are text."""
+    columns = [sheet.texts(j) for j in places.values()]
+    rows = zip_longest(*columns, fillvalue="")
+    return detect_number_format(rows, {name: k for k, name in enumerate(places)})
 
 
 def _first_batches(batches: Iterator[Any], most: int | None) -> tuple[list[Any], bool]:
@@ -465,7 +471,7 @@ def _refuse_foreign_bytes(batch: Any, source: str) -> None:
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         words = column.dictionary if pa.types.is_dictionary(column.type) else column
-        if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        if words.type not in (pa.string(), pa.large_string()):
             continue
         try:
             words.validate(full=True)
@@ -495,7 +501,7 @@ def explain(
     source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
 ) -> FileFormatError:
     """Return one sentence for what pyarrow says of a file."""
-    first = (str(error).splitlines() or [""])[0].strip().rstrip(".")
+    first = str(error).partition("\n")[0].strip().rstrip(".")
     first = "".join(letter for letter in first if letter.isprintable())
     if source.changed:
         return changed_meanwhile(source.name)

@@ -67,9 +67,11 @@ class SelectedRows(NamedTuple):
     @property
     def first_dropped(self) -> int:
         """The number of the first of them."""
-        kept = np.zeros(0, dtype=np.intp) if self.kept is None else self.kept
-        gone = np.flatnonzero(kept != np.arange(len(kept)))
-        return int(gone[0]) if len(gone) else len(kept)
+        if self.kept is None:
+            return 0
+        n_kept = len(self.kept)
+        moved = np.flatnonzero(self.kept != np.arange(n_kept))
+        return int(moved[0]) if len(moved) else n_kept
 
     def column(self, name: str | None) -> Any:
         """Return a column of the table."""
@@ -234,7 +236,8 @@ def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
     kinds = {column.type for column in chosen.columns}
     if kinds not in ({pa.float32()}, {pa.float64()}):
         return chosen.rename_columns(names)
-    values = np.empty((len(columns), table.num_rows), kinds.pop().to_pandas_dtype())
+    dtype = kinds.pop().to_pandas_dtype()
+    values = np.empty((len(columns), table.num_rows), dtype)
     for row, column in zip(values, chosen.columns, strict=True):
         start = 0
         for chunk in column.chunks:
@@ -294,9 +297,11 @@ class FileWords(Words):
     def cell(self, name: str, row: int, column: Any, value: Any) -> str:
         """Return a number and where it stands."""
         numbers = self.roles.numbers
-        found = self.column(name) if column is None else numbers[min(column, len(numbers) - 1)]
-        empty = isinstance(value, float) and math.isnan(value)
-        shown = "an empty cell or NaN" if empty else show_number(value)
+        found = self.column(name)
+        if column is not None:  # with `positive` the one column stands for two classes
+            found = numbers[min(column, len(numbers) - 1)]
+        is_empty = isinstance(value, float) and math.isnan(value)
+        shown = "an empty cell or NaN" if is_empty else show_number(value)
         return f"{shown} in column {found!r}, {self.place}"
 
     def gap(self, name: str, row: int) -> str:
@@ -402,7 +407,8 @@ def distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]
 
     assert roles.label is not None
     try:
-        labels = labels_in(source, source.read([], [roles.label]), roles.label, names)
+        table = source.read([], [roles.label])
+        labels = labels_in(source, table, roles.label, names)
         found = compute.unique(labels).to_pylist()
     except (MclloError, pa.ArrowException):
         return []

@@ -83,17 +83,12 @@ from .blocks import Blocks, StreamedBlocks
 from .file_blocks import blocks_of_sources
 from .sums import BinSums, Block, RowSums, bin_sums
 
-MAX_GATHERED_CELLS = 5e6
-"""Rows times classes up to which rows are put into memory to look for separation: 40 MB, round."""
 
-
-def fit_blocks(
-    blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = MAX_GATHERED_CELLS
-) -> MCLLOFit:
+def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = 5e6) -> MCLLOFit:
     """Fit the MCLLO model to rows in blocks, with a ridge towards the identity if any.
 
     ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
-    look for separation where rows times classes are at most `most_gathered`.
+    look for separation where rows times classes are at most `most_gathered`, 40 MB.
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
@@ -152,10 +147,6 @@ def block_scores(block: Block, theta: Floats) -> ScoreSums:
 
 
 NOT_IN_MEMORY_REASON = "the rows are not all in memory"
-MAX_SUBSAMPLE_CELLS = 2e5
-"""Rows times classes of the subsample whose p-value is exact: round; 20,000 rows of ten classes."""
-MAX_SUBSAMPLE_ROWS = 20_000
-"""Rows of it, at most: a round number."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +196,7 @@ def assess_blocks(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     most_cells: float = MAX_NULLS_ENTRIES,
-    subsample_rows: int = MAX_SUBSAMPLE_ROWS,
+    subsample_rows: int = 20_000,
 ) -> BlockAssessment:
     """Assess rows in blocks; see the module for what differs from `assess`.
 
@@ -244,7 +235,8 @@ def assess_blocks(
     some = _subsample(blocks, entropy, subsample_rows)
     test, check = _test_calibration(sums, fit, some, entropy, options)
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
-    bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
+    risk = 1.0 - some.probs[:, some.baseline_index]
+    bins = _bins(blocks, np.quantile(risk, deciles))
     scores = sums.scores
     left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"]
     if facts.n_clipped:
@@ -305,9 +297,11 @@ def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
     """Return rows drawn without replacement; which ones depends on seed and number of rows."""
     facts = blocks.facts
     n = facts.n_samples
-    size = max(1000.0, MAX_SUBSAMPLE_CELLS // facts.n_classes)  # 1000 of however many classes
+    # 200,000 probabilities, a round number, but at least 1000 rows of however many classes
+    size = max(1000.0, 2e5 // facts.n_classes)
     size = int(min(n, most, size))
-    rows = np.random.default_rng([seed, n]).choice(n, size, replace=False, shuffle=False)
+    rng = np.random.default_rng([seed, n])
+    rows = rng.choice(n, size, replace=False, shuffle=False)
     return blocks.take(np.sort(rows))
 
 

@@ -114,15 +114,18 @@ class DaskRows:
         beside = {"y": y}
         if weight is not None:
             beside["sample_weight"] = weight
-        if all(map(_is_frame, (values, *beside.values()))):
+        parts = [values, *beside.values()]
+        if all(map(_is_frame, parts)):
             for key, value in beside.items():
-                _same_partitions(values.npartitions, value.npartitions, name, key)
-            return cls((values, *beside.values()), None)
+                _check_partitions(values.npartitions, value.npartitions, name, key)
+            return cls(tuple(parts), None)
         table = _as_array(values, name, None)
-        columns = {key: _as_array(value, key, table) for key, value in beside.items()}
-        for key, column in columns.items():
-            _same_partitions(table.numblocks[0], column.numblocks[0], name, key)
-        return cls((table, *columns.values()), _starts(table))
+        arrays = [table]
+        for key, value in beside.items():
+            column = _as_array(value, key, table)
+            _check_partitions(table.numblocks[0], column.numblocks[0], name, key)
+            arrays.append(column)
+        return cls(tuple(arrays), _starts(table))
 
     def total(self, job: Any) -> Any:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
@@ -279,7 +282,8 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
     return value.rechunk({0: table.chunks[0]})
 
 
-def _same_partitions(expected: int, found: int, name: str, other: str) -> None:
+def _check_partitions(expected: int, found: int, name: str, other: str) -> None:
+    """Refuse two collections whose partitions differ in number."""
     if found != expected:
         raise InputError(
             f"{name} and {other} must have the same partitions; got {expected} and {found}. Take "

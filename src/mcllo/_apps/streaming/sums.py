@@ -64,13 +64,6 @@ from ..._validation.weights import RowFacts, clean_rows
 from ...metrics._bins import top_label, width_edges, width_index
 from ...metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
 
-MAX_BLOCK_ROWS = 1 << 16
-"""Rows of a block, at most: a round number."""
-N_BLOCK_CELLS = 10 * MAX_BLOCK_ROWS
-"""Rows times classes of a block, about: 5 MB of float64, so that its arrays stay near the cache."""
-MAX_BLOCK_CELLS = 1 << 22
-"""Rows times classes of a block with very many classes, at most: 32 MB of float64."""
-
 
 def sum_in_order(parts: Iterable[Any]) -> Any:
     """Return the sum in order; None stands for no rows."""
@@ -79,6 +72,14 @@ def sum_in_order(parts: Iterable[Any]) -> Any:
         if part is not None:
             total = part if total is None else total + part
     return total
+
+
+def _add_fields(one: Any, other: Any) -> Any:
+    """Return a dataclass whose fields are the sums of those of two."""
+    sums = {}
+    for field in fields(one):
+        sums[field.name] = getattr(one, field.name) + getattr(other, field.name)
+    return type(one)(**sums)
 
 
 class Block(NamedTuple):
@@ -188,18 +189,19 @@ class Layout:
 
 
 def block_rows(n_classes: int) -> int:
-    """Return how many rows make a block: about 5 MB of probabilities."""
-    in_cache = N_BLOCK_CELLS // n_classes
+    """Return how many rows make a block: about 5 MB of probabilities, at most 32 MB."""
+    in_cache = 655_360 // n_classes  # 5 MB: the arrays of a block stay near the cache
     # of very many classes more rows: to add the Hessians of blocks must not cost more than they do
     wanted = max(in_cache, 2 * n_classes)
-    at_most = MAX_BLOCK_CELLS // n_classes
-    return max(1, min(MAX_BLOCK_ROWS, at_most, wanted))
+    at_most = (1 << 22) // n_classes
+    return max(1, min(65_536, at_most, wanted))
 
 
 def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
     """Return the column of each label, ``words[places]``; None where one is missing or no class."""
     columns = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
+    found = [columns.get(str(word), -1) for word in words]
+    table = np.array(found, dtype=np.intp)
     if len(places) == 0 or places.min() < 0 or table.min() < 0:
         return None
     return table[places]
@@ -245,7 +247,7 @@ class MetricSums:
     spread: Floats
 
     def __add__(self, other: MetricSums) -> MetricSums:
-        return MetricSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return _add_fields(self, other)
 
     @classmethod
     def from_rows(cls, rows: Predictions) -> MetricSums:
@@ -378,7 +380,7 @@ class BinSums:
     spread: Floats
 
     def __add__(self, other: BinSums) -> BinSums:
-        return BinSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return _add_fields(self, other)
 
     def top_label_error(self) -> float:
         """Return the expected calibration error of the most probable class."""
@@ -387,7 +389,8 @@ class BinSums:
 
     def classwise_error(self) -> float:
         """Return the mean over classes of their expected calibration errors."""
-        return float(np.abs(self.gaps).sum(axis=1).mean() / self.top[0].sum())
+        error_of_class = np.abs(self.gaps).sum(axis=1).mean()
+        return float(error_of_class / self.top[0].sum())
 
     def hosmer_lemeshow(self) -> OmnibusTest:
         """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
@@ -397,7 +400,8 @@ class BinSums:
         """Return the curve of the most probable class, then those of the classes."""
         edges = width_edges(N_CURVE_BINS)
         curves = []
-        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
+        sums_of_curves = self.curves.swapaxes(0, 1)
+        for label, sums in zip((None, *classes), sums_of_curves, strict=True):
             counts, predicted, hits, variance = sums
             mean = ratio(predicted, counts)
             bands = _bands(counts, mean, variance, level)
@@ -409,18 +413,25 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
     rows = block.rows
     cells = BinCells.from_n_bins(n_bins)
+    weight = rows.sample_weight
     top_class, top_prob = top_label(rows.probs)
-    sums = cells.sums(top_prob, top_class == rows.codes, rows.sample_weight)
-    top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
-    curves = [cells.curve_sums(sums)]
+    sums_of_top = cells.sums(top_prob, top_class == rows.codes, weight)
+    top = [np.add.reduceat(part, cells.fine) for part in sums_of_top[:3]]
+    curves = [cells.curve_sums(sums_of_top)]
     gaps = np.empty((rows.n_classes, n_bins))
     for k in range(rows.n_classes):  # one class at a time stays in cache
-        sums = cells.sums(rows.probs[:, k], rows.codes == k, rows.sample_weight)
+        sums = cells.sums(rows.probs[:, k], rows.codes == k, weight)
         curves.append(cells.curve_sums(sums))
         _, predicted, hits, _ = sums
         np.add.reduceat(predicted - hits, cells.fine, out=gaps[k])
     excess, spread = _groups(rows, cuts)
-    return BinSums(top, gaps, np.stack(curves, axis=1), excess, spread)
+    return BinSums(
+        top=np.stack(top),
+        gaps=gaps,
+        curves=np.stack(curves, axis=1),
+        excess=excess,
+        spread=spread,
+    )
 
 
 @dataclass(frozen=True, eq=False)
