@@ -65,7 +65,8 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind in "biu":
         return labels, None
     if kind == "f":
-        return _whole(labels.astype(np.float64, copy=False), None), None
+        doubles = labels.astype(np.float64, copy=False)
+        return _whole(doubles, None), None
     if kind not in "OUS":
         raise InputError(
             argument="y",
@@ -92,7 +93,9 @@ def plain_label(label: Any) -> Any:
         label = label.as_py()
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
-    return int(label) if isinstance(label, float) and label.is_integer() else label
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    return label
 
 
 def is_missing(value: Any) -> bool:
@@ -115,7 +118,8 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
         if _all_are(values, (int, np.integer)):
             return np.array(values, dtype=np.int64)
         if _all_are(values, (int, float, np.integer, np.floating, Decimal)):
-            return _whole(np.array(values, dtype=np.float64), place)
+            doubles = np.array(values, dtype=np.float64)
+            return _whole(doubles, place)
     except OverflowError:
         pass  # integers beyond 64 bits are names
     words = [str(plain_label(value)) for value in values]

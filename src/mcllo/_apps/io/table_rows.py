@@ -149,7 +149,8 @@ class TableRows:
     def read(self, source: Source) -> SelectedRows:
         """Return all rows of a file."""
         try:
-            table = source.read(self.roles.numbers, self.roles.text, self.roles.plain)
+            roles = self.roles
+            table = source.read(roles.numbers, roles.text, roles.plain)
         except MclloError as error:
             raise self.explained(error, source) from None
         return self.understood(source, table)
@@ -162,19 +163,22 @@ class TableRows:
         if source.manner.drops:
             # labels by themselves: words such as NA are gaps among them, which the table shows not
             aside = [name for name in self.roles.columns if name != self.label]
-            is_complete = complete_rows(table.select(aside)) & np.asarray(labels.is_valid())
+            is_complete = complete_rows(table.select(aside))
+            is_complete &= np.asarray(labels.is_valid())
             kept = np.flatnonzero(is_complete)
             table = table.take(kept)
             labels = labels.take(kept)
-        values = values_in(table, self.roles.numbers, self.roles.numbers)
+        columns = self.roles.numbers
+        values = values_in(table, columns, columns)
         if self.roles.positive:
             values = two_columns(values, self.logits)
         elif not isinstance(values, np.ndarray):
             values = values.rename_columns(self.names)
         found = SelectedRows(values, labels, table, kept, n_rows)
         if found.n_dropped:
+            first = done + found.first_dropped
             place = (self.sources.index(source), done)
-            self._gaps[place] = Gaps(found.n_dropped, n_rows, done + found.first_dropped)
+            self._gaps[place] = Gaps(found.n_dropped, n_rows, first)
         return found
 
     def explained(
@@ -214,7 +218,8 @@ def complete_rows(table: Any) -> NDArray[np.bool_]:
 
     is_complete = np.ones(table.num_rows, dtype=bool)
     for column in table.columns:
-        is_complete &= ~np.asarray(compute.is_null(column, nan_is_null=True))
+        is_gap = compute.is_null(column, nan_is_null=True)
+        is_complete &= ~np.asarray(is_gap)
     return is_complete
 
 
@@ -225,7 +230,8 @@ def two_columns(values: Any, logits: bool) -> Any:
     if values.dtype.kind not in "fiu":
         return values
     x = values[:, 0].astype(np.float64)
-    return np.column_stack([x, np.zeros_like(x) if logits else 1.0 - x])
+    other = np.zeros_like(x) if logits else 1.0 - x
+    return np.column_stack([x, other])
 
 
 def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
@@ -378,9 +384,10 @@ def check_left_out(
     classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
 ) -> Phrase | None:
     """Return which label is a column too, and yet not among the classes."""
-    left_out = (word for word in labels if word not in classes and word in known)
-    says = "Add {!r}, which is a label, to {}."
-    return next((Phrase(says, word, Option("classes")) for word in left_out), None)
+    for word in labels:
+        if word not in classes and word in known:
+            return Phrase("Add {!r}, which is a label, to {}.", word, Option("classes"))
+    return None
 
 
 def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
@@ -433,12 +440,15 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
         raise InputError(argument="y", rule="hold one plain label per row", value=found)
     if not source.is_text:
         return column
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = column
+    if isinstance(column, pa.ChunkedArray):
+        whole = column.combine_chunks()
     if whole.type != pa.string():
         whole = whole.cast(pa.string())
     drops = source.manner.drops
     if len(whole) <= 100_000:  # of so few Python is faster: pyarrow's way takes 0.1 s to load
-        words = [word for word in dict.fromkeys(whole.to_pylist()) if word is not None]
+        distinct = dict.fromkeys(whole.to_pylist())
+        words = [word for word in distinct if word is not None]
         if clean_labels(words, names, drops) == words:
             return whole
     encoded = whole.dictionary_encode()

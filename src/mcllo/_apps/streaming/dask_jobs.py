@@ -107,7 +107,7 @@ class LabelJob:
             column = as_column(y, "y")
             distinct = np.unique(label_values(column)[0]).tolist()
             if len(distinct) > self.n_classes and not self.named:
-                encode(distinct, self.n_classes, None)  # says that there are too many
+                encode(distinct, self.n_classes, None)  # refuses so many, in its words
         return DistinctLabels(frozenset(distinct))
 
 

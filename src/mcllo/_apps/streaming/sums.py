@@ -150,9 +150,8 @@ class Layout:
         Columns with names are the classes, whichever of them the first rows hold. Without names,
         labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
         """
-        rows = Predictions._labelled(
-            reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
-        )
+        simplex = reading.simplex(values)
+        rows = Predictions._labelled(simplex, y, reading.classes, reading.baseline, RowFacts())
         return cls.from_classes(reading, rows.classes)
 
     def with_default_baseline(self, class_weight: Floats) -> Layout:
@@ -231,7 +230,14 @@ class Changes:
     @classmethod
     def from_rows(cls, rows: Predictions) -> Changes:
         """Return the counts of a block."""
-        return cls(**{f.name: getattr(rows, f.name) for f in fields(cls)})
+        return cls(
+            n_zeros=rows.n_zeros,
+            n_clipped=rows.n_clipped,
+            n_clipped_true=rows.n_clipped_true,
+            n_renormalized=rows.n_renormalized,
+            max_row_error=rows.max_row_error,
+            clip=rows.clip,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +277,9 @@ class MetricSums:
 def _log_loss(own: Floats, weight: Floats) -> float:
     """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
     zero = own == 0.0
-    if zero.any():
-        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
-    return -float(weight @ np.log(own))
+    if not zero.any():
+        return -float(weight @ np.log(own))
+    return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +329,7 @@ def row_sums(block: Block) -> RowSums:
     rows = block.rows
     odds = rows.log_odds
     weight = rows.sample_weight
+    log_partition = LogPartition(odds, weight, n_jobs=1)
     fraction = None
     first_fraction = rows.facts.first_fraction
     if weight is not None and first_fraction is not None:
@@ -333,7 +340,7 @@ def row_sums(block: Block) -> RowSums:
         fraction=fraction,
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
-        null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
+        null=log_partition(identity_theta(len(odds))),
         low=odds.min(axis=1),
         high=odds.max(axis=1),
         squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
@@ -385,7 +392,8 @@ class BinSums:
     def top_label_error(self) -> float:
         """Return the expected calibration error of the most probable class."""
         weight, predicted, hits = self.top
-        return float(np.abs(predicted - hits).sum() / weight.sum())
+        gaps = np.abs(predicted - hits)
+        return float(gaps.sum() / weight.sum())
 
     def classwise_error(self) -> float:
         """Return the mean over classes of their expected calibration errors."""
@@ -457,8 +465,10 @@ class BinCells:
         curve_edges = width_edges(N_CURVE_BINS)
         edges = np.union1d(fine_edges, curve_edges)
         n_cells = len(edges) + 1
-        fine = np.concatenate([[0], 1 + np.searchsorted(edges, fine_edges)])
-        curve = np.concatenate([[0], 1 + np.searchsorted(edges, curve_edges)])
+        above_fine_edges = 1 + np.searchsorted(edges, fine_edges)
+        above_curve_edges = 1 + np.searchsorted(edges, curve_edges)
+        fine = np.concatenate([[0], above_fine_edges])
+        curve = np.concatenate([[0], above_curve_edges])
         has_several = np.diff(fine, append=n_cells) > 1
         cell = np.where(has_several, -1, fine)
         start = np.searchsorted(curve, fine, side="right") - 1
@@ -471,7 +481,8 @@ class BinCells:
         ambiguous = np.flatnonzero(index < 0)
         if len(ambiguous):
             own = bins[ambiguous]
-            n_edges_passed = width_index(values[ambiguous], N_CURVE_BINS) - self.start[own]
+            curve_bins = width_index(values[ambiguous], N_CURVE_BINS)
+            n_edges_passed = curve_bins - self.start[own]
             index[ambiguous] = self.fine[own] + n_edges_passed
         return index
 
@@ -520,7 +531,7 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
         own = slice(ends[g], ends[g + 1])
         inside = probs[:, own]
         expected = inside @ ones[own]
-        observed = np.bincount(codes[own], minlength=n_classes).astype(np.float64)
+        observed = np.bincount(codes[own], minlength=n_classes)
         excess[g] = observed - expected
         # of independent rows with one label each: sum of diag(x) - x x'
         spread[g] = np.diag(expected) - inside @ inside.T
@@ -541,7 +552,8 @@ def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tupl
     are_counts = bool((counts == np.floor(counts)).all())
     if not are_counts:  # weights that are no counts do not tell how the frequency varies
         return np.full_like(low, np.nan), np.full_like(high, np.nan)
-    for m in np.flatnonzero((counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)):
+    are_few = (counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)
+    for m in np.flatnonzero(are_few):
         chances = np.full(int(counts[m]), mean[m])
         fewest, most = central_range(chances, level)
         low[m] = fewest / counts[m]
@@ -583,7 +595,8 @@ def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picke
     if rows is None:
         return PickedRows((block.rows,))
     first = starts[block.start]
-    low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
+    end = first + block.rows.n_samples
+    low, high = np.searchsorted(rows, [first, end])
     if high == low:
         return PickedRows()
     return PickedRows((block.rows.take(rows[low:high] - first),))
