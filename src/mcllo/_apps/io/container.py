@@ -265,10 +265,6 @@ class Container:
             raw.seek(0)
             yield ipc.open_file(raw) if is_file else ipc.open_stream(raw)
 
-    def file(self) -> Any:
-        """Give the path, or the copy of a pipe, for as long as a ``with`` block lasts."""
-        return nullcontext(self.path) if self.spool is None else self.reopened()
-
     def _raw(self) -> Any:
         """Return the bytes for pyarrow, which takes names as bytes too."""
         import pyarrow as pa
