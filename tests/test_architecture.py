@@ -179,17 +179,6 @@ def test_messages_are_rendered_and_never_rewritten():
     assert not offences
 
 
-def test_templates_hold_no_names():
-    # whatever a user may have named is a part of a phrase, never of its template
-    offences = [
-        f"{name_of(path)}, line {call.lineno}"
-        for path in MODULES
-        for call in calls(path)
-        if getattr(call.func, "id", "") == "Phrase" and isinstance(call.args[0], ast.JoinedStr)
-    ]
-    assert not offences
-
-
 def test_only_one_place_warns_and_nobody_touches_the_filters():
     # the place that warns; and the command line, whose process is its own
     allowed = {"_utils/statements", "_apps/cli/options"}

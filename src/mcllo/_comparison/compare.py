@@ -52,7 +52,7 @@ from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, catch_warnings, suppress_warnings, warn_once
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..calibrators._choice import Fold, fitted_to, recalibrated
-from ..exceptions import InputError, LabelShiftWarning, Option, Phrase
+from ..exceptions import InputError, LabelShiftWarning
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
 from .methods import Method, Methods, choose_methods, fold_indices
@@ -280,15 +280,15 @@ def compare(
     if beside := [name for name, value in given.items() if value is not None]:
         if isinstance(train, (Predictions, tuple, dict)) or holdout is not None:
             rule = "stand beside probs alone: not beside a Predictions, a pair or a holdout"
-            remedy = 'Pass {"y": y, "logits": z}.'
+            remedy = 'Pass {{"y": y, "logits": z}}.'
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
     learn = as_pair(train, "train", None, baseline)
     entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
-        message = Phrase("compare must get a holdout or {}, and not both.", Option("cv"))
-        instead = Phrase("Without other rows to judge on, pass {}.", Option("cv", 5))
-        raise InputError(message, remedy=instead if cv is None else None)
+        message = "compare must get a holdout or {cv}, and not both."
+        instead = "Without other rows to judge on, pass {cv:5}."
+        raise InputError(message, remedy=instead if cv is None else None, values={})
     judge = learn
     if holdout is not None:
         judge = as_pair(holdout, "holdout", learn.classes, None)
@@ -336,8 +336,8 @@ def as_pair(
         return Predictions.from_arrays(**known | data)
     raise InputError(
         argument=name,
-        rule='be a Predictions, (probs, y), or a dict such as {"y": y, "logits": z}',
-        value=Phrase("{}", type(data).__name__),
+        rule='be a Predictions, (probs, y), or a dict such as {{"y": y, "logits": z}}',
+        found=type(data).__name__,
     )
 
 

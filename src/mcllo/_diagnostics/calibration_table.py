@@ -57,7 +57,7 @@ from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .class_tests import holm, p_entry
 from .nested_models import mcllo_bases
 from .restricted_models import (
@@ -519,10 +519,10 @@ def _check(versus: str, level: float, interval: str, robust: bool) -> None:
     check_share("level", level)
     if interval == "profile" and robust:
         raise InputError(
-            Phrase("{found} needs independent rows; got groups or survey weights."),
+            "{found} needs independent rows; got groups or survey weights.",
             argument="interval",
             value=interval,
-            remedy=Phrase("Use {}.", Option("interval", "wald")),
+            remedy="Use {interval:'wald'}.",
         )
 
 
@@ -537,9 +537,9 @@ def _parts(
     size = 2 * (predictions.n_classes - 1)
     if not has_whole_hessian(size):
         raise InputError(
-            Phrase("{argument}='baseline' has too many parameters here: {:,}.", size),
+            f"{{argument}}='baseline' has too many parameters here: {size:,}.",
             argument="versus",
-            remedy=Phrase("Use {}.", Option("versus", "rest")),
+            remedy="Use {versus:'rest'}.",
         )
     yield None, predictions, ("shift", "mcllo", "common_slope", "temperature")
 

@@ -46,7 +46,6 @@ from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
-from ..exceptions import PYTHON, Either, Option, Phrase, Words
 from ..metrics._bins import top_label
 from .duplicate_rows import check_copies
 
@@ -71,10 +70,6 @@ MAX_ENTRIES = 1_000_000
 """Probabilities that are looked at: of larger tables every second row, every third, ..."""
 MAX_NAMED_CLASSES = 4
 """Classes that a data check names."""
-CHECK_COLUMNS = Either(
-    Phrase("Check which column is which class; {} names them in their order.", Option("classes")),
-    shell="Check the names of the columns.",
-)
 
 
 class RowCounts(Protocol):
@@ -112,18 +107,15 @@ class LabelPredictionCounts(NamedTuple):
         return self._replace(table=self.table[:, order])
 
 
-def check_data(
-    predictions: RowCounts, fit: MCLLOFit, test: Any, called: Words = PYTHON
-) -> list[Statement]:
+def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Statement]:
     """Return what may have gone wrong before the predictions came here.
 
-    Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict;
-    `called` are the words for arguments.
+    Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict.
     """
     said = [OWN_ROWS] if judged_on_its_own_rows(predictions, fit, test) else []
     if not isinstance(predictions, Predictions):
         return said
-    if (copies := check_copies(predictions, fit, called)) is not None:
+    if (copies := check_copies(predictions, fit)) is not None:
         said.append(copies)
     some = predictions.take(np.arange(0, predictions.n_samples, subsample_step(predictions)))
     hits = _hits(some)
@@ -135,7 +127,7 @@ def check_data(
     if order is None and together is not None and together.turned and len(hits.table) == 2:
         order = np.array([1, 0])
     if order is not None:
-        return [*said, _columns(predictions, order, called)]
+        return [*said, _columns(predictions, order)]
     lost = together is not None and together.nothing
     return [*said, *([_rows(predictions)] if lost else [])]
 
@@ -294,7 +286,7 @@ def _half_tail(many: float, few: float) -> float:
     return m * (entropy - math.log(2.0))
 
 
-def _columns(predictions: Predictions, order: Codes, called: Words) -> Statement:
+def _columns(predictions: Predictions, order: Codes) -> Statement:
     """Return which classes seem to be in which columns."""
     hits = _hits(predictions)
     classes, moved = predictions.classes, np.flatnonzero(order != np.arange(len(order)))
@@ -303,13 +295,14 @@ def _columns(predictions: Predictions, order: Codes, called: Words) -> Statement
     rest = len(pairs) - MAX_NAMED_CLASSES
     named = [*pairs[:MAX_NAMED_CLASSES], *([f"{rest} more"] if rest > 0 else [])]
     now, then = hits.accuracy, hits.ordered(order).accuracy
-    words = (
-        f"The columns seem to be in another order: {join_words(named)}. Accuracy is "
+    template = (
+        "The columns seem to be in another order: {order}. Accuracy is "
         f"{100 * now:.1f} %, and would be {100 * then:.1f} % with them exchanged. "
-        f"{CHECK_COLUMNS.text(called)}"
+        "{check_columns}"
     )
+    values = {"order": join_words(named)}
     numbers = {"columns": found, "accuracy": now, "exchanged": then}
-    return Statement("data_check.columns", words, "bad", numbers)
+    return Statement.filled("data_check.columns", template, values, "bad", numbers)
 
 
 def _rows(predictions: Predictions) -> Statement:

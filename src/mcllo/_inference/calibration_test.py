@@ -51,7 +51,7 @@ from .._utils.results import Codes, Floats
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions, RowOptions, reads_rows
 from .._validation.rounding import unrounded_predictions
-from ..exceptions import Either, InputError, Phrase
+from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .monte_carlo import (
@@ -319,10 +319,9 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
     if not (isinstance(baseline, str) and baseline in RESERVED_LABELS):
         return "", baseline
     if baseline not in allowed:
-        message = Phrase(
-            "{found} averages maps and is for recalibration ({}); here baseline must be a class, "
-            "or 'auto'.",
-            Either("MCLLOCalibrator", shell="mcllo fit"),
+        message = (
+            "{found} averages maps and is for recalibration ({mcllo_calibrator}); here baseline "
+            "must be a class, or 'auto'."
         )
         raise InputError(message, argument="baseline", value=baseline)
     return baseline, None
@@ -364,7 +363,7 @@ def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
 def refuse_choice(predictions: Predictions, rule: str) -> None:
     """Refuse a baseline chosen by the labels where no p-value pays for the choice."""
     if rule and needs_robust(predictions):
-        message = Phrase(
+        message = (
             "{found} must not be combined with groups or weights that are no counts: the p-value "
             "that pays for the choice needs independent rows."
         )

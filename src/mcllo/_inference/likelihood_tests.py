@@ -89,7 +89,7 @@ from .._utils.parallel import row_blocks
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.predictions import Predictions
-from ..exceptions import Either, InputError, Option, Phrase
+from ..exceptions import InputError
 from .budget import (
     LARGE_TABLE_ENTRIES,
     N_EXCEEDANCES,
@@ -302,9 +302,11 @@ def run_test(
     else:
         size = 2 * len(predictions.log_odds)
         if not has_whole_hessian(size):
-            few = "{found} needs the information of all parameters at once, and {:,} are too many; "
-            message = Phrase(few + "use {}.", size, Option("method", "chi2"))
-            raise InputError(message, argument="method", value=chosen)
+            message = (
+                "{found} needs the information of all parameters at once, and {size:,} are too "
+                "many; use {method:'chi2'}."
+            )
+            raise InputError(message, argument="method", value=chosen, values={"size": size})
         bound = 1.0
         if method == "auto":
             bound = temperature_ratio_bound(predictions) if quick else split_pvalue(predictions)
@@ -395,15 +397,17 @@ def _least_variance(predictions: Predictions) -> float:
 def check_choices(statistic: str, method: str) -> None:
     """Refuse an unknown statistic or method, and a pair that does not go together."""
     if statistic not in get_args(Statistic):
-        rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
-        raise InputError(rule, argument="statistic", value=statistic)
+        message = "{argument} must be 'lr', 'score' or 'wald'; got {value}."
+        raise InputError(message, argument="statistic", value=statistic)
     if method not in METHODS:
-        rule = Phrase("{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}.")
-        raise InputError(rule, argument="method", value=method)
+        message = "{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}."
+        raise InputError(message, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
-        others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
-        why = "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-        raise InputError(Phrase(why + "use {}.", others), argument="statistic", value=statistic)
+        message = (
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use "
+            "{lr_or_score}."
+        )
+        raise InputError(message, argument="statistic", value=statistic)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -411,9 +415,12 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        few = "{found} needs the information of all {:,} parameters at once, and they are too many"
-        message = Phrase(few + "; use {}.", 2 * len(fit.tau), Option("statistic", "lr"))
-        raise InputError(message, argument="statistic", value=statistic)
+        message = (
+            "{found} needs the information of all {size:,} parameters at once, and they are too "
+            "many; use {statistic:'lr'}."
+        )
+        values = {"size": 2 * len(fit.tau)}
+        raise InputError(message, argument="statistic", value=statistic, values=values)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian

@@ -31,7 +31,7 @@ from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
-from ..exceptions import Either, InputError, Phrase
+from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
 
@@ -54,9 +54,8 @@ def seed_entropy(seed: Seed) -> int:
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
     if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        rule = "{argument} must be a whole number >= 0{}; got {value}."
-        generator = Either(" or a numpy Generator", shell="")
-        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
+        message = "{argument} must be a whole number >= 0{or_a_generator}; got {value}."
+        raise InputError(message, argument="seed", value=seed)
     return int(seed)
 
 
@@ -164,7 +163,7 @@ def check_resamples(n_resamples: Any) -> None:
     whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
     if not whole or n_resamples < 1:
         rule = "be at least 1" if whole else "be a whole number"
-        message = Phrase("{argument} must {}; got {value}.", rule)
+        message = f"{{argument}} must {rule}; got {{value}}."
         raise InputError(message, argument="n_resamples", value=n_resamples)
 
 

@@ -35,7 +35,7 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -46,7 +46,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError, Phrase, Text
+from ..exceptions import InputError
 from .formatting import format_number
 from .statements import listeners, listening
 
@@ -233,14 +233,22 @@ def memory() -> float:
     raise InputError(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
 
 
-def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
-    """Refuse what needs more bytes than there are; `message` says what and why."""
+def refuse_beyond(
+    need: float, message: str, remedy: str, values: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse what needs more bytes than there are; `message` says what and why.
+
+    Message and remedy are templates, filled with `values`.
+    """
     there = memory()
     if need > there:
-        sizes = [format_number(size / 1e9) for size in (need, there)]
-        says = "{} about {} GB of memory; there are {}."
+        sizes = {"need": format_number(need / 1e9), "there": format_number(there / 1e9)}
         more = f"{MEMORY_VARIABLE}={math.ceil(need / 1e9)} says that there is more."
-        raise InputError(Phrase(says, message, *sizes), remedy=Phrase("{} {}", remedy, more))
+        raise InputError(
+            f"{message} about {{need}} GB of memory; there are {{there}}.",
+            remedy=f"{remedy} {more}",
+            values={**(values or {}), **sizes},
+        )
 
 
 MAX_BLOCK_ENTRIES = 2**22

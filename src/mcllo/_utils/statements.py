@@ -25,12 +25,12 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from ..exceptions import ConvergenceWarning, MclloWarning, SeparationWarning
+from ..exceptions import ConvergenceWarning, MclloWarning, Names, SeparationWarning, fill
 
 Level = Literal["plain", "good", "doubt", "bad"]
 
@@ -66,6 +66,10 @@ class Statement:
         How a reader should take it.
     numbers : mapping
         The numbers and names in it, as values.
+    template : str or None
+        What `text` was made of, where it names arguments, which the command line calls otherwise.
+    values : mapping
+        Fills its fields.
 
     See Also
     --------
@@ -84,6 +88,27 @@ class Statement:
     text: str
     level: Level = "plain"
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    template: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def filled(
+        cls,
+        kind: str,
+        template: str,
+        values: Mapping[str, Any],
+        level: Level = "plain",
+        numbers: Mapping[str, Any] | None = None,
+    ) -> Statement:
+        """Return a statement that names arguments: a template, as in an error."""
+        text = fill(template, values)
+        return cls(kind, text, level, numbers or {}, template, values)
+
+    def in_names(self, names: Names) -> Statement:
+        """Return the statement as the face with these names says it."""
+        if self.template is None:
+            return self
+        return replace(self, text=fill(self.template, self.values, names))
 
     def __str__(self) -> str:
         return self.text

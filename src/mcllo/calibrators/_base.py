@@ -44,7 +44,7 @@ from .._validation.predictions import Predictions, as_predictions
 from .._validation.probabilities import Simplex, check_scores, clean_probs
 from .._validation.rounding import clip_again
 from .._validation.weights import clean_rows
-from ..exceptions import AbsentClassWarning, InputError, Phrase
+from ..exceptions import AbsentClassWarning, InputError
 from ._model_file import document, training_summary
 
 ZeroRow = Literal["original", "uniform"]
@@ -350,7 +350,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_scores(logits)
         if logits is not None and X is not None:
             rule = "be left out where logits are given, or they where X is"
-            raise InputError(argument="X", rule=rule, value=Phrase("both"))
+            raise InputError(argument="X", rule=rule, found="both")
         check_kind(X if logits is None else logits)
         if self.input == "logits" and logits is None and not isinstance(X, Predictions):
             return None, X
@@ -405,9 +405,9 @@ def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputErr
     before, _ = affixes(names, distinct_words(y))
     if not before:
         return error
-    rename = f"X.columns = [name.removeprefix({before!r}) for name in X.columns]"
-    told = f"The columns are labels with {before!r} before them; rename them: {rename}."
-    return error.but(remedy=told)
+    rename = "X.columns = [name.removeprefix({before!r}) for name in X.columns]"
+    told = f"The columns are labels with {{before!r}} before them; rename them: {rename}."
+    return error.with_remedy(told, before=before)
 
 
 class Identity(Calibrator):

@@ -21,7 +21,7 @@ from .._model.newton import minimize
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
-from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
+from ..exceptions import SeparationWarning
 from ._base import OneVsRest, float_array
 
 MIN_PROB = 1e-12
@@ -90,13 +90,14 @@ class BetaCalibration(OneVsRest):
                 steps.append(predictions.classes[k])
         if steps:
             says = (
-                "a threshold on its probability tells {} from the rest without error, so no "
+                "a threshold on its probability tells {which} from the rest without error, so no "
                 "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-                "Give more rows, or {}."
+                "Give more rows, or {use_a_penalty}."
             )
-            named = f"class {', '.join(map(repr, steps))}"
-            short, whole = (Phrase(says, which, USE_A_PENALTY) for which in ("a class", named))
-            warn(SeparationWarning(short, detail=whole, numbers={"classes": tuple(steps)}))
+            short = says.replace("{which}", "a class")
+            values = {"which": f"class {', '.join(map(repr, steps))}"}
+            numbers = {"classes": tuple(steps)}
+            warn(SeparationWarning(short, detail=says, numbers=numbers, values=values))
 
     def _answers(self, probs: Floats) -> Floats:
         logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._utils.results import Floats
 from .._validation.frames import shorten
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Phrase, show
+from ..exceptions import InputError, show
 from ._base import Calibrator, label_array
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -37,11 +37,10 @@ def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
         if what not in registry:
             platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (what == "sigmoid")
             raise InputError(
-                Phrase(
-                    "calibrator must be one of {}; got {!r}{}.", ", ".join(registry), what, platt
-                ),
+                "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",
                 value=what,
+                values={"known": ", ".join(registry), "key": what, "platt": platt},
             )
         return registry[what]()
     if isinstance(what, type) or not all(hasattr(what, name) for name in ("fit", "predict_proba")):

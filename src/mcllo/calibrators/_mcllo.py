@@ -44,7 +44,7 @@ from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
 from .._validation.rounding import for_recalibration
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ._label_shift import PriorCalibrator
 
 N_EXCEEDANCES_AT_LEVEL = 10  # simulated data sets of a gate that would reach its level by chance
@@ -429,6 +429,6 @@ def _refuse_lazy(logits: Any) -> None:
         raise InputError(
             argument="logits",
             rule="be in memory where rows are predicted",
-            value=Phrase("a Dask collection"),
+            found="a Dask collection",
             remedy="Pass logits.compute(), or their softmax as X.",
         )

@@ -13,7 +13,7 @@ from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
-from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
+from ..exceptions import ConvergenceWarning, SeparationWarning
 from ._label_shift import PriorCalibrator
 
 
@@ -108,13 +108,12 @@ class TemperatureScaling(PriorCalibrator):
         self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
         numbers = {"inverse_temperature": root.value}
         if root.bound > 0:
-            message = Phrase(
+            message = (
                 "in every row the class that came true has the largest probability, so the "
                 "likelihood rises as T goes to 0; it stopped at its bound and predictions become "
-                "0 or 1. Give more rows, or {}.",
-                USE_A_PENALTY,
+                "0 or 1. Give more rows, or {use_a_penalty}."
             )
-            warn(SeparationWarning(message, numbers=numbers))
+            warn(SeparationWarning(message, numbers=numbers, values={}))
         elif root.bound < 0:
             advice = (
                 "the classes that came true have lower probabilities than chance would give them, "

@@ -88,16 +88,21 @@ class ExportError(InputError):
 
     Parameters
     ----------
-    message : str or Phrase, optional
-        What must hold, and what was found. Default: a sentence made of the other arguments.
-    argument, rule : str or Phrase, optional
+    message : str, optional
+        What must hold, and what was found. Default: a sentence made of the other arguments. With
+        `values` or an `argument` a template, else said as it stands.
+    argument, rule : str, optional
         The name of the argument at fault, and what must hold of it.
     value : object, optional
         What was found.
+    found : str, optional
+        The same in words.
     row, column : int, optional
         Zero-based place of the value; a column may also be a name.
-    remedy : str or Phrase, optional
+    remedy : str, optional
         What to do.
+    values : mapping, optional
+        Fills the fields of message, rule and remedy.
 
     See Also
     --------

@@ -23,10 +23,10 @@ from ..._validation.frames import did_you_mean
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS
 from ...datasets import load_cifar10_vgg
-from ...exceptions import InputError, Phrase
+from ...exceptions import InputError
 from ..report import report
 from ..streaming.apply import apply_file
-from .options import FLAG_WORDS, KINDS
+from .options import FLAG_NAMES, KINDS
 
 SEED = 0
 LABEL = "class"
@@ -61,7 +61,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     apply_file(calibrator, holdout, folder / "recalibrated.csv")
     page = folder / "report.html"
     files = [train, holdout]
-    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
+    report(comparison, source=files, command="mcllo demo", names=FLAG_NAMES).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 
@@ -98,10 +98,11 @@ def check_figure(kind: str, path: str) -> None:
 
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS, "known are")
-        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
+        message = "{found} is not known; {hint}"
+        raise InputError(message, argument="kind", value=kind, values={"hint": hint})
     if Path(path).suffix.lower()[1:] not in FORMATS:
         raise InputError(
-            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            "{argument} must end in .svg, .png or .pdf; got {value}.",
             argument="path",
             value=Path(path).name,
             remedy="Choose one of these.",

@@ -44,7 +44,7 @@ from ..._inference.budget import N_RESAMPLES
 from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
 from ..._utils.terminal import visible
-from ...exceptions import MclloWarning, Words, show_number
+from ...exceptions import PYTHON, Argument, MclloWarning, Names, show_number
 
 
 def echo(text: str, err: bool = False) -> None:
@@ -72,44 +72,59 @@ FLAGS = {
 """The option that stands for an argument of the library."""
 
 
-class Flags(Words):
-    """Options of the command line, as they are typed.
+class Flag(Argument):
+    """An argument of the library as an option of the command line, as it is typed.
 
     Examples
     --------
-    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
+    >>> Flag("classes").given(["a", "b c"]), Flag("normalize").given(True)
     ("--classes 'a,b c'", '--normalize')
     """
 
-    kinds = ("shell", "python")
+    def __str__(self) -> str:
+        """Return the option as the subject of a sentence."""
+        return FLAGS.get(self.name, self.name)
 
-    def __init__(self, reading: Mapping[str, Any] | None = None) -> None:
-        self.reading = reading or {}
-
-    def argument(self, name: str) -> str:
-        """Return the option that stands for an argument."""
-        return FLAGS.get(name, name)
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an option with its value."""
-        if name not in FLAGS:
-            return super().option(name, value)
+    def given(self, value: Any = ...) -> str:
+        """Return the option with its value."""
+        if self.name not in FLAGS:
+            return super().given(value)
+        flag = FLAGS[self.name]
         if value is ... or value is True or value is None:
-            return FLAGS[name]
+            return flag
         if isinstance(value, list):
             line = io.StringIO()
             csv.writer(line, lineterminator="").writerow(value)
             value = line.getvalue()
-        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
+        typed = shlex.quote(value) if isinstance(value, str) else value
+        return f"{flag} {typed}"
 
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+    def cell(self, row: int, column: Any, value: Any) -> str:
         """Return a weight without its row: nothing here says which file it is of."""
-        if name != "sample_weight":
-            return super().cell(name, row, column, value)
+        if self.name != "sample_weight":
+            return super().cell(row, column, value)
         return f"the weight {show_number(value)}"
 
 
-FLAG_WORDS = Flags()
+FLAG_NAMES = Names(
+    {
+        **PYTHON,
+        "auto_calibrator": "--method auto",
+        "baselines_to_try": "",
+        "check_columns": "Check the names of the columns.",
+        "chooses_baseline": "assess and fit",
+        "lr_or_score": "--statistic lr or --statistic score",
+        "mcllo_calibrator": "mcllo fit",
+        "method_found": "{methods:{method!r}}",
+        "or_a_generator": "",
+        "other_clip": "Leave --clip out or give a bound such as --clip 1e-6.",
+        "penalty_for_blocks": "--penalty auto",
+        "refit": "{in_shell}",
+        "use_a_penalty": "use mcllo fit --penalty 1",
+    },
+    Flag,
+)
+"""What messages call things on the command line."""
 
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz")
@@ -463,8 +478,14 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    words = Flags(typed(reading))
-    made = report(result, **judged, command=command, source=files or None, words=words)
+    made = report(
+        result,
+        **judged,
+        command=command,
+        source=files or None,
+        names=FLAG_NAMES,
+        reading=typed(reading),
+    )
     made.write(out)
     echo(f"{out}: report written", err=True)
     if show:
@@ -521,5 +542,5 @@ def notes() -> Iterator[None]:
         yield
     for warning in caught:
         said = warning.message
-        text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
+        text = said.text(FLAG_NAMES) if isinstance(said, MclloWarning) else str(said)
         echo(f"mcllo: note: {' '.join(text.split())}", err=True)

@@ -32,7 +32,7 @@ from . import monitor_commands, options
 from .options import (
     BASELINE_HELP,
     CELLS,
-    FLAG_WORDS,
+    FLAG_NAMES,
     PLAIN_OPTIONS,
     READING,
     echo,
@@ -339,7 +339,7 @@ def assess(
             seed=seed,
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
-    text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
+    text = "" if as_json else result.text(**judged, full=full, names=FLAG_NAMES)
     echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
     options.write_report(result, html, show, [file], reading, **judged)
     verdicts = result.verdicts(**judged)
@@ -386,7 +386,9 @@ def fit(
         content = {"model": output, **fitted.to_dict()}
         echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
     if (judged := fitted.held_out) is not None:
-        options.say_gain(judged.statement(FLAG_WORDS), aloud=not as_json and output != "-")
+        options.say_gain(
+            judged.statement().in_names(FLAG_NAMES), aloud=not as_json and output != "-"
+        )
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")

@@ -33,7 +33,6 @@ from typing import IO, Any, NamedTuple
 
 from ..._utils.formatting import join_words
 from ..._utils.statements import Statement
-from ...exceptions import Option, Phrase
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 MISSING = ("na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", ".")
@@ -41,7 +40,7 @@ MISSING = ("na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "
 DECIMAL_POINT = "."
 DECIMAL_COMMA = ","
 PERCENT_SIGN_REMEDY = "Write all cells of that column with a percent sign, or none."
-GAP_REMEDY = Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
+GAP_REMEDY = "Drop or correct that row, or pass {missing:'drop'}."
 
 
 class NumberFormat(NamedTuple):
@@ -146,7 +145,7 @@ def _is_missing(text: Any) -> Any:
 
 def number_fault(
     cell: str, writing: NumberFormat = PLAIN_FORMAT, signed: bool = False
-) -> tuple[str, str | Phrase] | None:
+) -> tuple[str, str] | None:
     """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
     text, sign = strip_percent(cell)
     word = text.lower() in MISSING and not sign
@@ -166,7 +165,7 @@ def number_fault(
         return shown, PERCENT_SIGN_REMEDY
     if NUMBER.fullmatch(text.replace(other, DECIMAL_POINT, 1)):
         return shown, "Write all decimals alike: with a point, or all with a comma."
-    return shown, Phrase("Choose the columns that are classes with {}.", Option("classes"))
+    return shown, "Choose the columns that are classes with {classes}."
 
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -263,10 +262,10 @@ def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
 
 
 class Fault(NamedTuple):
-    """What is wrong with a line, and the remedy; the column where it is one cell."""
+    """What is wrong with a line, and the remedy, a template; the column where it is one cell."""
 
     rule: str
-    remedy: str | Phrase
+    remedy: str
     column: str | None = None
 
 
@@ -296,7 +295,7 @@ def first_fault(
                     return Fault(rule, fault[1], name)
             if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
                 rule = f"line {line} must be UTF-8 text, as the lines before; it holds other bytes."
-                return Fault(rule, Phrase("Try {}.", Option("encoding", "latin-1")))
+                return Fault(rule, "Try {encoding:'latin-1'}.")
     except csv.Error:
         return None
     return None

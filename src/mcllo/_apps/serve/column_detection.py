@@ -26,9 +26,9 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint
+from ..._validation.frames import MAX_DISTINCT_LABELS, affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
-from ...exceptions import FileFormatError, Option
+from ...exceptions import FileFormatError
 from ..io.csv_text import (
     DECIMAL_COMMA,
     DECIMAL_POINT,
@@ -247,10 +247,9 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
         named = len(set(values) & set(others))
         if named > best[0]:
             best = named, name, ""
-        hint = None if named else prefix_hint(others, values)
-        for part in () if hint is None else hint.parts:
-            if isinstance(part, Option) and len(values) > best[0]:
-                best = len(values), name, str(part.value)
+        before, _ = affixes(others, values)
+        if not named and before and len(values) > best[0]:
+            best = len(values), name, before
     usual = [name for name in columns if name.lower() in USUAL_LABEL_NAMES]
     return (
         (best[1], best[2]) if best[1] else (usual[0] if usual else _two_valued(columns, table), "")

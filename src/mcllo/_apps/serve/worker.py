@@ -38,7 +38,7 @@ from typing import Any
 
 from ..._utils.notebook import report_progress
 from ...exceptions import InputError, MclloError
-from .choices import PAGE_WORDS, sentence
+from .choices import PAGE_NAMES, sentence
 from .guard import Limits
 from .jobs import MODEL, RECALIBRATIONS, REPORT
 
@@ -125,7 +125,7 @@ def recalibrate(file: str, *, reading: dict[str, Any], method: str, out: str) ->
     run(use, json_too=False)
     gain = None
     if fitted["held_out"] is not None:
-        gain = HeldOut(**fitted["held_out"]).statement(PAGE_WORDS)
+        gain = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
     return {
         "method": method,
         "text": fitted["text"],

@@ -79,7 +79,7 @@ from ..._validation.predictions import DataFacts, Predictions
 from ..._validation.rounding import before_rounding
 from ..._validation.weights import counts_no_rows, fractional_weight_error
 from ...calibrators._auto.gain import cross_fitted_gain
-from ...exceptions import Either, InputError, Option, Phrase, Text
+from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
 from ..io.container import unpacked_size
@@ -102,12 +102,8 @@ def fit_blocks(
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
-        auto = Option("penalty", "auto")
         raise InputError(
-            Phrase(
-                "{found} needs all rows in memory; {}.",
-                Either(Phrase("use MCLLOCalibrator with arrays, or {}", auto), shell=auto),
-            ),
+            "{found} needs all rows in memory; {penalty_for_blocks}.",
             argument="penalty",
             value=penalty,
         )
@@ -243,13 +239,10 @@ def assess_blocks(
         return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
     if method in ("exact", "sequential"):
         raise InputError(
-            Phrase(
-                "{found} draws labels for rows in memory; {:,} are too many here.",
-                facts.n_samples,
-            ),
+            f"{{found}} draws labels for rows in memory; {facts.n_samples:,} are too many here.",
             argument="method",
             value=method,
-            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
+            remedy="Use {method:'auto'} or 'chi2'.",
         )
     fit, n = fit_blocks(blocks), facts.n_samples
     size = int(min(n, subsample_rows, max(1000.0, MAX_SUBSAMPLE_CELLS // facts.n_classes)))
@@ -357,28 +350,37 @@ def assess_file(
     """
     kind = reading.get("weight_kind")
     needs = {
-        Option("groups"): reading.get("groups") is not None,
-        Option("by"): reading.get("by") is not None,
-        Option("weight_kind", kind): counts_no_rows(kind) and reading.get("weight") is not None,
-        Option("baseline", rule): bool(rule),
+        "{groups}": reading.get("groups") is not None,
+        "{by}": reading.get("by") is not None,
+        "{weight_kind:{kind!r}}": counts_no_rows(kind) and reading.get("weight") is not None,
+        "{baseline:{rule!r}}": bool(rule),
         "a report": whole,
     }
-    if reads_whole(path, needs, reading):
+    if reads_whole(path, needs, reading, {"kind": kind, "rule": rule}):
         return assess(read_predictions(path, **reading), baseline=rule or None, **options)
     return assess_blocks(open_blocks(path, reading, workers), **options)
 
 
-def reads_whole(path: StrPath, needs: dict[Any, bool], reading: dict[str, Any]) -> bool:
-    """Whether all rows are read into memory: of a small file, or where something needs them."""
+def reads_whole(
+    path: StrPath, needs: dict[str, bool], reading: dict[str, Any], values: dict[str, Any]
+) -> bool:
+    """Whether all rows are read into memory: of a small file, or where something needs them.
+
+    The keys of `needs` are templates that `values` fill.
+    """
     why = next((words for words, given in needs.items() if given), None)
     if why is None:
         return not is_large(path)
-    check_file_fits(path, reading, why)
+    check_file_fits(path, reading, why, values=values)
     return True
 
 
 def check_file_fits(
-    path: StrPath, reading: dict[str, Any], why: Any, remedy: Text = "Use fewer rows."
+    path: StrPath,
+    reading: dict[str, Any],
+    why: str,
+    remedy: str = "Use fewer rows.",
+    values: dict[str, Any] | None = None,
 ) -> None:
     """Refuse files whose rows would not fit into the memory of this machine, as `why` needs it."""
     if not is_large(path):
@@ -388,7 +390,7 @@ def check_file_fits(
     }
     with blocks_of_files(path, spill=False, **own) as blocks:
         files: Any = blocks.source
-        check_room(files.sources, len(files.names), why, remedy)
+        check_room(files.sources, len(files.names), why, remedy, values)
 
 
 COLUMN_OPTIONS = ("groups", "by", "weight_kind")

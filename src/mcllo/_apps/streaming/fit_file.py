@@ -17,7 +17,7 @@ from ..._utils.results import none_for_nan
 from ..._utils.statements import Statement
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
-from ...exceptions import InputError, Option, Phrase
+from ...exceptions import InputError
 from ..io.read import read_predictions
 from .assess_file import check_file_fits, fit_blocks, open_blocks, reads_whole
 
@@ -90,7 +90,9 @@ def fit_method(
     or 'all'.
     """
     if method not in CALIBRATORS:
-        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
+        known = known_methods(method)
+        message = "{found} is not known; {known}"
+        raise InputError(message, argument="method", value=method, values={"known": known})
     estimator: Any = CALIBRATORS[method]()
     wanted = {name: value for name, value in given.items() if value is not None}
     _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
@@ -105,11 +107,17 @@ def fit_method(
     if "on" in estimator.get_params() and reading["logits"]:
         params["on"] = "logits"
     elif estimator.input == "logits":
-        remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
-        raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
-    remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
-    own = Option("method", method)
-    check_file_fits(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
+        remedy = (
+            "Pass {logits:True} with columns that hold them, or choose another method, such as "
+            "'auto'."
+        )
+        message = "{found} needs logits."
+        raise InputError(message, argument="method", value=method, remedy=remedy)
+    remedy = (
+        "Fit it to fewer rows, chosen at random, or use {method:'mcllo'}, which reads files in "
+        "blocks."
+    )
+    check_file_fits(path, reading, "{method:{given!r}}", remedy, {"given": method})
     rows = read_predictions(path, **reading)
     estimator.set_params(**params, **wanted).fit(rows)
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
@@ -144,12 +152,12 @@ def _fit_mcllo(
 ) -> tuple[MCLLOCalibrator, Predictions | None, tuple[Statement, ...]]:
     """Return the same with its rows, where they are in memory, and what was assumed of them."""
     needs = {
-        Option("penalty", "firth"): params["penalty"] == "firth",
-        Option("center", params["center"]): params["center"] != "identity",
-        Option("gate", params["gate"]): params["gate"] is not None,
-        Option("baseline", rule): bool(rule),
+        "{penalty:'firth'}": params["penalty"] == "firth",
+        "{center:{given[center]!r}}": params["center"] != "identity",
+        "{gate:{given[gate]!r}}": params["gate"] is not None,
+        "{baseline:{rule!r}}": bool(rule),
     }
-    if reads_whole(path, needs, reading):
+    if reads_whole(path, needs, reading, {"given": params, "rule": rule}):
         rows = read_predictions(path, **reading)
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes
@@ -159,11 +167,6 @@ def _fit_mcllo(
     return made, None, blocks.facts.notes
 
 
-def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
-    """Return the refusal of a method."""
-    return InputError(Phrase(template, *parts), argument="method", value=method, remedy=remedy)
-
-
 def _check_options(method: str, given: dict[str, Any]) -> None:
     """Refuse what the method does not take, and name those that do."""
     takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
@@ -171,6 +174,8 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
         if value is not None and name not in takes[method]:
             others = join_words([other for other in takes if name in takes[other]])
             known = f"{others} {'have' if ' and ' in others else 'has'} it"
-            rule = "{found} must be left out: {} has no such option ({})."
-            message = Phrase(rule, Option("method", method), known)
-            raise InputError(message, argument=name, value=value)
+            message = (
+                "{found} must be left out: {method:{its_name!r}} has no such option ({known})."
+            )
+            values = {"its_name": method, "known": known}
+            raise InputError(message, argument=name, value=value, values=values)
