@@ -18,8 +18,7 @@ from ..._utils.statements import Statement
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
 from ...exceptions import InputError
-from ..io.read import read_predictions
-from .assess_file import check_file_fits, fit_blocks, open_blocks, reads_whole
+from .assess_file import OpenedFile, fit_blocks
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
 """What MCLLO takes where nothing is said."""
@@ -117,8 +116,9 @@ def fit_method(
         "Fit it to fewer rows, chosen at random, or use {method:'mcllo'}, which reads files in "
         "blocks."
     )
-    check_file_fits(path, reading, "{method:{given!r}}", remedy, {"given": method})
-    rows = read_predictions(path, **reading)
+    file = OpenedFile(path, reading)
+    file.check_fits("{method:{given!r}}", remedy, {"given": method})
+    rows = file.read()
     estimator.set_params(**params, **wanted).fit(rows)
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
 
@@ -157,11 +157,12 @@ def _fit_mcllo(
         "{gate:{given[gate]!r}}": params["gate"] is not None,
         "{baseline:{rule!r}}": bool(rule),
     }
-    if reads_whole(path, needs, reading, {"given": params, "rule": rule}):
-        rows = read_predictions(path, **reading)
+    file = OpenedFile(path, reading)
+    if file.is_read_whole(needs, {"given": params, "rule": rule}):
+        rows = file.read()
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes
-    blocks = open_blocks(path, reading, workers)
+    blocks = file.blocks(workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
     made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
     return made, None, blocks.facts.notes
