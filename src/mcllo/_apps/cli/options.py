@@ -1,23 +1,9 @@
-"""The one way in which verbs print: what stands in names is shown, and never obeyed.
+"""Options of the command line: what arguments are called, the options that verbs share, and checks.
 
-The library's arguments in the words of the command line.
-
-===========================  ============================
-``normalize=True``           ``--normalize``
-``clip=1e-06``               ``--clip 1e-06``
-``baseline='trcuk'``         ``--baseline trcuk``
-``classes=['a', 'b c']``     ``--classes 'a,b c'``
-``n_resamples must be ...``  ``--draws must be ...``
-===========================  ============================
-
-What verbs check before any work: options, and that what they make can be written.
-
-Names and formats of outputs come first: nobody should wait for numbers that cannot be kept.
-
-Options that several verbs of the command line share, and what verbs print.
-
-`_apps/cli/options` has what they check before any work, `_apps/cli/options` what arguments are
-called.
+Verbs print through `echo`, which shows what stands in names and never obeys it. `Flag` and
+`FLAG_NAMES` say messages of the library in options (``--clip 0``). Names and formats of outputs are
+checked before any work: nobody should wait for numbers that cannot be kept. `READING` are the
+options by which every verb reads its file.
 """
 
 from __future__ import annotations
@@ -414,19 +400,22 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
                 raise typer.BadParameter("it must be refuse or drop.", param_hint="--missing")
             verb(reading=reading, **given)
 
-        signature, parameters = inspect.signature(verb, eval_str=True), []
+        # Typer makes the options out of the signature: in the place of `reading`, one for each name
+        signature = inspect.signature(verb, eval_str=True)
+        parameters = []
         for parameter in signature.parameters.values():
             if parameter.name != "reading":
                 parameters.append(parameter)
                 continue
             for name in names:
-                kind, default, words = READING[name]
+                kind, default, usual_help = READING[name]
                 flag = [f"--{name}"] if kind is bool else []  # without a --no-name
-                option = typer.Option(default, *flag, help=helps.get(name, words))
+                option = typer.Option(default, *flag, help=helps.get(name, usual_help))
                 parameters.append(parameter.replace(name=name, annotation=kind, default=option))
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
-        run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+        run.__name__ = verb.__name__
+        run.__doc__ = verb.__doc__
         return run
 
     return with_options
@@ -494,8 +483,12 @@ def write_report(
 
 def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
-    usual = {name: default for name, (_, default, _) in READING.items()}
-    return {name: value for name, value in reading.items() if value != usual.get(name)}
+    given = {}
+    for name, value in reading.items():
+        usual = READING[name][1] if name in READING else None
+        if value != usual:
+            given[name] = value
+    return given
 
 
 def say(notes: Iterable[Statement]) -> None:
@@ -526,7 +519,8 @@ def split_names(names: str | None) -> list[str] | None:
     """Return the names in ``a,b,"c,d"``."""
     if names is None:
         return None
-    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
+    first_line = next(csv.reader([names], skipinitialspace=True), [])
+    return [name.strip() for name in first_line]
 
 
 def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
