@@ -80,7 +80,10 @@ class Argument:
         return self.name
 
     def __format__(self, literal: str) -> str:
-        return self.given(literal_eval(literal)) if literal else self.given()
+        if not literal:
+            return self.given()
+        # what a template's nested field writes is the repr of a value: text, a number or a list
+        return self.given(literal_eval(literal))
 
     def given(self, value: Any = ...) -> str:
         """Return the argument with its value; without one, as in ``choose it with clip=``."""
@@ -157,7 +160,10 @@ class _Fields(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         phrase = self.names.get(name)
-        return self.names.argument(name) if phrase is None else phrase.format_map(self)
+        if phrase is None:
+            return self.names.argument(name)
+        # a phrase is ours, so that its own fields are filled; a value is data, and stays as it is
+        return phrase.format_map(self)
 
 
 def fill(template: str, values: Mapping[str, Any], names: Names = PYTHON) -> str:
@@ -234,15 +240,18 @@ class MclloError(Exception):
 
     def text(self, names: Names = PYTHON) -> str:
         """Return the message as the face with these names says it."""
-        text = self.message if self.remedy is None else f"{self.message} {self.remedy}"
+        text = self._template()
         return text if self.values is None else fill(text, self.values, names)
+
+    def _template(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} {self.remedy}"
 
     def but(self, **changes: Any) -> Self:
         """Return a copy with other attributes."""
         other = copy.copy(self)
         for name, value in changes.items():
             setattr(other, name, value)
-        other.args = (other.text(),)
+        other.args = (other.text(),)  # what str() gives
         return other
 
     def with_remedy(self, remedy: str, **values: Any) -> Self:
@@ -314,6 +323,7 @@ class InputError(MclloError, ValueError):
         if message is None:
             got = "." if value is ... and found is None else "; got {found}."
             message = f"{{argument}} must {rule}{got}"
+        # a sentence about an argument names it by a field, so it is a template even without data
         if values is None and argument is not None:
             values = {}
         super().__init__(message, remedy=remedy, values=values)
@@ -332,8 +342,7 @@ class InputError(MclloError, ValueError):
         if self.place is not None:
             fields |= self.place.fields
             names = names.with_phrases(self.place.phrases)
-        text = self.message if self.remedy is None else f"{self.message} {self.remedy}"
-        return fill(text, {**fields, **self.values}, names)
+        return fill(self._template(), {**fields, **self.values}, names)
 
     def moved(self, start: int) -> Self:
         """Return the error of a block that begins at row `start` as one of the whole."""

@@ -173,7 +173,8 @@ def _to_disk(path: Path) -> None:
 
 
 def _removed(handle: int, temporary: Path) -> int:
-    if os.name == "nt":  # where an open file cannot be removed
+    # Windows removes no open file; elsewhere the lock is kept until nothing is left to sweep
+    if os.name == "nt":
         handle = _closed(handle)
     with suppress(FileNotFoundError):
         temporary.unlink()
@@ -199,7 +200,8 @@ def check_writable(path: StrPath) -> None:
         raise FileFormatError(
             f"{path} cannot be written: there is no directory {target.parent}. Make it first."
         )
-    written = target if _is_special(target) else target.parent  # a new file goes beside the old one
+    # the new file is made beside the old one, so its folder must be writable
+    written = target if _is_special(target) else target.parent
     if not os.access(written, os.W_OK):
         raise FileFormatError(
             f"{path} cannot be written: permission was denied. Choose another place."

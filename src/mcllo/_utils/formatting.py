@@ -97,7 +97,8 @@ def _decimals(size: float, digits: int) -> int:
     """Return the decimals that show about so many digits of a number of this size."""
     if 0.0 < size < 0.1:
         return digits - 2 - math.floor(math.log10(size))
-    if size < 1.0:  # 0.35 has as many decimals as 3.5: a column of both stands in line
+    # 0.35 has as many decimals as 3.50: a column of both stands in line
+    if size < 1.0:
         return digits - 1
     return max(0, digits - 1 - math.floor(math.log10(size)))
 
@@ -225,9 +226,10 @@ class Table(NotebookResult):
         writer.writerow(self.columns)
         for row in self._tuples():
             writer.writerow([_csv_value(value) for value in row])
+        content = text.getvalue()
         if path is not None:
-            write_text(path, text.getvalue())
-        return text.getvalue()
+            write_text(path, content)
+        return content
 
     def to_latex(
         self,
@@ -403,7 +405,8 @@ def _latex_cell(value: Any, form: str, digits: int) -> str:
         return "0" if value == 0.0 else f"${_latex_power(value, digits)}$"
     else:
         number = latex_text(format(value + 0.0, form))  # + 0.0 turns -0.0 into 0.0
-    return f"${number}$" if number.startswith("-") else number  # a minus is longer than a hyphen
+    # outside of formulas LaTeX prints a hyphen, which is shorter than a minus
+    return f"${number}$" if number.startswith("-") else number
 
 
 def is_p(name: str) -> bool:

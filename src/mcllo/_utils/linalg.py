@@ -90,6 +90,7 @@ def cholesky_of_own(matrix: Floats) -> Floats:
         return np.asarray(np.linalg.cholesky(matrix), np.float64)
     from scipy.linalg.lapack import dpotrf
 
+    # H is its own transpose, and the transpose has the order of columns that LAPACK works in place
     factor, failed = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("Matrix is not positive definite")
@@ -113,7 +114,8 @@ def solve_each(matrices: Floats, rights: Floats) -> Floats:
     except np.linalg.LinAlgError:  # one singular matrix, and there are no solutions at all
         solutions = np.full_like(rights, np.nan)
     is_finite = np.isfinite(solutions).all(axis=1)
-    descends = np.einsum("bi,bi->b", solutions, rights) >= 0.0  # u' H^-1 u, of a definite H
+    # u' H^-1 u is negative only where H is not definite: the step would go uphill
+    descends = np.einsum("bi,bi->b", solutions, rights) >= 0.0
     for b in np.flatnonzero(~(is_finite & descends)):
         solutions[b] = solve_damped(matrices[b], rights[b])
     return solutions
@@ -144,7 +146,8 @@ def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats
         if not failed:
             half, failed = dpotri(factor, lower=1, overwrite_c=1)
         if not failed:
-            half = np.tril(half)  # LAPACK leaves the other half as it was
+            # LAPACK leaves the other half as it was
+            half = np.tril(half)
             half += np.tril(half, -1).T
             return half
     return np.asarray(np.linalg.inv(matrix), np.float64)
@@ -159,9 +162,10 @@ def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
     diagonal = np.diagonal(matrix)
     if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY or not diagonal.min() > MAX_FLAT_DIAGONAL:
         return None
-    # the largest eigenvalue is the trace at most
+    # The largest eigenvalue is the trace at most, the smallest that of R times the least entry.
     needed = rcond * float(diagonal.sum() / diagonal.min())
-    needed = max(needed, 1e-8)  # of R: the inverse keeps half of its digits
+    # An inverse of R keeps half of its 16 digits where all eigenvalues are above this.
+    needed = max(needed, 1e-8)
     scaled, scale = unit_diagonal(matrix)
     if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
         return inverse(scaled) / scale[:, None] / scale
@@ -176,7 +180,8 @@ def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
     except np.linalg.LinAlgError:
         return None
     log_determinant = 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
-    return np.linalg.inv(scaled) / scale[:, None] / scale, log_determinant
+    inverted = np.linalg.inv(scaled) / scale[:, None] / scale
+    return inverted, log_determinant
 
 
 def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
@@ -191,8 +196,8 @@ def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
         return padded
     scaled, scale = unit_diagonal(matrix)
     eigenvalues, eigenvectors = np.linalg.eigh(scaled)
-    largest = eigenvalues.max(initial=0.0)
-    is_seen = eigenvalues > 1e-12 * largest  # smaller ones are lost in rounding
+    # Smaller ones are lost in rounding: size times 2e-16, and some digits of the Hessian itself.
+    is_seen = eigenvalues > 1e-12 * eigenvalues.max(initial=0.0)
     whitened = eigenvectors[:, is_seen] / np.sqrt(eigenvalues[is_seen])
     return whitened / scale[:, None]
 
@@ -205,14 +210,16 @@ def pseudo_inverse(matrix: Floats) -> Floats:
 
 def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
     """Return the smallest eigenvalue in these units, of each matrix."""
-    values = np.linalg.eigvalsh(unit_diagonal(matrix, unit)[0])
-    return np.asarray(values[..., 0], np.float64)
+    scaled, _ = unit_diagonal(matrix, unit)
+    eigenvalues = np.linalg.eigvalsh(scaled)  # in ascending order
+    return np.asarray(eigenvalues[..., 0], np.float64)
 
 
 def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:
     """Whether the smallest eigenvalue, in units of the diagonal or of `unit`, is above `bound`."""
     if unit is None and not np.diagonal(matrix).min() > MAX_FLAT_DIAGONAL:
         return False
+    # R - bound I has a Cholesky factor exactly if all eigenvalues of R are above the bound
     scaled, _ = unit_diagonal(matrix, unit)
     scaled[np.diag_indices_from(scaled)] -= bound
     try:

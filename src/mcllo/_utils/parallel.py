@@ -86,7 +86,8 @@ def threads_for(size: int, n_jobs: int | None = None) -> int:
         return max(1, int(n_jobs))
     if size < MIN_ELEMENTS_FOR_THREADS:
         return 1
-    return min(n_threads(), 8)  # more gain little: memory becomes the limit (a round number)
+    # Unasked no more than 8, a round number: beyond, memory is the limit, and others work here too.
+    return min(n_threads(), 8)
 
 
 def ordered_map(
@@ -104,7 +105,7 @@ def ordered_map(
     if n_workers <= 1:
         yield from map(work, items)
         return
-    # both are matters of a thread, and the workers' are not ours
+    # Both are matters of a thread, and a worker begins with those of nobody.
     error_state = np.geterr()
     collectors = active_collectors()
 
@@ -145,6 +146,7 @@ def _map_by_shared_queue(
         finally:
             over.set()  # an error in one worker ends the others
 
+    # The calling thread works too: it would only wait, and one thread less is to be started.
     helpers = [pool.submit(take) for _ in range(n_helpers)]
     with threads(1):
         take()

@@ -68,7 +68,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, range)):
         return [plain(item) for item in value]
     rows = getattr(value, "rows", None)
-    if callable(rows):  # a table: a list of its rows reads better than columns in JSON
+    if callable(rows):
+        # a `Table`: a list of its rows reads better in JSON than a list for each column
         return plain(rows())
     if hasattr(value, "to_dict"):
         return value.to_dict()

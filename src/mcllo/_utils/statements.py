@@ -118,7 +118,8 @@ def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
 
 def without_repeats(said: Iterable[Statement]) -> tuple[Statement, ...]:
     """Return the statements without those that repeat another."""
-    return tuple({(note.kind, note.text): note for note in said}.values())
+    found = {(statement.kind, statement.text): statement for statement in said}
+    return tuple(found.values())
 
 
 def warn(warning: MclloWarning) -> None:
@@ -136,6 +137,7 @@ def find_stack_level() -> int:
     It is the first frame of another package than ours and those that call us (a pipeline or a
     search of scikit-learn).
     """
+    # sys._getframe and not inspect.stack: that reads the source of every frame
     frame = sys._getframe(1)
     level = 1
     while frame.f_back is not None and _package(frame) in INTERMEDIATE_PACKAGES:
@@ -161,7 +163,8 @@ def catch_warnings(*categories: type[Warning]) -> Iterator[list[MclloWarning]]:
     """
     found: list[MclloWarning] = []
     collector = (categories or (Warning,), found)
-    with collect_into((*_collectors.get(), collector)):
+    outer = _collectors.get()
+    with collect_into((*outer, collector)):
         yield found
 
 

@@ -531,6 +531,7 @@ def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
 @contextmanager
 def notes() -> Iterator[None]:
     """Print warnings as one-line notes on standard error."""
+    # Python's own filters may be changed here: the process is the command's
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
