@@ -83,7 +83,10 @@ class Argument:
         if not literal:
             return self.given()
         # what a template's nested field writes is the repr of a value: text, a number or a list
-        return self.given(literal_eval(literal))
+        try:
+            return self.given(literal_eval(literal))
+        except (SyntaxError, ValueError):  # of an object that has no literal, such as np.str_('a')
+            return f"{self}={literal}"
 
     def given(self, value: Any = ...) -> str:
         """Return the argument with its value; without one, as in ``choose it with clip=``."""
