@@ -247,13 +247,14 @@ def _is_chi2_trusted(
     variance = probs * (1.0 - probs) * weight[:, None]
     # What one test needs must be there sqrt(G) times: see the module's text.
     factor = math.sqrt(len(parts))
-    errors_per_parameter = [
-        float(errors[part].sum() / max(df, 1)) for part, df in zip(parts, dfs, strict=True)
-    ]
+    errors_per_parameter = []
+    for part, df in zip(parts, dfs, strict=True):
+        errors_per_parameter.append(float(errors[part].sum() / max(df, 1)))
     fewest = min(errors_per_parameter)
 
     def least_variance() -> float:
-        return min(float(variance[part].sum(axis=0).min()) for part in parts) / factor
+        of_parts = [float(variance[part].sum(axis=0).min()) for part in parts]
+        return min(of_parts) / factor
 
     why = trust_chi2(
         "lr", fewest / factor, n_clipped=predictions.n_clipped, least_variance=least_variance
@@ -448,7 +449,8 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
 
 def _seed(seed: int, place: int) -> int:
     """Return a seed for what stands at a place, so that no two share their draws."""
-    return int(np.random.SeedSequence([seed, place]).generate_state(1, np.uint32)[0])
+    sequence = np.random.SeedSequence([seed, place])
+    return int(sequence.generate_state(1, np.uint32)[0])
 
 
 def _subgroup(
