@@ -183,7 +183,8 @@ class CalibrationModels:
         # than rounding (a millionth) by that has no variance.
         projection = information @ covariance
         lost = basis @ (np.eye(len(covariance)) - projection)
-        is_known = basis.any(axis=1) & (np.abs(lost).max(axis=1, initial=0.0) < 1e-6)
+        largest_loss = np.abs(lost).max(axis=1, initial=0.0)
+        is_known = basis.any(axis=1) & (largest_loss < 1e-6)
         if needs_robust(self.predictions):
             meat = score_sums(self.predictions, fit.theta).covariance
             covariance = covariance @ (basis.T @ meat @ basis) @ covariance
@@ -192,7 +193,9 @@ class CalibrationModels:
         if self.interval == "profile" and is_known.any():
             return variance, self._profile_intervals(fit, basis, is_known)
         half_width = self.normal_quantile * np.sqrt(variance)
-        return variance, np.stack([fit.theta - half_width, fit.theta + half_width], axis=1)
+        low = fit.theta - half_width
+        high = fit.theta + half_width
+        return variance, np.stack([low, high], axis=1)
 
     def _profile_intervals(
         self, fit: RestrictedFit, basis: Floats, is_known: NDArray[np.bool_]

@@ -200,7 +200,8 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
     # number of cycles by itself, or it makes a cycle less sure.
     log_bound = 0.0
     for k in np.flatnonzero(most > own):
-        log_bound += min(0.0, _log_binomial_tail(most[k], own[k]) + math.log(n_classes))
+        log_tail = _log_binomial_tail(most[k], own[k])
+        log_bound += min(0.0, log_tail + math.log(n_classes))
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
 
@@ -211,15 +212,17 @@ def _is_surely_permuted(hits: LabelPredictionCounts, cycle: Codes, columns: Code
     moved = counts[rows, columns]
     own = counts[rows, cycle]
     log_n_cycles = len(cycle) * math.log(len(hits.table))
-    log_tail = _log_binomial_tail(hits.worth * moved.sum(), hits.worth * own.sum())
-    if log_tail >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
+    n_moved = hits.worth * moved.sum()
+    n_own = hits.worth * own.sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
         return False
 
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
     # predicted too often, no other class speaks for the cycle.
     others = np.delete(rows, moved.argmax())
-    log_tail = _log_binomial_tail(hits.worth * moved[others].sum(), hits.worth * own[others].sum())
-    if log_tail >= math.log(1e-3):
+    n_moved = hits.worth * moved[others].sum()
+    n_own = hits.worth * own[others].sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(1e-3):
         return False
 
     # A model that calls everything a dog is no exchange of cats and dogs: in most classes of the

@@ -115,6 +115,8 @@ class Models:
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
                 self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
+        # MCLLO itself was fitted already; where that fit did not converge (separated labels), the
+        # restricted one says whether the estimate is finite.
         settled = fit.converged or self.fits["mcllo"].settled
         self.fits["mcllo"] = replace(whole_fit(predictions, fit), settled=settled)
         self.total = float(predictions.row_weight.sum())
@@ -285,6 +287,7 @@ def local_pvalues(above: Mapping[str, ModelComparison]) -> dict[str, float]:
     """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
     local = {name: comparison.tail.pvalue for name, comparison in above.items()}
     full = above["mcllo"]
+    # Chi-square with so many parameters rejects too often where information is missing.
     was_too_costly = full.tail.why is not None and full.tail.why.too_costly
     if full.df == 0 or (was_too_costly and full.tail.method == "chi2"):
         return local | {"mcllo": math.nan}
@@ -610,6 +613,7 @@ def fit_nested_models(
     if fit is None:
         fit = fit_predictions(predictions)
     models = Models(predictions, fit, work)
+    # The p-values of the models are those of likelihood ratios, whatever the user's own test.
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = nested_models_rows(models, plan, test, alpha)
@@ -668,6 +672,7 @@ def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
     kept = [row for row in rows if row.model not in off]
     fewest_parameters = min(row.df for row in kept)
     smallest_rows = [row for row in kept if row.df == fewest_parameters]
+    # Rounding of the likelihood must not choose among models that coincide.
     return max(smallest_rows, key=lambda row: round(row.log_likelihood, 6))
 
 

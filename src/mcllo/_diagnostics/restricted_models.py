@@ -134,7 +134,9 @@ def design_matrix(log_odds: Floats) -> Floats:
 
 def full_identity(n_compared: int) -> Floats:
     """Return theta of the full map that changes nothing."""
-    return np.hstack([np.zeros((n_compared, 1)), np.eye(n_compared)]).ravel()
+    tau = np.zeros((n_compared, 1))
+    weights = np.eye(n_compared)
+    return np.hstack([tau, weights]).ravel()
 
 
 def mcllo_places(n_compared: int) -> Codes:
@@ -291,7 +293,8 @@ def whole_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
     """Return the fit of MCLLO itself as a restriction of nothing but what rows cannot tell."""
     free = free_parameters(predictions.log_odds)
     theta = np.concatenate([fit.tau, fit.gamma])
-    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+    basis = np.eye(len(free))[:, free]
+    return RestrictedFit(theta, fit.log_likelihood, basis, fit.converged)
 
 
 def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:

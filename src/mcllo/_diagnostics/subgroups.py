@@ -145,6 +145,7 @@ class SubgroupScores:
         self.parts = parts
         self._columns = np.delete(np.arange(rows.n_classes), b)
         log_odds = [np.ascontiguousarray(rows.log_odds[:, part]) for part in parts]
+        # With a row of zeros for the baseline, so that labels are columns of the table.
         self._values = [np.insert(own, b, 0.0, axis=0) for own in log_odds]
         terms = [LogPartition(own)(theta) for own in log_odds]
         self.means = np.array([term.gradient for term in terms])
@@ -246,13 +247,14 @@ def _is_chi2_trusted(
     variance = probs * (1.0 - probs) * weight[:, None]
     # What one test needs must be there sqrt(G) times: see the module's text.
     factor = math.sqrt(len(parts))
-    errors_per_parameter = [
-        float(errors[part].sum() / max(df, 1)) for part, df in zip(parts, dfs, strict=True)
-    ]
+    errors_per_parameter = []
+    for part, df in zip(parts, dfs, strict=True):
+        errors_per_parameter.append(float(errors[part].sum() / max(df, 1)))
     fewest = min(errors_per_parameter)
 
     def least_variance() -> float:
-        return min(float(variance[part].sum(axis=0).min()) for part in parts) / factor
+        of_parts = [float(variance[part].sum(axis=0).min()) for part in parts]
+        return min(of_parts) / factor
 
     why = trust_chi2(
         "lr", fewest / factor, n_clipped=predictions.n_clipped, least_variance=least_variance
@@ -422,6 +424,7 @@ def own_tests(
     """Return the test of each subgroup; the more there are, the more draws it may take."""
     assert predictions.by is not None
     parts = predictions.by.parts
+    # Holm multiplies the smallest p-value by their number: it must be able to be that small.
     draws = n_resamples * max(1, math.ceil(len(parts) / N_SUBGROUPS_PER_N_DRAWS))
     tests = []
     with suppress_warnings():
@@ -446,7 +449,8 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
 
 def _seed(seed: int, place: int) -> int:
     """Return a seed for what stands at a place, so that no two share their draws."""
-    return int(np.random.SeedSequence([seed, place]).generate_state(1, np.uint32)[0])
+    sequence = np.random.SeedSequence([seed, place])
+    return int(sequence.generate_state(1, np.uint32)[0])
 
 
 def _subgroup(
@@ -525,6 +529,8 @@ def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> 
     allowed = 0.5 * float(chi2.isf(1.0 - confidence, max(df, 1)))
     low = _profile_interval_end(lost, best, -step, allowed)
     high = _profile_interval_end(lost, best, step, allowed)
+    # Where the labels are separated the likelihood rises without end, and the solver's last slope
+    # is no estimate.
     far_end = high if best > 0.0 else low
     if not fit.settled and math.isinf(far_end):
         best = math.copysign(math.inf, best)
