@@ -139,7 +139,7 @@ class HistogramBinning(OneVsRest):
         n_bins = len(edges) + 1
         weight = predictions.row_weight
         weight_of_class = weight * (predictions.codes == k)
-        counts = np.bincount(bin_of_row, weights=weight, minlength=n_bins)
+        counts = np.bincount(bin_of_row, weights=weight, minlength=n_bins).astype(np.float64)
         counts_of_class = np.bincount(bin_of_row, weights=weight_of_class, minlength=n_bins)
 
         share = counts_of_class.sum() / counts.sum()
