@@ -145,10 +145,11 @@ def _fit_columns(
     def loss(coef: Floats) -> Derivatives:
         eta = coef @ x
         p = np.exp(-np.logaddexp(0.0, -eta))
-        value = float(row_weight @ (np.logaddexp(0.0, eta) - is_class * eta))
-        gradient = x @ (row_weight * (p - is_class))
-        hessian = (x * (row_weight * p * (1.0 - p))) @ x.T
-        return Derivatives(value, gradient, hessian)
+        losses = np.logaddexp(0.0, eta) - is_class * eta
+        residual = row_weight * (p - is_class)
+        variance = row_weight * p * (1.0 - p)
+        value = float(row_weight @ losses)
+        return Derivatives(value, x @ residual, (x * variance) @ x.T)
 
     coef = np.zeros(len(design))
     coef[columns] = minimize(loss, IDENTITY[columns]).x

@@ -129,12 +129,15 @@ def match_class_shares(
         p = q_matched * np.exp(r - r.max())  # the largest factor is 1: no overflow
         row_sums = p.sum(axis=1, keepdims=True)
         p /= row_sums
-        log_sums = np.log(row_sums[:, 0])
-        value = float(row_weight @ log_sums) + total * (r.max() - float(target @ r))
+        log_sums = np.log(row_sums[:, 0]) + r.max()
+        value = float(row_weight @ log_sums)
+        value -= total * float(target @ r)
         value += 0.5 * pull * float(r @ r)
+
         expected = row_weight @ p
         gradient = expected - total * target + pull * r
-        hessian = np.diag(expected + pull) - (p * row_weight[:, None]).T @ p
+        weighted_p = p * row_weight[:, None]
+        hessian = np.diag(expected + pull) - weighted_p.T @ p
         return Derivatives(value, gradient, hessian)
 
     r = minimize(objective, np.zeros(len(matched))).x
@@ -184,7 +187,8 @@ def estimate_class_shares(
     change = np.log(shares / centre)
     change_se = errors / shares
     known = np.flatnonzero(change_se > 0.0)
-    wald = float(((change[known] / change_se[known]) ** 2).sum())
+    z = change[known] / change_se[known]
+    wald = float((z**2).sum())
     trust = np.zeros(len(there))
     if wald > len(there) - 1.0:
         prior_variance = PRIOR_SD_OF_LOG_SHARE_RATIO**2

@@ -252,10 +252,13 @@ def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> S
     tested = np.flatnonzero(has_enough & (squared_error > 0.0))
     if len(tested) == 0:
         return ShiftTest(np.nan, z, old, new)
-    z[tested] = (new - old)[tested] / np.sqrt(squared_error[tested])
+    difference = new - old
+    z[tested] = difference[tested] / np.sqrt(squared_error[tested])
 
     # Degrees of freedom by Satterthwaite.
-    spent = new_squared_error**2 / (n - 1.0) + old_squared_error**2 / (learned.weight - 1.0)
+    spent_by_new = new_squared_error**2 / (n - 1.0)
+    spent_by_old = old_squared_error**2 / (learned.weight - 1.0)
+    spent = spent_by_new + spent_by_old
     df = squared_error[tested] ** 2 / spent[tested]
     pvalues = 2.0 * stdtr(df, -np.abs(z[tested]))
     n_tests = 1 if len(z) == 2 else len(tested)  # two classes say the same
