@@ -83,7 +83,8 @@ class ClassifierScores:
     @staticmethod
     def join(parts: list[ClassifierScores]) -> ClassifierScores:
         """Return the rows of all parts in their order."""
-        return ClassifierScores(parts[0].kind, np.concatenate([part.table for part in parts]))
+        table = np.concatenate([part.table for part in parts])
+        return ClassifierScores(parts[0].kind, table)
 
     def given_to(self, calibrator: Any) -> dict[str, Array]:
         """Return the arguments; a calibrator of another package gets probabilities as X."""

@@ -110,7 +110,9 @@ class BetaCalibration(OneVsRest):
 def features(s: Floats) -> Floats:
     """Return ``log s``, ``-log(1 - s)`` and 1, stacked on a new first axis."""
     inside = np.clip(s, MIN_PROB, 1.0 - MIN_PROB)
-    return np.stack([np.log(inside), -np.log1p(-inside), np.ones_like(inside)])
+    log_s = np.log(inside)
+    minus_log_rest = -np.log1p(-inside)
+    return np.stack([log_s, minus_log_rest, np.ones_like(inside)])
 
 
 def fit_beta(s: Floats, is_class: NDArray[np.bool_], weight: Floats | None = None) -> Floats:

@@ -44,7 +44,8 @@ def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
                 value=what,
             )
         return registry[what]()
-    if isinstance(what, type) or not all(hasattr(what, name) for name in ("fit", "predict_proba")):
+    is_calibrator = hasattr(what, "fit") and hasattr(what, "predict_proba")
+    if isinstance(what, type) or not is_calibrator:
         raise InputError(
             f"calibrator must be one of {', '.join(registry)}, or a calibrator such as "
             f"mcllo.MCLLOCalibrator(penalty=1.0); got {show(what)}."
@@ -64,7 +65,9 @@ def reads(calibrator: Any) -> str:
 
 def check_folds(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
     """Return the folds as row numbers; refuse those that leave out or repeat a row."""
-    pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+    pairs = []
+    for train, test in folds:
+        pairs.append((np.asarray(train), np.asarray(test)))
     held_out = np.concatenate([test for _, test in pairs])
     times = np.bincount(held_out, minlength=n_samples)
     is_wrong = times != 1

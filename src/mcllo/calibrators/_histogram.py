@@ -153,6 +153,7 @@ class HistogramBinning(OneVsRest):
 
     def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
-        for k, (edges, table) in enumerate(zip(self.edges_, self.table_, strict=True)):
-            answers[:, k] = table[bin_index(probs[:, k], edges)]
+        for k, table in enumerate(self.table_):
+            bin_of_row = bin_index(probs[:, k], self.edges_[k])
+            answers[:, k] = table[bin_of_row]
         return np.where(np.isnan(answers), probs, answers)

@@ -175,15 +175,15 @@ def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
 
 def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
     """Return the frequencies of rows q, and warn where they could not be told."""
-    found = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
-    if found.refused:
+    estimate = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
+    if estimate.refused:
         message = (
             "prior='unlabelled': the class shares of these rows cannot be told from the model's "
             "own, which are used, as with prior='keep'."
         )
-        numbers = {"rows": found.n_samples, "estimate": found.likeliest, "se": found.se}
+        numbers = {"rows": estimate.n_samples, "estimate": estimate.likeliest, "se": estimate.se}
         warn(LabelShiftWarning(message, numbers=numbers))
-    return found
+    return estimate
 
 
 def _reference(predictions: Predictions) -> Floats:
@@ -221,11 +221,12 @@ def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> Sof
 def _replace_kept_shares(shares: Floats, kept: tuple[int, ...], held: Floats) -> Floats:
     """Return `shares` with `held` for the kept classes; the others share the rest as they did."""
     columns = list(kept)
-    found = shares.copy()
-    found[columns] = 0.0
-    found *= max(1.0 - float(held.sum()), EPS) / found.sum()
-    found[columns] = np.maximum(held, EPS)
-    return found
+    left_for_others = max(1.0 - float(held.sum()), EPS)
+    replaced = shares.copy()
+    replaced[columns] = 0.0
+    replaced *= left_for_others / replaced.sum()
+    replaced[columns] = np.maximum(held, EPS)
+    return replaced
 
 
 def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> ShiftTest:
@@ -262,7 +263,8 @@ def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> S
     df = squared_error[tested] ** 2 / spent[tested]
     pvalues = 2.0 * stdtr(df, -np.abs(z[tested]))
     n_tests = 1 if len(z) == 2 else len(tested)  # two classes say the same
-    return ShiftTest(min(1.0, n_tests * float(pvalues.min())), z, old, new)
+    pvalue = n_tests * float(pvalues.min())
+    return ShiftTest(min(1.0, pvalue), z, old, new)
 
 
 def _mean(probs: Floats) -> Floats:
@@ -464,10 +466,10 @@ class PriorCalibrator(Calibrator):
         if self._prior_kind == "keep":
             return q
         if self._prior_kind == "unlabelled":
-            found = self.new_shares_
-            if found is None:
-                found = _estimate_frequencies(q, learned)
-            shares: Floats = found.shares
+            estimate = self.new_shares_
+            if estimate is None:
+                estimate = _estimate_frequencies(q, learned)
+            shares: Floats = estimate.shares
         else:
             shares = np.asarray(check_prior(self.prior, q.shape[1]))
         with np.errstate(divide="ignore"):  # a class that does not come has share 0
@@ -493,7 +495,9 @@ class PriorCalibrator(Calibrator):
             "frequencies it learned. Where these changed, use prior='keep', prior='unlabelled' or "
             "the frequencies themselves."
         )
-        label, old, new = self.classes_[worst], float(test.old[worst]), float(test.new[worst])
+        label = self.classes_[worst]
+        old = float(test.old[worst])
+        new = float(test.new[worst])
         detail = (
             f"{message} Class {label!r} is predicted with {new:.3g} on average, there with "
             f"{old:.3g} (p {format_p(test.pvalue)})."

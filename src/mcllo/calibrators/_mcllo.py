@@ -114,8 +114,9 @@ def decide(
     with suppress_warnings(*ESTIMATION_WARNINGS):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
-            found = max_score_test(predictions, columns, **drawing, stop_at=stop_at)[1]
-            return GateDecision(found.pvalue <= alpha, found.pvalue, alpha, "max_score"), None
+            _, over_all = max_score_test(predictions, columns, **drawing, stop_at=stop_at)
+            is_rejected = over_all.pvalue <= alpha
+            return GateDecision(is_rejected, over_all.pvalue, alpha, "max_score"), None
         if rule or needs_robust(predictions):
             test = fit_and_test(predictions, rule, **drawing).test
         else:
@@ -435,7 +436,10 @@ class MCLLOCalibrator(GatedCalibrator):
         return self.fit_.apply(simplex)
 
     def _state(self) -> dict[str, Any]:
-        return {**self.fit_.to_dict(), **super()._state(), "clip": self.clip_}
+        state = self.fit_.to_dict()
+        state |= super()._state()
+        state["clip"] = self.clip_
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

@@ -317,15 +317,15 @@ def _learned(learned: dict[str, Any], c: int) -> None:
         _positive_shares(_row(learned["own"], "own", c), "own")
 
 
-def _new_shares(found: dict[str, Any], c: int) -> None:
+def _new_shares(new_shares: dict[str, Any], c: int) -> None:
     """Check `calibrators/_class_shares.ClassShares`."""
-    _shares(_row(found["shares"], "shares", c), "shares")
-    _not_negative(_row(found["se"], "se", c), "se")
-    if "likeliest" in found:
-        _shares(_row(found["likeliest"], "likeliest", c), "likeliest")
-        _in_unit(_row(found["trust"], "trust", c), "trust")
+    _shares(_row(new_shares["shares"], "shares", c), "shares")
+    _not_negative(_row(new_shares["se"], "se", c), "se")
+    if "likeliest" in new_shares:
+        _shares(_row(new_shares["likeliest"], "likeliest", c), "likeliest")
+        _in_unit(_row(new_shares["trust"], "trust", c), "trust")
     for name in ("n_samples", "n_iter"):
-        is_count = type(found[name]) is int and found[name] >= 0
+        is_count = type(new_shares[name]) is int and new_shares[name] >= 0
         _check(is_count, f"{name} must be a whole number, not negative")
 
 

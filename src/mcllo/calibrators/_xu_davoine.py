@@ -160,7 +160,8 @@ class ScalarLikelihood:
         variance = mean_square - mean**2
         value = float(self.weight @ log_sums) - at * target_sum
         slope = float(self.weight @ mean) - target_sum
-        return Derivatives(value, np.array([slope]), np.array([[self.weight @ variance]]))
+        curvature = float(self.weight @ variance)
+        return Derivatives(value, np.array([slope]), np.array([[curvature]]))
 
 
 def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
@@ -364,7 +365,8 @@ def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
     upper = weights @ largest
     width = upper - lower
     missing = 1.0 - lower.sum(axis=0)
-    betp = lower + width * (missing / np.maximum(width.sum(axis=0), TINY))
+    total_width = np.maximum(width.sum(axis=0), TINY)
+    betp = lower + width * (missing / total_width)
     return np.stack([lower.T, upper.T, betp.T])
 
 
@@ -568,7 +570,8 @@ class XuDavoine(Calibrator):
         target = scores[codes, np.arange(len(codes))]
         if self.smooth:
             size = predictions.class_weight[codes]
-            target = (size * target + scores.sum(axis=0)) / (size + len(scores))
+            score_sum = scores.sum(axis=0)  # each class counts once more
+            target = (size * target + score_sum) / (size + len(scores))
         likelihood = ScalarLikelihood(scores, target, predictions.sample_weight)
         self.sets_ = scalar_sets(likelihood)
 
@@ -576,10 +579,10 @@ class XuDavoine(Calibrator):
         scores = self._scores(simplex)
         if self.output == "plug_in":
             return np.ascontiguousarray(soft_max(scores, self.theta_).T)
-        found = belief(scores.T, self.sets_, self.order)
+        bounds = belief(scores.T, self.sets_, self.order)
         if self.output == "pignistic":
-            return found.betp
-        return found.pl / found.pl.sum(axis=1, keepdims=True)
+            return bounds.betp
+        return bounds.pl / bounds.pl.sum(axis=1, keepdims=True)
 
     def _scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""

@@ -217,7 +217,8 @@ def _indicators(bins: NDArray[Any]) -> Any:
     n_features, n_rows = bins.shape
     column = np.tile(np.arange(n_rows), n_features)
     ones = np.ones(bins.size)
-    return sparse.csr_array((ones, (bins.ravel(), column)), shape=(N_BINS * n_features, n_rows))
+    shape = (N_BINS * n_features, n_rows)
+    return sparse.csr_array((ones, (bins.ravel(), column)), shape=shape)
 
 
 def _edges(values: Floats, weight: Floats) -> Floats:
@@ -322,8 +323,10 @@ class Boosting:
 
 def _histograms(in_bin: Any, g: NDArray[Any], h: NDArray[Any]) -> Floats:
     """Return sums of g and h, shape (K, m), in each bin: shape (2, K, F, `N_BINS`)."""
+    n_trees = len(g)
     sums = in_bin @ np.concatenate([g, h]).T
-    return np.ascontiguousarray(sums.T).reshape(2, len(g), -1, N_BINS)
+    by_tree = np.ascontiguousarray(sums.T)
+    return by_tree.reshape(2, n_trees, -1, N_BINS)
 
 
 def _best_splits(histograms: Floats, n_parts: int) -> tuple[Codes, Codes]:

@@ -68,7 +68,8 @@ class Curve(Result):
 
     def probabilities(self, logs: Floats) -> Floats:
         """Return probabilities, shape (2, n), of ``log g``."""
-        log_odds = np.interp(logs[1] - logs[0], self.at, self.value)
+        x = logs[1] - logs[0]
+        log_odds = np.interp(x, self.at, self.value)
         return np.stack([_logistic(-log_odds), _logistic(log_odds)])
 
     @classmethod

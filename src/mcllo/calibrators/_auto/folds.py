@@ -81,6 +81,11 @@ class Folds:
         lost = np.bincount(rows, self.weight[is_own], minlength=n_samples)
         return lost.astype(np.float64, copy=False)  # of no parts, bincount returns integers
 
+    def weights_kept(self, row_weight: Floats) -> list[Floats]:
+        """Return the weights of the rows that are left, for each fold."""
+        n_samples = len(row_weight)
+        return [row_weight - self.left_out_weight(fold, n_samples) for fold in range(self.n_folds)]
+
 
 def assign_folds(
     scores: Floats, weight: Floats | None = None, groups: Codes | None = None

@@ -71,6 +71,7 @@ from .boosted import Correction
 from .folds import N_FOLDS, Folds, assign_folds
 from .members import MAX_CLASSES_FOR_FULL, Members, MembersFit, label_log_likelihoods
 from .optimism import correct_optimism
+from .temperature_with_lapse import of_label
 
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
@@ -325,8 +326,7 @@ def _groups_of_parts(predictions: Predictions, groups: Codes | None, folds: Fold
 def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
     """Return how many left-out rows, or groups with such rows, are not of their likeliest class."""
     scores = fit.rows.scores
-    row = np.arange(len(fit.rows.codes))
-    score_of_label = scores[fit.rows.codes, row]
+    score_of_label = of_label(scores, fit.rows.codes)
     is_row_error = score_of_label < scores.max(axis=0)
     is_error = is_row_error[folds.rows]
     if groups is None:
@@ -351,10 +351,8 @@ def predict_left_out(fit: MembersFit, folds: Folds, every: int) -> tuple[Floats,
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
-    weights_kept = [
-        rows.unit - folds.left_out_weight(fold, len(rows.unit)) for fold in range(folds.n_folds)
-    ]
-    for fold, members in enumerate(fit.parts(weights_kept)):
+    members_of_folds = fit.parts(folds.weights_kept(rows.unit))
+    for fold, members in enumerate(members_of_folds):
         parts = np.flatnonzero(folds.folds == fold)
         own_rows = folds.rows[parts]
         answers = members.answers(rows.scores.take(own_rows, axis=1))
@@ -428,7 +426,8 @@ def fit_pool_weights(
         skip_hessian_check=True,
     )
     weights = solution.x.reshape(weights.shape)
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True), np.float64)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
 
 
 class _PoolObjective:
@@ -458,7 +457,9 @@ class _PoolObjective:
         pull = self.pseudo_counts / w
         gradient = self.total - ratio @ self.likelihoods - pull
 
-        hessian = np.array([(self.likelihoods.T * r) @ self.likelihoods for r in ratio / mixture])
+        hessian = np.empty((*w.shape, w.shape[1]))
+        for block, curvature in zip(hessian, ratio / mixture, strict=True):
+            block[:] = (self.likelihoods.T * curvature) @ self.likelihoods
         np.einsum("sjj->sj", hessian)[:] += pull / w  # on the diagonals
         return Derivatives(float(value), gradient.ravel(), hessian)
 

@@ -37,7 +37,7 @@ import numpy as np
 from ..._model.kernel import CHUNK_ELEMENTS, Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
 from ..._model.newton import last_decrement, minimize
-from ..._model.temperature import inverse_temperature
+from ..._model.temperature import inverse_temperature as likeliest_inverse_temperature
 from ..._utils.results import Codes, Floats, Result
 
 SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
@@ -46,6 +46,12 @@ LAPSE_PSEUDO_COUNT = 0.5  # rows for a lapse, and against one: Jeffreys' prior, 
 TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
+
+
+def of_label(values: Floats, codes: Codes) -> Floats:
+    """Return, of values of shape (c, n), that of each row's label."""
+    labelled: Floats = values[codes, np.arange(len(codes))]
+    return labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +166,15 @@ def fit_soft_temperature(
             tol = last_decrement(1e-5)  # nats left: many rows need not be followed as far as `TOL`
             x = _search(some_gaps, x, tol)
     v, s = _search(gaps, x, tol, start_influence_tol)
-    return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
+    inverse_temperature = math.exp(v)
+    slip = 1.0 / (1.0 + math.exp(-s))
+    return SoftTemperature(inverse_temperature, slip)
 
 
 def _start(gaps: ScoredRows) -> Floats:
     """Return the likeliest temperature, within bounds, and a lapse in one row."""
-    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
+    root = likeliest_inverse_temperature(gaps.scores, gaps.codes, gaps.weight)
+    v = math.log(root.value)
     # Without an error the likeliest u is infinite, and 0 where labels are worse than chance.
     v = min(max(v, -4.0), 1.0)
     return np.array([v, -math.log(gaps.total)])
@@ -188,13 +197,16 @@ def _newton_direction(terms: Derivatives) -> Floats:
     """Return ``-|H|^-1 g``: the objective is not convex, so eigenvalues are made positive."""
     eigenvalues, eigenvectors = np.linalg.eigh(terms.hessian)
     curvatures = np.abs(eigenvalues)
-    curvatures = np.maximum(curvatures, 1e-10 * max(1.0, float(curvatures.max())))
-    direction = -eigenvectors @ (eigenvectors.T @ terms.gradient / curvatures)
+    least_curvature = 1e-10 * max(1.0, float(curvatures.max()))
+    curvatures = np.maximum(curvatures, least_curvature)
+    along_axes = eigenvectors.T @ terms.gradient
+    direction = -eigenvectors @ (along_axes / curvatures)
 
     # Where there is next to no lapse, curvature tells little of places farther off: one step moves
     # log u by 1 and the lapse's logit by 2 at most.
-    times_too_long = np.abs(direction) / np.array([1.0, 2.0])
-    return np.asarray(direction / max(1.0, float(times_too_long.max())), np.float64)
+    longest = np.array([1.0, 2.0])
+    times_too_long = float((np.abs(direction) / longest).max())
+    return np.asarray(direction / max(1.0, times_too_long), np.float64)
 
 
 class SoftLoss:
@@ -203,7 +215,7 @@ class SoftLoss:
     def __init__(self, gaps: ScoredRows) -> None:
         self.gaps = gaps
         self.total = gaps.total
-        self.score_of_label = gaps.scores[gaps.codes, np.arange(len(gaps.codes))]
+        self.score_of_label = of_label(gaps.scores, gaps.codes)
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
@@ -241,8 +253,7 @@ class SoftLoss:
         z = self.gaps.scores[:, part]
         softmax_probs = u * z
         softmax(softmax_probs)
-        prob_of_label = softmax_probs[self.gaps.codes[part], np.arange(z.shape[1])]
-        softmax_share = (1.0 - e) * prob_of_label
+        softmax_share = (1.0 - e) * of_label(softmax_probs, self.gaps.codes[part])
         g = softmax_share + e / len(z)
         r = softmax_share / g
 
