@@ -41,9 +41,8 @@ class BaselineMaps:
         theta = self.theta.copy()
         hessian = self.hessian.copy()
         for part, log_odds, statistics in _baseline_batches(rows, MAX_LOG_ODDS_AT_ONCE):
-            n_baselines = log_odds.shape[1]
             derivatives_at = each_partition(log_odds, rows.weight)
-            _, expected, lost = derivatives_at(theta[part], np.arange(n_baselines))
+            _, expected, lost = derivatives_at(theta[part], np.arange(log_odds.shape[1]))
             # The gradient of the rows left out is `expected - statistics`, and that of all rows is
             # 0: the rows that are kept have the same with the other sign.
             hessian[part] -= lost

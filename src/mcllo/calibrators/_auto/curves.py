@@ -90,9 +90,8 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     mean = float(np.average(x, weights=rows.unit))
     variance = float(np.average((x - mean) ** 2, weights=rows.unit))
     scale = float(np.sqrt(variance + 1e-4))  # rows that are all but the same tell of no others
-    features = _features((x - mean) / scale)
 
-    loss = _SplineLoss(x, features, rows.codes == 1, rows.unit)
+    loss = _SplineLoss(x, _features((x - mean) / scale), rows.codes == 1, rows.unit)
     solution = minimize(
         loss,
         np.zeros(len(RIDGE)),

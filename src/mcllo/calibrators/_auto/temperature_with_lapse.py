@@ -37,7 +37,7 @@ import numpy as np
 from ..._model.kernel import CHUNK_ELEMENTS, Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
 from ..._model.newton import last_decrement, minimize
-from ..._model.temperature import inverse_temperature as likeliest_inverse_temperature
+from ..._model.temperature import inverse_temperature
 from ..._utils.results import Codes, Floats, Result
 
 SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
@@ -46,12 +46,6 @@ LAPSE_PSEUDO_COUNT = 0.5  # rows for a lapse, and against one: Jeffreys' prior, 
 TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
-
-
-def of_label(values: Floats, codes: Codes) -> Floats:
-    """Return, of values of shape (c, n), that of each row's label."""
-    labelled: Floats = values[codes, np.arange(len(codes))]
-    return labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +160,12 @@ def fit_soft_temperature(
             tol = last_decrement(1e-5)  # nats left: many rows need not be followed as far as `TOL`
             x = _search(some_gaps, x, tol)
     v, s = _search(gaps, x, tol, start_influence_tol)
-    inverse_temperature = math.exp(v)
-    slip = 1.0 / (1.0 + math.exp(-s))
-    return SoftTemperature(inverse_temperature, slip)
+    return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
 
 
 def _start(gaps: ScoredRows) -> Floats:
     """Return the likeliest temperature, within bounds, and a lapse in one row."""
-    root = likeliest_inverse_temperature(gaps.scores, gaps.codes, gaps.weight)
-    v = math.log(root.value)
+    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
     # Without an error the likeliest u is infinite, and 0 where labels are worse than chance.
     v = min(max(v, -4.0), 1.0)
     return np.array([v, -math.log(gaps.total)])
@@ -273,3 +264,9 @@ class SoftLoss:
             ]
         )
         return np.asarray(per_row @ self.gaps.unit[part])
+
+
+def of_label(values: Floats, codes: Codes) -> Floats:
+    """Return, of values of shape (c, n), that of each row's label."""
+    labelled: Floats = values[codes, np.arange(len(codes))]
+    return labelled
