@@ -69,12 +69,12 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
+from .._utils.linalg import TINY
 from .._utils.results import Floats
 from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import Calibrator, normalize_rows
 from ..calibrators._beta import MIN_PROB
-from ..calibrators._label_shift import TINY
 from ..calibrators._xu_davoine import PlausibleSets, belief, quadrature
 from ..exceptions import InputError
 
