@@ -38,7 +38,7 @@ def test_samples_that_need_different_maps_are_found():
 def test_the_seed_decides():
     train, holdout = sample(50, 6), sample(30, 7)
     one, again = (same_map(train, holdout, n_resamples=60, seed=5) for _ in range(2))
-    assert (again.pvalue, again.n_exceed) == (one.pvalue, one.n_exceed)
+    assert (again.pvalue, again.n_resamples) == (one.pvalue, one.n_resamples)
 
 
 def test_both_samples_are_drawn_apart():

@@ -41,7 +41,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._inference.pvalue import Ground
 from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
@@ -163,7 +162,7 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     weight = predictions.sample_weight
     mean = 1.0 if weight is None else float(np.sum(weight)) / predictions.n_samples
     least = 2.0 * float(gammaincinv(0.5 * fit.df, FALSE_CHECK_LEVEL))
-    enough = getattr(test.why, "ground", None) is Ground.ENOUGH
+    enough = getattr(test.why, "ground", None) == "enough_errors"
     if not (fit.statistic / mean < (least if enough else min(least, MAX_STATISTIC_OF_OWN_ROWS))):
         return False
     probs = getattr(predictions, "probs", None)

@@ -57,6 +57,7 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
 from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
+from .._inference.results import TestResult
 from .._model.temperature import inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
@@ -90,8 +91,8 @@ RIVAL_LEVEL_FACTOR = 2.0
 """Times alpha: level at which larger sets without a class must be rejected for it to be named."""
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeftOut(TestResult):
     """The test of H_S.
 
     Attributes
@@ -109,9 +110,6 @@ class LeftOut:
     """
 
     classes: frozenset[int]
-    statistic: float
-    pvalue: float
-    method: str
     scores: Floats
     strength: float
     slope: float = 1.0
@@ -182,7 +180,16 @@ class LeaveOut:
         if self.draws and rest.needs_draws(pvalue):
             pvalue, method = self._exact(rest, statistic), "exact"
         strength = statistic - 2.0 * math.log(times)
-        return LeftOut(out, statistic, pvalue, method, scores, strength, rest.slope)
+        return LeftOut(
+            statistic=statistic,
+            df=2,
+            pvalue=pvalue,
+            method=method,
+            classes=out,
+            scores=scores,
+            strength=strength,
+            slope=rest.slope,
+        )
 
     def _exact(self, rest: RemainingClasses, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""

@@ -96,7 +96,7 @@ from .._inference.monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .._inference.pvalue import Ground, Limit, Note, PValue, Reason
+from .._inference.results import SCORED_NOTE, Reason, TestResult
 from .._model.batched import (
     RELATIVE_TIE_TOL,
     BatchedMinima,
@@ -445,10 +445,10 @@ class PValuePlan:
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return Choice("chi2", 0, Reason(Ground.ASKED))
+            return Choice("chi2", 0, Reason("asked"))
         if self.method != "auto":
             work = FULL_MAP_WORK * FULL_MAP_WORK_DIVISOR if family.full else np.inf
-            return self._affordable(family, work, Reason(Ground.ASKED))
+            return self._affordable(family, work, Reason("asked"))
         method, why = self._trusted(df)
         if method == "chi2":
             return Choice("chi2", 0, why)
@@ -464,8 +464,8 @@ class PValuePlan:
         if refits >= fewest:
             return Choice("refit", int(min(self.n_resamples, refits)), why)
         if scores >= fewest:
-            return Choice("score", int(min(self.n_resamples, scores)), why.noting(Note.SCORED))
-        return Choice("chi2", 0, why.but(Limit.FULL_MAP if family.full else Limit.TESTS))
+            return Choice("score", int(min(self.n_resamples, scores)), why.noting(SCORED_NOTE))
+        return Choice("chi2", 0, why.but("full_map" if family.full else "tests"))
 
     def doubt(self, df: int) -> Reason:
         """Return what is known about chi-square for `df` parameters."""
@@ -484,7 +484,7 @@ class PValuePlan:
         return N_EXCEEDANCES if n_draws > 10 * N_EXCEEDANCES else N_EXCEEDANCES_LARGE_TABLE
 
 
-def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> PValue:
+def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> TestResult:
     """Return the p-value of the identity against the model spanned by `basis`."""
     nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
     guess = chi2_sf(value, basis.shape[1])
@@ -505,7 +505,7 @@ def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: flo
 
 def against_larger(
     plan: PValuePlan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
-) -> PValue:
+) -> TestResult:
     """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
     value, choice = gain(small, large), plan.choose(family, large.df)
     guess = chi2_sf(value, large.df - small.df)
@@ -541,15 +541,20 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
 
 def _pvalue_without_draws(
     plan: PValuePlan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
-) -> PValue | None:
-    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
+) -> TestResult | None:
+    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound.
+
+    As of all results here, the statistic is for the caller to fill in.
+    """
     if small.shape[1] == large.shape[1]:
-        return PValue(1.0, "chi2", why=choice.why)
+        return TestResult(np.nan, None, 1.0, "chi2").because(choice.why)
     if choice.doubtful and chi2 < MAX_CHI2_PVALUE_FOR_BOUND:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         if bound * MIN_BOUND_FACTOR * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
-            return PValue(bound, "bound", why=plan.doubt(large.shape[1]))
-    return PValue(chi2, "chi2", why=choice.why) if choice.kind == "chi2" else None
+            return TestResult(np.nan, None, bound, "bound").because(plan.doubt(large.shape[1]))
+    if choice.kind != "chi2":
+        return None
+    return TestResult(np.nan, None, chi2, "chi2").because(choice.why)
 
 
 def _simulate_pvalue(
@@ -559,7 +564,7 @@ def _simulate_pvalue(
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
     guess: float | None = None,
-) -> PValue:
+) -> TestResult:
     found = monte_carlo_p(
         lambda start, size: reaches(draws(start, size)),
         n_resamples=choice.n_draws,
@@ -568,7 +573,7 @@ def _simulate_pvalue(
         stop_at=plan.stop_at(choice.n_draws),
         guess=guess,
     )
-    return replace(found, method=method, why=choice.why)
+    return replace(found, method=method).because(choice.why)
 
 
 def _draws(plan: PValuePlan, family: Family) -> StatisticDraws:

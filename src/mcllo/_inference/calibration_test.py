@@ -63,7 +63,7 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .pvalue import Ground, PValue, Reason
+from .results import Ground, Reason, TestResult
 from .robust import RobustTest, robust_test
 
 BASELINE_TIE_TOL = 1e-7
@@ -77,7 +77,7 @@ def max_score_test(
     n_resamples: int = N_RESAMPLES,
     stop_at: int | None = None,
     seed: Seed = None,
-) -> tuple[Floats, PValue]:
+) -> tuple[Floats, TestResult]:
     """Test calibration by the largest score statistic over the baselines in these columns.
 
     Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
@@ -95,9 +95,10 @@ def max_score_test(
 
     logs, entries = _centred_logs(rows), max(rows.n_samples, rows.n_classes * len(columns))
     batch = max(1, min(512, BATCH_ENTRIES // entries))
-    return observed, monte_carlo_p(
+    found = monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=batch, seed=entropy, stop_at=stop_at
     )
+    return observed, replace(found, statistic=float(observed.max()))
 
 
 class BaselineScores:
@@ -182,9 +183,9 @@ def best_baseline(
     fit = _likeliest(fits, predictions.baseline)
     warn_of_separated_fits([fit])
     columns = np.arange(predictions.n_classes)
-    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
-    found = replace(found, why=Reason(Ground.BASELINE))
-    return fit, CalibrationTest.from_pvalue(float(scores.max()), fit.df, "max_score", found)
+    _, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    test = CalibrationTest.from_result(replace(found, df=fit.df), kind="max_score")
+    return fit, test.because(Reason("baseline"))
 
 
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
@@ -376,9 +377,10 @@ def robust_score_test(
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    weighted = f"{predictions.weight_kind} weights"
-    ground = Ground(weighted) if predictions.groups is None else Ground.GROUPS
+    ground: Ground = "groups"
+    if predictions.groups is None:
+        is_survey = predictions.weight_kind == "survey"
+        ground = "survey_weights" if is_survey else "importance_weights"
     why = Reason(ground, notes=(found.reason,))
-    own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
-    test = CalibrationTest.from_pvalue(found.statistic, found.df, "robust_score", own)
+    test = CalibrationTest.from_result(found, kind="robust_score").because(why)
     return FittedTest(predictions, robust_fit(predictions, fit), test, found)

@@ -28,20 +28,22 @@ Where the test does not reject, the map may still be wrong by less than these ro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 
 from .._fit.fit import MCLLOFit
 from .._model.kernel import LogPartition, predicted_probabilities
-from .._utils.formatting import format_number, format_p
+from .._utils.formatting import format_number
 from .._utils.linalg import pseudo_inverse
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Codes, Floats, Result
+from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
 from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
+from .results import TestResult
 
 N_TOP_GROUPS = 10
 MIN_CLASS_GROUPS = 4
@@ -61,8 +63,8 @@ MAX_FLIPPED_ENTRIES = 4_000_000
 """Groups times cells whose signs are changed; of more rows some are taken."""
 
 
-@dataclass(frozen=True, eq=False)
-class GoodnessOfFit(Result):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GoodnessOfFit(TestResult):
     """A test of H0: labels follow the fitted map of the predictions.
 
     Attributes
@@ -78,32 +80,32 @@ class GoodnessOfFit(Result):
         Why there is no test; else empty.
     """
 
-    statistic: float
     expected: float
     high: float
-    pvalue: float
-    method: Literal["bootstrap", "flip", "none"]
     n_samples: int
-    n_resamples: int
-    seed: int | None
-    reason: str = ""
+    left_out = ("df", "why")
+    method_texts: ClassVar[Mapping[str, str]] = {"bootstrap": "simulated", "flip": "simulated"}
 
     @classmethod
     def without(cls, reason: str) -> GoodnessOfFit:
         """Return that there is no test, and why."""
-        nan = math.nan
-        return cls(nan, nan, nan, nan, "none", 0, 0, None, reason)
-
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether something is left that the map does not explain, at level `alpha`."""
-        return self.pvalue <= alpha
+        return cls(
+            statistic=math.nan,
+            df=None,
+            pvalue=math.nan,
+            method="none",
+            reason=reason,
+            expected=math.nan,
+            high=math.nan,
+            n_samples=0,
+        )
 
     def __str__(self) -> str:
         if self.method == "none":
             return f"What the map leaves was not tested: {self.reason}"
         return (
             f"What the map leaves: {format_number(self.statistic)} (if the map is right: 95 % "
-            f"below {format_number(self.high)}), p {format_p(self.pvalue)} (simulated)"
+            f"below {format_number(self.high)}), {self.p_text} ({self.how})"
         )
 
 
@@ -152,6 +154,7 @@ def goodness_of_fit(
     pvalue = float(1 + (drawn_values >= value - 1e-12).sum()) / (draws + 1)
     return GoodnessOfFit(
         statistic=value,
+        df=None,
         expected=float(drawn_values.mean()),
         high=critical_value(drawn_values, 0.95),
         pvalue=pvalue,

@@ -57,10 +57,10 @@ Measured where training rows hold few errors for each parameter, nominal 5 %: se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ from .._model.many_classes import (
     has_whole_hessian,
 )
 from .._model.newton import minimize
-from .._utils.formatting import PWords, format_number, p_words
+from .._utils.formatting import format_number
 from .._utils.parallel import row_blocks
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
@@ -105,7 +105,7 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
+from .results import SCORE_INSTEAD_NOTE, TOO_MANY_REFITS_NOTE, Reason, TestResult
 
 RIDGE = 1.0
 MIN_PVALUE = 1e-300
@@ -127,13 +127,6 @@ STATISTIC_NAMES = {
     "wald": "Wald",
     "max_score": "largest score (over all baselines)",
     "robust_score": "robust score",
-}
-METHOD_TEXTS = {
-    "chi2": "chi-square",
-    "bound": "guaranteed bound, split likelihood ratio",
-    "flip": "{:,} sign flips of the groups' scores",
-    "draw": "{:,} simulated data sets",
-    "f": "F",
 }
 
 
@@ -188,8 +181,8 @@ def split_pvalue(predictions: Predictions) -> float:
     return split_ratio_bound(halves)
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CalibrationTest(TestResult):
     """A test of H0: labels follow the predicted probabilities (delta = gamma = 1).
 
     Not rejecting H0 does not show that the probabilities are calibrated: the test looks for linear
@@ -230,45 +223,21 @@ class CalibrationTest(Tested):
     (2, 'lr', False)
     """
 
-    statistic: float
     df: int
-    pvalue: float
-    method: str
     kind: str
-    n_resamples: int
-    sequential: bool
-    seed: int | None
-    reason: str
-    why: Reason | None = field(default=None, repr=False)
-    left_out = ("why",)
-
-    @classmethod
-    def from_pvalue(
-        cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
-    ) -> CalibrationTest:
-        """Return the test whose p-value is `found`."""
-        how = (found.n_resamples, sequential, found.seed, found.reason, found.why)
-        return cls(statistic, df, found.pvalue, found.method, kind, *how)
+    sequential: bool = False
+    method_texts: ClassVar[Mapping[str, str]] = {
+        **TestResult.method_texts,
+        "bound": "guaranteed bound, split likelihood ratio",
+        "flip": "{n_resamples} sign flips of the groups' scores",
+        "draw": "{n_resamples} simulated data sets",
+        "f": "F",
+    }
 
     def __str__(self) -> str:
-        how = METHOD_TEXTS.get(self.method, "exact, {:,} simulated data sets").format(
-            self.n_resamples
-        )
-        return (
-            f"{STATISTIC_NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on "
-            f"{self.df} df, "
-            f"{self.p_text} ({how})"
-        )
-
-    @property
-    def p_words(self) -> PWords:
-        """The p-value as relation and number; a bound is ``<=``."""
-        return p_words(self.pvalue, bound=self.method == "bound")
-
-    @property
-    def p_text(self) -> str:
-        """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
-        return f"p {self.p_words}"
+        name = STATISTIC_NAMES[self.kind]
+        value = format_number(self.statistic, 4)
+        return f"{name} statistic {value} on {self.df} df, {self.p_text} ({self.how})"
 
 
 def run_test(
@@ -289,16 +258,18 @@ def run_test(
     """
     check_choices(statistic, method)
     check_resamples(n_resamples)
-    chosen, why = method, Reason(Ground.ASKED)
+    chosen = method
+    why = Reason("asked")
     if method == "auto":
         chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-        if Note.SCORE_INSTEAD in why.notes:
+        if is_score_better(predictions, statistic, why):
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-            why = why.noting(Note.TOO_MANY_REFITS)
-    value, sequential = statistic_value(fit, statistic, predictions), False
+            why = why.noting(TOO_MANY_REFITS_NOTE)
+    value = statistic_value(fit, statistic, predictions)
+    sequential = False
     if chosen == "chi2":
-        found = PValue(chi2_sf(value, fit.df), "chi2")
+        found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2")
     else:
         size = 2 * len(predictions.log_odds)
         if not has_whole_hessian(size):
@@ -308,13 +279,21 @@ def run_test(
         bound = 1.0
         if method == "auto":
             bound = temperature_ratio_bound(predictions) if quick else split_pvalue(predictions)
-        found = PValue(bound, "bound")
+        found = TestResult(value, fit.df, bound, "bound")
         if bound * MIN_BOUND_FACTOR * (n_resamples + 1) >= 1.0:
-            entropy, sequential = seed_entropy(seed), chosen == "sequential"
-            how: Any = {"n_resamples": n_resamples, "seed": entropy, "exceedances": exceedances}
-            found = exact_pvalue(predictions, statistic, value, chosen, **how)
-    found = replace(found, why=why)
-    return CalibrationTest.from_pvalue(value, fit.df, statistic, found, sequential=sequential)
+            sequential = chosen == "sequential"
+            found = exact_pvalue(
+                predictions,
+                statistic,
+                value,
+                chosen,
+                n_resamples=n_resamples,
+                seed=seed_entropy(seed),
+                exceedances=exceedances,
+            )
+            found = replace(found, df=fit.df)
+    test = CalibrationTest.from_result(found, kind=statistic, sequential=sequential)
+    return test.because(why)
 
 
 def chi2_sf(statistic: float, df: int) -> float:
@@ -347,10 +326,21 @@ def choose_method(
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
-    why = why.but(Limit.SIZE)
-    if statistic == "lr" and errors < MIN_EXPECTED_ERRORS and whole:
-        why = why.noting(Note.SCORE_INSTEAD)
+    why = why.but("size")
+    if is_score_better(predictions, statistic, why):
+        why = why.noting(SCORE_INSTEAD_NOTE)
     return "chi2", why
+
+
+def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bool:
+    """Whether the likelihood ratio has too many parameters for chi-square and for refits alike.
+
+    The mean of a score statistic is that of chi-square at any n, so that its p-value can be used.
+    """
+    refits_are_too_many = "size" in why.limits
+    is_chi2_far_off = why.errors < MIN_EXPECTED_ERRORS
+    has_score = has_whole_hessian(2 * (predictions.n_classes - 1))
+    return statistic == "lr" and refits_are_too_many and is_chi2_far_off and has_score
 
 
 def trust_chi2(
@@ -361,14 +351,14 @@ def trust_chi2(
     Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
     """
     if statistic == "wald":
-        return Reason(Ground.WALD, errors)
+        return Reason("wald", errors)
     if n_clipped:
-        return Reason(Ground.ZEROS, errors)
+        return Reason("zeros", errors)
     if errors < MIN_EXPECTED_ERRORS:
-        return Reason(Ground.FEW_ERRORS, errors)
+        return Reason("few_errors", errors)
     if least_variance() < MIN_CLASS_VARIANCE:
-        return Reason(Ground.RARE_CLASS, errors)
-    return Reason(Ground.ENOUGH, errors)
+        return Reason("rare_class", errors)
+    return Reason("enough_errors", errors)
 
 
 def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
@@ -454,7 +444,7 @@ def exact_pvalue(
     n_resamples: int,
     seed: int,
     exceedances: int | None = None,
-) -> PValue:
+) -> TestResult:
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
@@ -474,9 +464,10 @@ def exact_pvalue(
             else N_EXCEEDANCES_LARGE_TABLE
         )
         stop_at = usual if exceedances is None else exceedances
-    return monte_carlo_p(
+    found = monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at
     )
+    return replace(found, statistic=value)
 
 
 POOLED_FIT_RIDGE = 1.0
@@ -522,8 +513,8 @@ def same_map(
     n_resamples: int,
     seed: int,
     exceedances: int | None = None,
-) -> PValue:
-    """Return the p-value of one MCLLO map in both samples; weights must be whole numbers."""
+) -> TestResult:
+    """Test whether one MCLLO map holds in both samples; weights must be whole numbers."""
     samples = TwoSamples(train, holdout, seed)
     value = samples.observed()
     least = value - RELATIVE_TIE_TOL * max(1.0, value)
@@ -534,7 +525,7 @@ def same_map(
         seed=seed,
         stop_at=exceedances,
     )
-    return replace(found, method="bootstrap")
+    return replace(found, statistic=value, method="bootstrap")
 
 
 def join_samples(first: Predictions, second: Predictions) -> Predictions:

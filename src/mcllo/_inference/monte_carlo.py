@@ -33,7 +33,7 @@ from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
-from .pvalue import PValue
+from .results import TestResult
 
 Seed = int | np.random.Generator | None
 
@@ -135,11 +135,11 @@ def monte_carlo_p(
     seed: int,
     stop_at: int | None = None,
     guess: float | None = None,
-) -> PValue:
+) -> TestResult:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
     A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
-    how many draws to begin with and changes no answer.
+    how many draws to begin with and changes no answer. The statistic is for the caller to fill in.
     """
     check_resamples(n_resamples)
     done = n_exceed = 0
@@ -153,10 +153,10 @@ def monte_carlo_p(
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             done += int(np.flatnonzero(hits)[stop_at - n_exceed - 1]) + 1
-            return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
+            return TestResult(math.nan, None, stop_at / done, "exact", done, seed)
         n_exceed += int(hits.sum())
         done += size
-    return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
+    return TestResult(math.nan, None, (1 + n_exceed) / (done + 1), "exact", done, seed)
 
 
 def check_resamples(n_resamples: Any) -> None:

@@ -34,24 +34,25 @@ Independent Poisson counts of variance 20, 1 to 90 of them: rejected 5.1 to 5.6 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
-from .._utils.formatting import format_number, format_p
+from .._utils.formatting import format_number
 from .._utils.linalg import large_inverse
-from .._utils.results import Floats, Result
+from .._utils.results import Floats
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
 from .likelihood_tests import chi2_sf
 from .monte_carlo import MetricNull, Seed, metric_nulls
+from .results import TestResult
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
@@ -66,8 +67,8 @@ TABLE_TOO_LARGE = "the table is too large to simulate"
 TEST_NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
-@dataclass(frozen=True, eq=False)
-class OmnibusTest(Result):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OmnibusTest(TestResult):
     """A test of H0: labels follow the predicted probabilities, against any departure.
 
     Attributes
@@ -84,8 +85,10 @@ class OmnibusTest(Result):
     method : {'exact', 'chi2', 'none'}
         How the p-value was computed: by drawing labels from the predictions, by chi-square, or not
         at all; numbers are then NaN.
-    df, reason : int or None, str
-        Degrees of freedom of chi-square, and why labels were not drawn.
+    df : int or None
+        Degrees of freedom of chi-square.
+    reason, why : str, Reason or None
+        Why labels were not drawn, in words and as facts.
 
     See Also
     --------
@@ -115,22 +118,29 @@ class OmnibusTest(Result):
     """
 
     kind: str
-    statistic: float
     expected: float
-    pvalue: float
-    n_resamples: int
-    seed: int | None
     low: float
     high: float
-    method: Literal["exact", "chi2", "none"]
-    df: int | None = None
-    reason: str = ""
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "exact": "simulated",
+        "chi2": "chi-square on {df} df",
+    }
 
     @classmethod
     def from_null(cls, kind: str, null: MetricNull) -> OmnibusTest:
         """Return the test that a simulated null distribution (of level 0.95) gives."""
-        numbers = (null.observed, null.mean, null.pvalue, null.n_resamples, null.seed)
-        return cls(kind, *numbers, 0.0, null.critical, "exact")
+        return cls(
+            statistic=null.observed,
+            df=None,
+            pvalue=null.pvalue,
+            method="exact",
+            n_resamples=null.n_resamples,
+            seed=null.seed,
+            kind=kind,
+            expected=null.mean,
+            low=0.0,
+            high=null.critical,
+        )
 
     @classmethod
     def large_sample(cls, predictions: Predictions) -> OmnibusTest:
@@ -153,11 +163,28 @@ class OmnibusTest(Result):
         from scipy.special import chdtri
 
         if df == 0:
-            why = f"{TABLE_TOO_LARGE}, and its groups expect too little for chi-square"
-            nan = math.nan
-            return cls("hosmer_lemeshow", nan, nan, nan, 0, None, nan, nan, "none", None, why)
-        numbers = (value, float(df), chi2_sf(value, df), 0, None, 0.0, float(chdtri(df, 0.05)))
-        return cls("hosmer_lemeshow", *numbers, "chi2", df, TABLE_TOO_LARGE)
+            return cls(
+                statistic=math.nan,
+                df=None,
+                pvalue=math.nan,
+                method="none",
+                reason=f"{TABLE_TOO_LARGE}, and its groups expect too little for chi-square",
+                kind="hosmer_lemeshow",
+                expected=math.nan,
+                low=math.nan,
+                high=math.nan,
+            )
+        return cls(
+            statistic=value,
+            df=df,
+            pvalue=chi2_sf(value, df),
+            method="chi2",
+            reason=TABLE_TOO_LARGE,
+            kind="hosmer_lemeshow",
+            expected=float(df),
+            low=0.0,
+            high=float(chdtri(df, 0.05)),
+        )
 
     @property
     def statistic_text(self) -> str:
@@ -172,16 +199,14 @@ class OmnibusTest(Result):
     @property
     def how(self) -> str:
         """How the p-value was computed, or why not."""
-        if self.method == "none":
-            return f"left out: {self.reason}"
-        return "simulated" if self.method == "exact" else f"chi-square on {self.df} df"
+        return f"left out: {self.reason}" if self.method == "none" else super().how
 
     def __str__(self) -> str:
         if self.method == "none":
             return f"{TEST_NAMES[self.kind]} {self.how}"
         return (
             f"{TEST_NAMES[self.kind]} {self.statistic_text} (calibrated: {self.null_text}), "
-            f"p {format_p(self.pvalue)} ({self.how})"
+            f"{self.p_text} ({self.how})"
         )
 
     @property

@@ -83,9 +83,10 @@ designs but not in all: with eight classes and flat predictions, 60 groups, 25 %
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +95,7 @@ from .._fit.covariance import n_effective, row_sums, score_sums, unit_scores
 from .._fit.objective import free_parameters
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
-from .._utils.formatting import format_count, format_number, format_p
+from .._utils.formatting import format_count, format_number
 from .._utils.linalg import whitening
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
@@ -112,7 +113,7 @@ from .monte_carlo import (
     seed_entropy,
     uniforms,
 )
-from .pvalue import PValue, Tested
+from .results import TestResult
 
 TIE_TOL = 1e-9
 """Statistics closer than this (relative) count as equal."""
@@ -251,8 +252,8 @@ def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tu
     return table - table.mean(axis=1, keepdims=True), bool(effects.any())
 
 
-def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, int, PValue]:
-    """Return T of independent rows, its parameters, and how often drawn labels give as much.
+def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> TestResult:
+    """Test independent rows by T: how often do drawn labels give as much?
 
     Of large tables drawing stops once enough draws did.
     """
@@ -270,7 +271,7 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, 
         N_EXCEEDANCES if float(rows.chance.size) * n_resamples > WORK_WITHOUT_EARLY_STOP else None
     )
     found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
-    return statistic, root.shape[1], found
+    return replace(found, statistic=statistic, df=root.shape[1])
 
 
 class Skew:
@@ -384,7 +385,7 @@ class ChiSquareMixture:
         return float(found), float(least)
 
 
-def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
+def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> TestResult:
     """Return how often random signs of the units' scores give at least the observed S.
 
     Units are first put in an order that depends on their values alone, up to rounding, so that
@@ -403,8 +404,8 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
 
 
-@dataclass(frozen=True, eq=False)
-class RobustTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobustTest(TestResult):
     """A test of H0: each row's label follows its probabilities; rows of a group may be dependent.
 
     Not rejecting H0 does not show that the probabilities are calibrated.
@@ -430,8 +431,10 @@ class RobustTest(Tested):
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
         Flips or draws made, and what they were made from.
-    reason, limits : str, tuple of str
-        Why `method` was used, and what limits the p-value; the latter by itself.
+    reason, why : str, Reason or None
+        Why `method` was used, and what limits the p-value, in words and as facts.
+    limits : tuple of str
+        What limits the p-value.
     obstacle : str
         Why these rows cannot show anything at any level; empty where they can.
 
@@ -462,21 +465,20 @@ class RobustTest(Tested):
     ('cluster', 10, 'flip')
     """
 
-    statistic: float
     df: int
-    pvalue: float
-    method: str
     kind: str
     n_groups: int
     n_effective: float
     design_effect: float
     smallest_pvalue: float
-    n_resamples: int
-    seed: int | None
-    reason: str
     obstacle: str = ""
     limits: tuple[str, ...] = field(default=(), repr=False)
-    left_out = ("limits",)
+    left_out = ("why", "limits")
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "flip": "{n_resamples} sign flips",
+        "f": "F",
+        "draw": "{n_resamples} simulated data sets",
+    }
 
     def inconclusive(self, alpha: float = 0.05) -> str:
         """Return why these rows cannot reject at level `alpha`, in words; empty where they can.
@@ -512,12 +514,6 @@ class RobustTest(Tested):
         return "groups" if self.kind == "cluster" else "rows"
 
     @property
-    def way(self) -> str:
-        """How the p-value was computed, in words."""
-        words = {"flip": "{} sign flips", "f": "F", "draw": "{} simulated data sets"}
-        return words[self.method].format(format_count(self.n_resamples))
-
-    @property
     def units(self) -> str:
         """How many independent units there are, and how many equal ones that makes."""
         words = f"{format_count(self.n_groups)} {self.unit}"
@@ -527,7 +523,7 @@ class RobustTest(Tested):
     def __str__(self) -> str:
         words = (
             f"robust score statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {format_p(self.pvalue)} ({self.way}; {self.units}, design effect "
+            f"{self.p_text} ({self.how}; {self.units}, design effect "
             f"{format_number(self.design_effect)})"
         )
         return f"{words}; {self.obstacle}" if self.obstacle else words
@@ -634,9 +630,19 @@ def robust_test(
         both = (sums.covariance, row_sums(predictions, theta).covariance)
         by_groups, by_rows = (float(np.trace(root.T @ v @ root)) for v in both)
         design_effect = by_groups / by_rows if by_rows > 0.0 else float("nan")
-    found = (null.statistic, root.shape[1], pvalue, chosen, "cluster" if grouped else "sandwich")
-    units = (round(sums.n_units), effective, design_effect)
-    test = RobustTest(*found, *units, smallest, n_resamples=0, seed=entropy, reason=reason)
+    test = RobustTest(
+        statistic=null.statistic,
+        df=root.shape[1],
+        pvalue=pvalue,
+        method=chosen,
+        seed=entropy,
+        reason=reason,
+        kind="cluster" if grouped else "sandwich",
+        n_groups=round(sums.n_units),
+        n_effective=effective,
+        design_effect=design_effect,
+        smallest_pvalue=smallest,
+    )
     if chosen == "flip" and entropy is not None:
         scores, shown = unit_scores(predictions, theta), 1.0 / (n_resamples + 1.0)
         flipped = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
@@ -688,10 +694,15 @@ def _simulate_labels_test(
     if rows.one_label:
         test = replace(test, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL)
         return replace(test, statistic=0.0, df=0)
-    statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
-    least, drawn = 1.0 / (n_resamples + 1.0), found.n_resamples
-    test = replace(test, pvalue=found.pvalue, smallest_pvalue=least, n_resamples=drawn)
-    return replace(test, statistic=statistic, df=df)
+    found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
+    return replace(
+        test,
+        statistic=found.statistic,
+        df=rows.root.shape[1],
+        pvalue=found.pvalue,
+        smallest_pvalue=1.0 / (n_resamples + 1.0),
+        n_resamples=found.n_resamples,
+    )
 
 
 def _raise_pvalue(
@@ -717,7 +728,7 @@ def _raise_pvalue(
     if rows.one_label:
         return replace(test, obstacle=ONE_LABEL)
     if drawn:
-        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
+        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)
         test = _at_least(test, found.pvalue, alone)
     if not asks or test.pvalue > MAX_PVALUE_IN_DOUBT or not (skew := Skew(rows, root)).misleads:
         return test
