@@ -502,7 +502,7 @@ def power_at_large_effect(
         return math.nan
     noncentrality = 2.0 * effective.total * gain / design_effect
     if not effective.dependent:
-        critical = chdtri(df, TEST_LEVEL_FOR_POWER)
+        critical = float(chdtri(df, TEST_LEVEL_FOR_POWER))
         return 1.0 - float(chndtr(critical, df, noncentrality))
     df_of_variance = df * max(effective.units() - 1.0, 1.0)
     critical = float(fdtri(df, df_of_variance, 1.0 - TEST_LEVEL_FOR_POWER))

@@ -320,7 +320,7 @@ def _invert_quantiles(
     # Of the size itself: the relative error of its p-th power is p times as large.
     relative_se = standard_error / POWERS / np.maximum(observed_for_high, 1e-300)
     largest_se = float(relative_se.max())
-    places = RAY_PLACES_OF_CHANCE
+    places: tuple[float, ...] = RAY_PLACES_OF_CHANCE
     if largest_se < MAX_RELATIVE_SE_OF_CLEAR:
         places = tuple(1.0 + step * largest_se for step in RAY_PLACES_IN_SE)
     for t in places:
