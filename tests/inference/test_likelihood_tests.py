@@ -20,7 +20,6 @@ from mcllo._inference.calibration_test import (
     split_baseline,
 )
 from mcllo._inference.likelihood_tests import (
-    MIN_PVALUE,
     SPLIT_RATIO_EXPONENTS,
     _least_variance,
     chi2_sf,
@@ -35,6 +34,7 @@ from mcllo._inference.likelihood_tests import (
 from mcllo._inference.results import TOO_MANY_REFITS_NOTE, Reason
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
+from mcllo._utils.formatting import MIN_PRINTED_PVALUE
 
 
 def honest(n, c, seed, concentration=1.0):
@@ -230,7 +230,7 @@ def test_it_is_one_at_most_and_never_zero():
     assert split_pvalue(Predictions.from_arrays(TOY_X[:3], TOY_Y[:3], classes=range(3))) == 1.0
     assert 0.0 < split_pvalue(Predictions.from_arrays(TOY_X, TOY_Y)) <= 1.0
     wrong = rows(20_000, 0, power=0.1)
-    assert split_pvalue(wrong) == MIN_PVALUE
+    assert split_pvalue(wrong) == MIN_PRINTED_PVALUE
 
 
 def test_weights_are_repetitions_of_rows():
@@ -266,7 +266,7 @@ def test_the_quick_bound_is_a_mean_of_likelihood_ratios_by_hand():
         ratios.append(np.prod((raised / raised.sum(axis=1, keepdims=True) / p.probs)[own]))
     assert np.mean(ratios) > 1.0
     assert temperature_ratio_bound(p) == pytest.approx(1.0 / np.mean(ratios), rel=1e-9)
-    assert temperature_ratio_bound(rows(20_000, 0, power=0.1)) == MIN_PVALUE
+    assert temperature_ratio_bound(rows(20_000, 0, power=0.1)) == MIN_PRINTED_PVALUE
 
 
 def test_the_quick_bound_holds_over_all_labels_of_some_rows():

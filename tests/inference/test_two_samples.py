@@ -44,7 +44,7 @@ def test_the_seed_decides():
 def test_both_samples_are_drawn_apart():
     rows = sample(40, 8)
     pair = TwoSamples(rows, rows, 3)
-    first, second = (draws(0, 20) for draws in pair.draws)
+    first, second = pair.train_draws(0, 20), pair.holdout_draws(0, 20)
     assert not np.allclose(first, second)
 
 

@@ -121,9 +121,12 @@ class IsotonicCurve(Result, NotebookResult):
         ndarray
             Frequencies, one for each.
         """
-        ends = np.column_stack([self.blocks["from"], self.blocks["to"]]).ravel()
+        first = self.blocks["from"]
+        last = self.blocks["to"]
+        ends = np.column_stack([first, last]).ravel()
         levels = np.repeat(self.blocks["observed"], 2)
-        return np.interp(np.asarray(predicted, dtype=np.float64), ends, levels)
+        predicted = np.asarray(predicted, dtype=np.float64)
+        return np.interp(predicted, ends, levels)
 
     def to_table(self) -> Table:
         """Return one row for each value of the band."""
@@ -267,15 +270,17 @@ def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
 def _draw_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
     counts = written_times(pooled.weight, 1)
-    probs = np.repeat(pooled.values, counts)
     starts = np.cumsum(counts) - counts
+    probs = np.repeat(pooled.values, counts)
+    n_rows = len(probs)
     curves = np.empty((n_draws, len(points)))
     miscalibration = np.empty(n_draws)
-    batch = max(1, BATCH_ENTRIES // len(probs))
+    batch = max(1, BATCH_ENTRIES // n_rows)
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
-        hits = (uniforms(seed, start, size, len(probs)) < probs).astype(np.float64)
-        if len(probs) > len(counts):  # some values stand for several rows
+        u = uniforms(seed, start, size, n_rows)
+        hits = (u < probs).astype(np.float64)
+        if n_rows > len(counts):  # some values stand for several rows
             hits = np.add.reduceat(hits, starts, axis=1)
         for draw, n_hits in enumerate(hits, start):
             frequency = n_hits / pooled.weight

@@ -392,15 +392,17 @@ def sample_rows(predictions: Predictions, seed: int) -> Predictions:
     One row is drawn from each of so many stretches of equal weight (systematic sampling with a
     random place in each stretch): rows in an order of their own are sampled from all of it.
     """
-    most = min(20_000, max(2_000, MAX_ENTRIES // predictions.n_classes))
-    if predictions.n_samples <= most:
+    n_rows = min(20_000, max(2_000, MAX_ENTRIES // predictions.n_classes))
+    if predictions.n_samples <= n_rows:
         return predictions
     rng = np.random.default_rng([seed, 1])
-    places = (np.arange(most) + rng.random(most)) / most
+    places = (np.arange(n_rows) + rng.random(n_rows)) / n_rows
     cumulative = np.cumsum(predictions.row_weight)
-    picked = np.searchsorted(cumulative, places * cumulative[-1], side="right")
-    taken = predictions.take(np.minimum(picked, predictions.n_samples - 1))
-    return replace(taken, sample_weight=None)
+    total = cumulative[-1]
+    picked = np.searchsorted(cumulative, places * total, side="right")
+    picked = np.minimum(picked, predictions.n_samples - 1)  # rounding may point beyond the last
+    sampled = predictions.take(picked)
+    return replace(sampled, sample_weight=None)
 
 
 def sampling_distribution_rows(changes: MapChanges) -> MapChanges:

@@ -144,7 +144,7 @@ def goodness_of_fit(
         signs = rng.choice([-1.0, 1.0], (n_draws, len(group_residuals)))
         observed = group_residuals.sum(axis=0, keepdims=True)
         null = signs @ group_residuals
-        variance = np.maximum((group_residuals**2).sum(axis=0), np.finfo(np.float64).tiny)
+        variance = np.maximum((group_residuals**2).sum(axis=0), 1e-300)
     statistics = _larger_sum(np.concatenate([observed, null]) ** 2 / variance, cells.n_top)
     value = float(statistics[0])
     drawn_values = statistics[1:]
@@ -357,12 +357,16 @@ def equal_parts(values: Floats, weight: Floats, n_parts: int) -> Codes:
     Equal values stay together, so that the order of the rows is nothing.
     """
     order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weight[order])
-    total = max(float(cumulative[-1]), np.finfo(np.float64).tiny)
-    middle = (cumulative - 0.5 * weight[order]) / total
-    part = np.minimum((middle * n_parts).astype(np.intp), n_parts - 1)
     sorted_values = values[order]
+    sorted_weight = weight[order]
+    cumulative = np.cumsum(sorted_weight)
+    total = max(float(cumulative[-1]), 1e-300)
+    middle = (cumulative - 0.5 * sorted_weight) / total
+    part = (middle * n_parts).astype(np.intp)
+    part = np.minimum(part, n_parts - 1)
     first_of_equals = np.searchsorted(sorted_values, sorted_values, side="left")
     part_of_row = np.empty(len(values), dtype=np.intp)
     part_of_row[order] = part[first_of_equals]
-    return np.unique(part_of_row, return_inverse=True)[1]
+    # Parts that no value fell into are none.
+    _, numbered = np.unique(part_of_row, return_inverse=True)
+    return np.asarray(numbered, np.intp)

@@ -247,11 +247,14 @@ class PairedLoss:
         if self.units <= 1.0:
             return -math.inf, math.inf
         if self.labels_error <= MIN_LABEL_ERROR_SHARE * self.error:
-            return self.mean - quantile * self.error, self.mean + quantile * self.error
+            margin = quantile * self.error
+            return self.mean - margin, self.mean + margin
         low = self._limit(quantile, -1.0) * self.scale
         high = self._limit(quantile, 1.0) * self.scale
-        margin = quantile * self.rows_error
-        return min(low, self.mean - margin), max(high, self.mean + margin)
+        margin_of_rows = quantile * self.rows_error
+        low = min(low, self.mean - margin_of_rows)
+        high = max(high, self.mean + margin_of_rows)
+        return low, high
 
     def _limit(self, quantile: float, side: float) -> float:
         """Return the family's mean where the deviance reaches its goal, or at the family's end.

@@ -240,17 +240,21 @@ def _sort_rows(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes,
 
     Neither the order of the table nor names of groups can then change what is drawn.
     """
-    keep = np.flatnonzero(weight)
-    values = np.column_stack([probs, rows.model_codes, weight / weight.max()])[keep]
-    order = keep[np.lexsort(np.round(values, 12).T)]
+    counted = np.flatnonzero(weight)
+    relative_weight = weight / weight.max()
+    values = np.column_stack([probs, rows.model_codes, relative_weight])
+    rounded = np.round(values[counted], 12)
+    order = counted[np.lexsort(rounded.T)]
     if rows.groups is None:
         return order, np.arange(len(order))
-    _, first, names = np.unique(rows.groups[order], return_index=True, return_inverse=True)
-    rank_of_group = np.argsort(np.argsort(first))
-    rank = rank_of_group[names.ravel()]
+    # Groups in the order of their first rows.
+    groups = rows.groups[order]
+    _, first_row, group_of_row = np.unique(groups, return_index=True, return_inverse=True)
+    rank_of_group = np.argsort(np.argsort(first_row))
+    rank = rank_of_group[group_of_row.ravel()]
     by_group = np.argsort(rank, kind="stable")
-    starts = np.flatnonzero(np.diff(rank[by_group], prepend=-1))
-    return order[by_group], starts
+    is_first = np.diff(rank[by_group], prepend=-1)
+    return order[by_group], np.flatnonzero(is_first)
 
 
 def label_effects(
@@ -459,18 +463,23 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
     Units are first put in an order that depends on their values alone, up to rounding, so that
     neither the order of the rows nor the names of the groups change the answer.
     """
+    n_units = len(scores)
     largest = np.abs(scores).max(axis=0)
-    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9)
+    scale = np.where(largest > 0.0, largest, 1.0)
+    rounded = np.round(scores / scale, 9)
     rounded += 0.0  # turns -0.0 into 0.0
-    standardized = scores[np.lexsort(rounded.T)] @ root
+    order = np.lexsort(rounded.T)
+    standardized = scores[order] @ root
     observed = float((standardized.sum(axis=0) ** 2).sum())
+    threshold = observed * (1.0 - TIE_TOL)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        signs = np.where(uniforms(seed, start, size, len(standardized)) < 0.5, -1.0, 1.0)
+        u = uniforms(seed, start, size, n_units)
+        signs = np.where(u < 0.5, -1.0, 1.0)
         drawn = ((signs @ standardized) ** 2).sum(axis=1)
-        return np.asarray(drawn >= observed * (1.0 - TIE_TOL))
+        return np.asarray(drawn >= threshold)
 
-    batch = max(1, min(512, budget.BATCH_ENTRIES // len(standardized)))
+    batch = max(1, min(512, BATCH_ENTRIES // n_units))
     found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
     return replace(found, statistic=observed, method="flip")
 
