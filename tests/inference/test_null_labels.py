@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, robust_test
 from mcllo._fit.covariance import unit_scores
 from mcllo._fit.objective import free_parameters
-from mcllo._inference.robust import (
+from mcllo._inference.null_labels import (
     NullRows,
     ScoreSkewness,
     dependent_pvalue,
