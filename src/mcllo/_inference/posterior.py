@@ -575,20 +575,16 @@ class _Search:
         """Return where SLSQP leads to, which may lie a little outside of the constraint."""
         from scipy.optimize import minimize
 
-        def objective(u: Floats) -> tuple[float, Floats]:
-            point = self.at(u)
-            return -point.spread, -point.spread_gradient
-
         constraint: Any = {
             "type": "ineq",
             "fun": lambda u: self.at(u).slack,
             "jac": lambda u: self.at(u).slack_gradient,
         }
         found = minimize(
-            objective,
+            lambda u: -self.at(u).spread,
             start,
             method="SLSQP",
-            jac=True,
+            jac=lambda u: -self.at(u).spread_gradient,
             constraints=constraint,
             options={"ftol": 1e-11, "maxiter": 500},
         )
