@@ -300,7 +300,9 @@ class Refits:
         full_information = np.ones(len(statistics))
         if self.fit.penalty_rule == "firth":
             return self._firth_estimates(statistics), full_information
-        basis = None if self.free.all() else np.eye(len(self.free))[:, self.free]
+        basis = None
+        if not self.free.all():
+            basis = np.eye(len(self.free))[:, self.free]
         problems = BatchedProblems(statistics, start, basis, self.fit.penalty, self.center)
         found = problems.minima(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:

@@ -167,8 +167,11 @@ def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, 
 
 def _centred_logs(predictions: Predictions) -> Floats:
     """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
-    raw = np.log(predictions.probs) if predictions.logits is None else predictions.logits
-    return np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
+    logits = predictions.logits
+    if logits is None:
+        logits = np.log(predictions.probs)
+    largest = logits.max(axis=1, keepdims=True)
+    return np.subtract(logits, largest, dtype=np.float64)
 
 
 def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:

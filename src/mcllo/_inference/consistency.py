@@ -252,9 +252,12 @@ def spread_points(pooled: Pooled) -> Codes:
         return np.arange(len(values))
     half = MAX_BAND_POINTS // 2
     cumulative = np.cumsum(pooled.weight)
-    over_rows = np.searchsorted(cumulative, cumulative[-1] * np.linspace(0.0, 1.0, half))
-    over_range = np.searchsorted(values, np.linspace(values[0], values[-1], half))
-    return np.unique(np.minimum([over_rows, over_range], len(values) - 1))
+    shares = cumulative[-1] * np.linspace(0.0, 1.0, half)
+    over_rows = np.searchsorted(cumulative, shares)
+    evenly = np.linspace(values[0], values[-1], half)
+    over_range = np.searchsorted(values, evenly)
+    points = np.minimum([over_rows, over_range], len(values) - 1)
+    return np.unique(points)
 
 
 def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:

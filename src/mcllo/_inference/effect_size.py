@@ -324,7 +324,8 @@ def _limits_over_rays(
         ]
     )
     low, middle, high = np.moveaxis(sizes, -1, 0)
-    ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
+    estimate = middle.mean(axis=0)
+    ends = np.column_stack([estimate, low.min(axis=0), high.max(axis=0)])
 
     p95_of_rays = []
     for ray, places in found:
@@ -363,7 +364,8 @@ def _penalised_effect_size(
     noise = unit_errors @ covariance_root(fit.cov_theta).T
     drawn = sampling_distribution_rows(changes).sampling_distribution(fit.theta, noise)
     sizes = changes.sizes(fit.theta)
-    high = np.maximum(sizes, np.quantile(drawn, 0.5 + 0.5 * confidence, axis=0))
+    upper_quantile = np.quantile(drawn, 0.5 + 0.5 * confidence, axis=0)
+    high = np.maximum(sizes, upper_quantile)
     high[:2] = np.minimum(high[:2], 1.0)
     estimates = sizes
     p95 = np.array(_p95(changes, fit.theta))
@@ -415,7 +417,8 @@ def sampling_distribution_rows(changes: MapChanges) -> MapChanges:
     cumulative = np.cumsum(changes.weight[order])
     places = (np.arange(most) + 0.5) / most * cumulative[-1]
     picked = order[np.searchsorted(cumulative, places)]
-    return MapChanges(np.ascontiguousarray(changes.odds[:, picked]), np.ones(most))
+    odds = np.ascontiguousarray(changes.odds[:, picked])
+    return MapChanges(odds, np.ones(most))
 
 
 def _p95(changes: MapChanges, theta: Floats) -> list[float]:
@@ -426,8 +429,10 @@ def _p95(changes: MapChanges, theta: Floats) -> list[float]:
     percentiles = []
     for values in (change, top_change):
         order = np.argsort(values, kind="stable")
-        place = int(np.searchsorted(np.cumsum(weight[order]), 0.95 * weight.sum() - 1e-12))
-        percentiles.append(float(values[order[min(place, len(order) - 1)]]))
+        cumulative = np.cumsum(weight[order])
+        place = int(np.searchsorted(cumulative, 0.95 * weight.sum() - 1e-12))
+        place = min(place, len(order) - 1)
+        percentiles.append(float(values[order[place]]))
     return percentiles
 
 
@@ -519,7 +524,8 @@ def _gain_of_temperature(changes: MapChanges, sign: float) -> float:
     """
 
     def sizes(log_slope: float) -> Floats:
-        return changes.sizes(np.repeat([0.0, np.exp(sign * log_slope)], len(changes.odds)))
+        slope = np.exp(sign * log_slope)
+        return changes.sizes(np.repeat([0.0, slope], len(changes.odds)))
 
     low = 0.0
     high = 0.125

@@ -87,7 +87,8 @@ class MapChanges:
         mean_class = g[:k] @ self.weight
         mean_odds = np.einsum("ji,ji->j", g[:k], self._weighted_odds)
         tilt = from_identity[:k] @ mean_class + from_identity[k:] @ mean_odds
-        gain = float(tilt) - (float(log_partition @ self.weight) - self._mean_log_partition)
+        mean_log_partition = float(log_partition @ self.weight)
+        gain = float(tilt) - (mean_log_partition - self._mean_log_partition)
         # In the place of g: new arrays of this size cost more time than all else here.
         distance = np.subtract(g, self.probs, out=g)
         np.abs(distance, out=distance)
@@ -119,7 +120,8 @@ class MapChanges:
         # H is the covariance of the features, so that u' H e is the mean over rows of
         # sum_j g_j u_j e_j with the relative changes that u and e make.
         from_identity = theta - identity_theta(len(self.odds))
-        gain_slope = (cell_weight * self._relative_changes(g, from_identity[None])[0]).ravel()
+        [by_map] = self._relative_changes(g, from_identity[None])
+        gain_slope = (cell_weight * by_map).ravel()
         gain_curvature = 0.5 * cell_weight.ravel()
 
         sizes = np.empty((len(noise), len(SIZES)))
@@ -133,7 +135,8 @@ class MapChanges:
             moved += moved_by_map
             np.abs(moved, out=moved)
             sizes[part, 0] = flat @ half_weight
-            sizes[part, 1] = np.take(flat, top_places, axis=1) @ self.weight
+            of_top = np.take(flat, top_places, axis=1)
+            sizes[part, 1] = of_top @ self.weight
         gain = self.sizes(theta)[2]
         sizes[:, 2] = np.maximum(sizes[:, 2] + gain, 0.0)
         return sizes
@@ -145,9 +148,10 @@ class MapChanges:
         slope = e[:, k:]
         mean = shift @ g[:k] + slope @ (g[:k] * self.odds)
         changes = np.empty((len(e), k + 1, n))
-        np.multiply(slope[:, :, None], self.odds, out=changes[:, :k])
-        changes[:, :k] += shift[:, :, None]
-        changes[:, :k] -= mean[:, None]
+        others = changes[:, :k]
+        np.multiply(slope[:, :, None], self.odds, out=others)
+        others += shift[:, :, None]
+        others -= mean[:, None]
         np.negative(mean, out=changes[:, k])  # the baseline has a = 0
         return changes
 
@@ -196,12 +200,15 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
     baseline_shift = np.repeat([1.0, 0.0], k)
     directions = np.column_stack([temperature, baseline_shift])
     if len(free) <= 200:  # of more parameters single ones are not looked at: each is a column
-        directions = np.column_stack([directions, np.eye(2 * k)[:, free]])
+        single_parameters = np.eye(2 * k)[:, free]
+        directions = np.column_stack([directions, single_parameters])
 
     # 1. In units of the noise.
-    solved = solve_lower(factor, np.column_stack([directions[free], from_identity[free]]))
+    stacked = np.column_stack([directions, from_identity])
+    solved = solve_lower(factor, stacked[free])
     columns = np.ascontiguousarray(solved[:, :-1])
-    columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-300)  # a direction may be fixed
+    norms = np.linalg.norm(columns, axis=0)
+    columns /= np.maximum(norms, 1e-300)  # a direction may be fixed
     rest = solved[:, -1].copy()
 
     # 2. The directions that are more than noise.
@@ -211,7 +218,8 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
     while n_taken < len(free):
         squared_norms = np.einsum("ij,ij->j", columns, columns)
         is_left = squared_norms > 1e-8  # what is left of the others is rounding
-        chi2 = np.where(is_left, (rest @ columns) ** 2 / np.maximum(squared_norms, 1e-8), 0.0)
+        chi2 = (rest @ columns) ** 2 / np.maximum(squared_norms, 1e-8)
+        chi2[~is_left] = 0.0
         # There is no temperature where every log odds is the same.
         takes_temperature = n_taken == 0 and is_left[0]
         best = 0 if takes_temperature else int(np.argmax(chi2))
@@ -226,7 +234,8 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
 
     # 3. The rest, shrunk.
     dimension = max(len(free) - n_taken - 2, 0)
-    shrinkage = max(0.0, 1.0 - dimension / max(float(rest @ rest), 1e-300))
+    squared_norm = max(float(rest @ rest), 1e-300)
+    shrinkage = max(0.0, 1.0 - dimension / squared_norm)
     part = np.zeros(2 * k)
     part[free] = factor @ (taken + shrinkage * rest)
     return part
@@ -240,7 +249,8 @@ def ray_limits(
     Step 2 of the module's text: a direction v, and a row for each of `SIZES` with the t of low,
     middle and high, infinite where there is none.
     """
-    probabilities = np.array([0.5 - 0.5 * confidence, 0.5, 0.5 + 0.5 * confidence])
+    half = 0.5 * confidence
+    probabilities = np.array([0.5 - half, 0.5, 0.5 + half])
     theta0 = identity_theta(len(theta) // 2)
     observed = changes.sizes(theta) ** POWERS
 
@@ -279,14 +289,18 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     # With less than 100 draws not even 10 % are shown; the line then starts there all the same.
     last_level = min(0.1, max(TAIL_LEVEL, shown_level))
     for place, p in enumerate(probabilities):
-        if min(p, 1.0 - p) >= min(TAIL_LEVEL - 1e-9, shown_level):  # equal but for rounding
+        tail = min(p, 1.0 - p)
+        if tail >= min(TAIL_LEVEL - 1e-9, shown_level):  # equal but for rounding
             continue
         side = np.copysign(1.0, p - 0.5)
         near = 0.5 * side
         far = -side * ndtri(last_level)
         inner, outer = np.quantile(drawn, [ndtr(near), ndtr(far)], axis=0)
-        quantiles[place] = outer + (outer - inner) * (ndtri(p) - far) / (far - near)
-    return np.maximum(quantiles, 0.0) if drawn.min() >= 0.0 else quantiles
+        beyond = (ndtri(p) - far) / (far - near)
+        quantiles[place] = outer + (outer - inner) * beyond
+    if drawn.min() >= 0.0:  # sizes are never negative
+        quantiles = np.maximum(quantiles, 0.0)
+    return quantiles
 
 
 def _lengthen(changes: MapChanges, direction: Floats, least: float) -> Floats:
@@ -330,14 +344,19 @@ def _invert_quantiles(
 
     # Farther out until the lower quantile has passed the observed size; 24 places reach t = 10,000,
     # and where a size is bounded it may never pass.
-    while (curves[max(curves)][0] <= observed_for_high).any() and len(curves) < 24:
-        t = 1.6 * max(curves)
-        curves[t] = quantiles_at(t)
+    farthest = max(curves)
+    while len(curves) < 24:
+        lower_quantiles = curves[farthest][0]
+        if not (lower_quantiles <= observed_for_high).any():
+            break
+        farthest = 1.6 * farthest
+        curves[farthest] = quantiles_at(farthest)
 
     ordered = sorted(curves)
     t_squared = np.array(ordered) ** 2
     # Quantiles of few draws may fall a little on the way.
-    rising = np.maximum.accumulate(np.array([curves[t] for t in ordered]), axis=0)
+    along_ray = np.array([curves[t] for t in ordered])
+    rising = np.maximum.accumulate(along_ray, axis=0)
     limits = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level
     meetings = ((2, observed), (1, observed), (0, observed_for_high))  # low, middle, high
     for size in range(len(SIZES)):

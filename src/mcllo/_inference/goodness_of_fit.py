@@ -132,7 +132,8 @@ def goodness_of_fit(
     can_draw = predictions.has_whole_weights and predictions.groups is None
     rows = _some_rows(predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw)
     cells = _Cells(rows, fit.theta)
-    n_draws = int(min(n_resamples, max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))))
+    affordable = max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))
+    n_draws = int(min(n_resamples, affordable))
     if can_draw:
         observed = cells.residuals(cells.codes[None])
         drawn = [cells.residuals(labels) for labels in _draw_labels(cells, n_draws, entropy)]
@@ -145,7 +146,8 @@ def goodness_of_fit(
         observed = group_residuals.sum(axis=0, keepdims=True)
         null = signs @ group_residuals
         variance = np.maximum((group_residuals**2).sum(axis=0), 1e-300)
-    statistics = _larger_sum(np.concatenate([observed, null]) ** 2 / variance, cells.n_top)
+    residuals = np.concatenate([observed, null])
+    statistics = _larger_sum(residuals**2 / variance, cells.n_top)
     value = float(statistics[0])
     drawn_values = statistics[1:]
     n_exceed = (drawn_values >= value - 1e-12).sum()  # equal but for rounding counts
@@ -246,7 +248,8 @@ class _Cells:
         """
         k = self.n_classes - 1
         # In one row the covariance of 1[y = j] and the features of y is g_j (z_j - sum_l g_l z_l).
-        mean_features = np.concatenate([self.g[:k], self.g[:k] * self.odds])
+        g = self.g[:k]
+        mean_features = np.concatenate([g, g * self.odds])
         covariances = [self._covariance(self.top_group, self.g_top, self.top, mean_features)]
         variances = [self._count_variance(self.top_group, self.g_top)]
         for j in self._classes_with_cells:
@@ -279,7 +282,8 @@ class _Cells:
         covariance = np.empty((n_groups, 2 * k))
         for own in range(n_groups):
             rows = np.flatnonzero(group == own)
-            covariance[own] = -mean_features[:, rows] @ (self.weight[rows] * prob[rows])
+            expected = self.weight[rows] * prob[rows]
+            covariance[own] = -mean_features[:, rows] @ expected
         # The counted class's own features; the reference class, the last, has none.
         rows = np.flatnonzero(classes < k)
         group_of_row = group[rows]
@@ -331,13 +335,16 @@ class _Cells:
         residual[self.codes, np.arange(n)] += 1.0
         residual *= self.weight
         of_cells = np.zeros((n_groups, self.n_top + self.n_class_cells))
-        np.add.at(of_cells, (groups, self.top_group), residual[self.top, np.arange(n)])
+        residual_of_top = residual[self.top, np.arange(n)]
+        np.add.at(of_cells, (groups, self.top_group), residual_of_top)
         for j in self._classes_with_cells:
-            np.add.at(of_cells, (groups, self.n_top + self.class_cell[j]), residual[j])
+            cell = self.n_top + self.class_cell[j]
+            np.add.at(of_cells, (groups, cell), residual[j])
         score = np.zeros((n_groups, 2 * k))
         for j in range(k):
+            by_gamma = residual[j] * self.odds[j]
             score[:, j] = np.bincount(groups, residual[j], n_groups)
-            score[:, k + j] = np.bincount(groups, residual[j] * self.odds[j], n_groups)
+            score[:, k + j] = np.bincount(groups, by_gamma, n_groups)
         return of_cells - score @ self.projection.T
 
 

@@ -147,18 +147,23 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     for level in LEVELS:
         is_near = np.abs(top - level) <= width_at(level)
         has_rows = times[is_near].sum() >= MIN_ROWS_AT_LEVEL
-        if has_rows and weight[is_near].sum() >= 0.01 * weight.sum():
+        has_share = weight[is_near].sum() >= 0.01 * weight.sum()
+        if has_rows and has_share:
             supported.append(level)
     if not supported:
         return []
     # 2.
     order = np.argsort(top, kind="stable")
     cumulative = np.cumsum(weight[order]) / weight.sum()
-    places = np.minimum(np.searchsorted(cumulative, TOP_PROB_QUANTILES), len(top) - 1)
-    quantiles = np.clip(top[order[places]], 1e-12, 1.0 - 1e-12)
+    places = np.searchsorted(cumulative, TOP_PROB_QUANTILES)
+    places = np.minimum(places, len(top) - 1)
+    quantiles = np.clip(top[order[places]], 1e-12, 1.0 - 1e-12)  # their logits are finite
     logits = logit(supported)
-    nearest = [int(np.argmin(np.abs(logits - quantile))) for quantile in logit(quantiles)]
-    return sorted({supported[place] for place in nearest})
+    chosen = set()
+    for quantile in logit(quantiles):
+        nearest = int(np.argmin(np.abs(logits - quantile)))
+        chosen.add(supported[nearest])
+    return sorted(chosen)
 
 
 def observed_levels(predictions: Predictions, confidence: float) -> tuple[RightAt, ...]:
@@ -174,11 +179,12 @@ def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: flo
     distance = np.abs(rows.top - level)
     near = np.flatnonzero(distance <= 2.0 * width_at(level))
     near = near[np.argsort(distance[near], kind="stable")]
-    cumulative = np.cumsum(times[near])
-    last = int(np.searchsorted(cumulative, rows_near(float(times.sum()))))
+    n_wanted = rows_near(float(times.sum()))
+    last = int(np.searchsorted(np.cumsum(times[near]), n_wanted))
+    last = min(last, len(near) - 1)
     # Rows that are equally near (votes, rounded numbers) are all taken, so that order is nothing;
     # 1e-12 since distances are rounded.
-    farthest = distance[near[min(last, len(near) - 1)]]
+    farthest = distance[near[last]]
     near = near[distance[near] <= farthest + 1e-12]
     share = rows.weight[near] / rows.weight[near].sum()
     hit_rate = float(rows.hit[near] @ share)
@@ -191,7 +197,8 @@ def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: flo
     if hit_rate == 1.0:  # not 0.9999 because the rows were a little surer than the level
         right = 1.0
         high = 1.0
-    return RightAt(level, right, low, high, round(float(times[near].sum())))
+    n_samples = round(float(times[near].sum()))
+    return RightAt(level, right, low, high, n_samples)
 
 
 class _TopRows:
@@ -220,14 +227,20 @@ class _TopRows:
         """
         residual = self.hit - self.top
         residual = residual - np.average(residual, weights=self.weight)
-        squared = self._squared_weights(np.arange(len(self.top)))
+        squared_residual = residual**2
+        every_row = np.arange(len(residual))
+        squared_weights = self._squared_weights(every_row)
         group_sums = np.bincount(groups, self.weight * residual)
-        products_of_pairs = float(group_sums @ group_sums - squared @ residual**2)
-        weight_of_pairs = _weight_of_pairs(self.weight, squared, groups)
-        variance = float(self.weight @ residual**2) / float(self.weight.sum())
+        of_all_pairs = group_sums @ group_sums
+        of_rows_with_themselves = squared_weights @ squared_residual
+        products_of_pairs = float(of_all_pairs - of_rows_with_themselves)
+        weight_of_pairs = _weight_of_pairs(self.weight, squared_weights, groups)
+        total = float(self.weight.sum())
+        variance = float(self.weight @ squared_residual) / total
         if not (weight_of_pairs > 0.0 and variance > 0.0):
             return 0.0
-        return min(1.0, max(0.0, products_of_pairs / weight_of_pairs / variance))
+        correlation = products_of_pairs / weight_of_pairs / variance
+        return min(1.0, max(0.0, correlation))
 
     def n_effective(self, rows: Codes) -> float:
         """Return how many independent rows of equal weight average as well as these."""
@@ -264,8 +277,10 @@ def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, flo
     [0.8256, 0.9448]
     """
     square = quantile**2 / n
-    middle = (share + 0.5 * square) / (1.0 + square)
-    half_width = math.sqrt(square * (share * (1.0 - share) + 0.25 * square)) / (1.0 + square)
+    denominator = 1.0 + square
+    middle = (share + 0.5 * square) / denominator
+    variance = share * (1.0 - share) + 0.25 * square
+    half_width = math.sqrt(square * variance) / denominator
     return middle - half_width, middle + half_width
 
 
@@ -275,7 +290,8 @@ def map_level(
     """Return what the map `theta` says of a level, with its interval; NaN without rows there."""
     from scipy.special import expit, logit, ndtri
 
-    near = np.flatnonzero(np.abs(changes.top_probs - level) <= width_at(level))
+    distance = np.abs(changes.top_probs - level)
+    near = np.flatnonzero(distance <= width_at(level))
     if not len(near):
         return math.nan, math.nan, math.nan
     odds = changes.odds[:, near]
@@ -283,7 +299,8 @@ def map_level(
     top_cells = (changes.top[near], np.arange(len(near)))
     g_top = g[top_cells]
     share = changes.weight[near] / changes.weight[near].sum()
-    right = level + float((g_top - changes.top_probs[near]) @ share)
+    change = g_top - changes.top_probs[near]
+    right = level + float(change @ share)
     right = min(max(right, MIN_DISTANCE_FROM_CERTAINTY), 1.0 - MIN_DISTANCE_FROM_CERTAINTY)
     if covariance is None:
         return right, math.nan, math.nan
@@ -296,10 +313,13 @@ def map_level(
     if not varies.all():
         gradient = gradient[varies]
         covariance = covariance[np.ix_(varies, varies)]
-    standard_error = math.sqrt(max(0.0, float(gradient @ covariance @ gradient)))
+    variance = float(gradient @ covariance @ gradient)
+    standard_error = math.sqrt(max(0.0, variance))
     logit_error = standard_error / (right * (1.0 - right))
     margin = float(ndtri(0.5 + 0.5 * confidence)) * logit_error
-    return right, float(expit(logit(right) - margin)), float(expit(logit(right) + margin))
+    low = float(expit(logit(right) - margin))
+    high = float(expit(logit(right) + margin))
+    return right, low, high
 
 
 N_FOLDS = 5
@@ -358,7 +378,8 @@ class _FoldedRows:
         self.top = self.probs[np.arange(n), self.top_class]
         self.hit = (self.top_class == self.codes).astype(np.float64)
         # Every fold gets sure and unsure rows alike, and groups whole.
-        places = np.argsort(np.argsort(self.top, kind="stable"), kind="stable")
+        order = np.argsort(self.top, kind="stable")
+        places = np.argsort(order, kind="stable")
         if predictions.groups is not None:
             places = np.unique(predictions.groups, return_inverse=True)[1]
         self.fold = places % N_FOLDS
@@ -393,7 +414,8 @@ class _FoldedRows:
         for j in range(self.probs.shape[1]):
             prob = self.probs[:, j]
             residual = (self.codes == j) - prob
-            is_in_set = self._direction(prob, residual, self.weight * prob * (1.0 - prob)) > 0.0
+            variance = self.weight * prob * (1.0 - prob)
+            is_in_set = self._direction(prob, residual, variance) > 0.0
             excess[is_in_set] += residual[is_in_set]
             prob_of_set[is_in_set] += prob[is_in_set]
         return excess, np.minimum(prob_of_set, 1.0)
@@ -411,7 +433,8 @@ class _FoldedRows:
         cell = self.fold * n_groups + group
         n_cells = N_FOLDS * n_groups
         shape = (N_FOLDS, n_groups)
-        residuals_of_cell = np.bincount(cell, self.weight * residual, n_cells).reshape(shape)
+        weighted = self.weight * residual
+        residuals_of_cell = np.bincount(cell, weighted, n_cells).reshape(shape)
         variance_of_cell = np.bincount(cell, variance, n_cells).reshape(shape)
         # Of the other folds: all less the own one.
         residuals = residuals_of_cell.sum(axis=0) - residuals_of_cell

@@ -48,7 +48,8 @@ def seed_entropy(seed: Seed) -> int:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
-    if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    is_whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not is_whole or seed < 0:
         rule = "{argument} must be a whole number >= 0{}; got {value}."
         generator = Either(" or a numpy Generator", shell="")
         raise InputError(Phrase(rule, generator), argument="seed", value=seed)
@@ -155,7 +156,8 @@ def monte_carlo_p(
             return TestResult(math.nan, None, stop_at / done, "exact", done, seed)
         n_exceed += int(hits.sum())
         done += size
-    return TestResult(math.nan, None, (1 + n_exceed) / (done + 1), "exact", done, seed)
+    pvalue = (1 + n_exceed) / (done + 1)
+    return TestResult(math.nan, None, pvalue, "exact", done, seed)
 
 
 def _draws_needed(stop_at: int, n_exceed: int, done: int, guess: float | None) -> int:

@@ -68,7 +68,8 @@ class NullRows:
     def __init__(self, predictions: Predictions) -> None:
         rows = predictions.expand_weights() if predictions.counts_rows else predictions
         b = rows.baseline_index
-        probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
+        others = np.delete(rows.probs, b, axis=1)
+        probs = np.column_stack([others, rows.probs[:, b]])
         order, self.starts = _sort_rows(rows, probs, rows.row_weight)
         self.n = len(order)
         self.probs = probs[order]
@@ -84,7 +85,8 @@ class NullRows:
                 self.probs, self.odds, self.codes, np.log(row_weight)
             )
         # The weight that is known is that of the label that came true: b_i = w_i / a_i,y_i.
-        row_part = row_weight * np.exp(-log_effects[np.arange(self.n), self.codes])
+        effect_of_label = log_effects[np.arange(self.n), self.codes]
+        row_part = row_weight * np.exp(-effect_of_label)
         self.weight = row_part[:, None] * np.exp(log_effects)
         self.chance = self.probs * np.exp(-log_effects)
         if self.weights_depend_on_labels:
@@ -98,13 +100,15 @@ class NullRows:
     def _features(self, values: Floats) -> Floats:
         """Return ``(v, v l)`` of a number for each row and class, l the log odds."""
         k = self.odds.shape[1]
-        return np.hstack([values[:, :k], values[:, :k] * self.odds])
+        compared = values[:, :k]
+        return np.hstack([compared, compared * self.odds])
 
     @cached_property
     def _row_means(self) -> Floats:
         """Mean score of each row."""
         weighted = self.chance * self.weight
-        return self._features(weighted) - weighted.sum(axis=1)[:, None] * self.expected
+        mean_weight = weighted.sum(axis=1)[:, None]
+        return self._features(weighted) - mean_weight * self.expected
 
     @cached_property
     def mean(self) -> Floats:
@@ -130,14 +134,16 @@ class NullRows:
         features[k + j, k + j] = (own * self.odds**2).sum(axis=0)
         # E w^2 f m', and E w^2 m m'.
         cross = self._features(squared).T @ self.expected
-        expected = self.expected.T @ (self.expected * squared.sum(axis=1)[:, None])
+        mean_squared_weight = squared.sum(axis=1)[:, None]
+        expected = self.expected.T @ (self.expected * mean_squared_weight)
         square_of_mean = self._row_means.T @ self._row_means
         return np.asarray(features - cross - cross.T + expected - square_of_mean)
 
     @cached_property
     def root(self) -> Floats:
         """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
-        return whitening(self.variance, self.free & (np.diagonal(self.variance) > 0.0))
+        varies = np.diagonal(self.variance) > 0.0
+        return whitening(self.variance, self.free & varies)
 
     def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
         """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""
@@ -238,14 +244,18 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> TestResult:
 
     Of large tables drawing stops once enough draws did.
     """
-    root = rows.root
-    observed = (rows.totals(rows.codes[None])[0, 0] - rows.mean) @ root
-    statistic = float(observed @ observed)
+
+    def statistics(labels: Codes) -> Floats:
+        score = rows.totals(labels)[:, 0]
+        standardized = (score - rows.mean) @ rows.root
+        return np.asarray((standardized**2).sum(axis=1))
+
+    statistic = float(statistics(rows.codes[None])[0])
+    threshold = statistic * (1.0 - TIE_TOL)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.chance, seed, start, size)
-        drawn = (rows.totals(labels)[:, 0] - rows.mean) @ root
-        return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE_TOL))
+        return np.asarray(statistics(labels) >= threshold)
 
     is_large = float(rows.chance.size) * n_resamples > WORK_WITHOUT_EARLY_STOP
     found = monte_carlo_p(
@@ -255,7 +265,7 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> TestResult:
         seed=seed,
         stop_at=N_EXCEEDANCES if is_large else None,
     )
-    return replace(found, statistic=statistic, df=root.shape[1])
+    return replace(found, statistic=statistic, df=rows.root.shape[1])
 
 
 class ScoreSkewness:
@@ -274,7 +284,8 @@ class ScoreSkewness:
         for start in range(0, n_points, batch):
             points = np.arange(start, min(n_points, start + batch))
             levels = (points + 0.5) / n_points
-            labels = labels_at(rows.chance, np.repeat(levels[:, None], rows.n, axis=1))
+            shared_by_all = np.repeat(levels[:, None], rows.n, axis=1)
+            labels = labels_at(rows.chance, shared_by_all)
             scores = rows.totals(labels, rows.starts) @ root
             squares = (scores**2).sum(axis=2)
             second += squares.sum(axis=0) / n_points
@@ -316,7 +327,8 @@ def dependent_pvalue(
     n_exceed = np.zeros(n_strengths)
     n_same_side = np.zeros(n_strengths)
     n_small_squares = np.zeros(n_strengths)
-    batch = max(1, min(512, BATCH_ENTRIES // max(n, n_groups * root.shape[0])))
+    entries_of_draw = max(n, n_groups * root.shape[0])
+    batch = max(1, min(512, BATCH_ENTRIES // entries_of_draw))
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         # All strengths share the uniform numbers, so that p-values differ by strength alone.
@@ -325,7 +337,8 @@ def dependent_pvalue(
         choice = u[:, n : 2 * n]
         shared = u[:, 2 * n :][:, group_of_row]
         for place, strength in enumerate(DEPENDENCE_STRENGTHS):
-            labels = labels_at(rows.chance, np.where(choice < strength, shared, own))
+            u_of_row = np.where(choice < strength, shared, own)
+            labels = labels_at(rows.chance, u_of_row)
             squares, ratio, side = statistics(labels)
             same_side = side == observed_side
             exceeds = ratio >= observed_ratio * (1.0 - TIE_TOL)

@@ -309,11 +309,13 @@ def all_pairs_quantile(
     if n_pairs < 2:
         return of_single_pair
     # What each unit (row, or group) adds to the covariance of the mean losses.
-    centred = weight[:, None] * (losses - weight @ losses / weight.sum())
+    mean_losses = weight @ losses / weight.sum()
+    centred = weight[:, None] * (losses - mean_losses)
     if groups is None:
         centred /= np.sqrt(np.maximum(weight, TINY))[:, None]
     else:
-        centred = np.stack([np.bincount(groups, weights=column) for column in centred.T], axis=1)
+        sums = [np.bincount(groups, weights=column) for column in centred.T]
+        centred = np.stack(sums, axis=1)
     covariance = centred.T @ centred
     variances = np.diag(covariance)
     spread = variances[first] + variances[second] - 2.0 * covariance[first, second]
@@ -330,4 +332,5 @@ def all_pairs_quantile(
     largest = (differences / np.sqrt(spread[differ])).max(axis=1)
     n_pairs_that_differ = int(differ.sum())
     of_bonferroni = float(ndtri(1.0 - 0.5 * (1.0 - level) / n_pairs_that_differ))
-    return min(max(of_single_pair, float(np.quantile(largest, level))), of_bonferroni)
+    simulated = float(np.quantile(largest, level))
+    return min(max(of_single_pair, simulated), of_bonferroni)

@@ -424,7 +424,8 @@ def boldness_recalibrate(
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
-    search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
+    kappa = log_likelihood_to_spend(fit.df, total, t, prior)
+    search = _Search(predictions, fit, total, kappa)
     best = search.best()
     theta = search.theta(best)
     k = len(fit.tau)
@@ -434,9 +435,9 @@ def boldness_recalibrate(
     pvalue = chi2_sf(statistic, fit.df)
     return BoldRecalibration(
         map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
-        boldness=math.sqrt(search.spread(theta)[0]),
-        boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
-        boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
+        boldness=search.spread.boldness(theta),
+        boldness_original=search.spread.boldness(identity_theta(k)),
+        boldness_mle=search.spread.boldness(fit.theta),
         posterior=posterior,
         posterior_original=posterior_of_fit(fit, total, prior).posterior,
         t=t,
@@ -505,6 +506,11 @@ class _Spread:
         by_gamma = np.einsum("ji,ji->j", by_eta, self.log_odds)
         return value, np.concatenate([by_tau, by_gamma])
 
+    def boldness(self, theta: Floats) -> float:
+        """Return ``sqrt(V)``."""
+        square, _ = self(theta)
+        return math.sqrt(square)
+
 
 class _SearchPoint(NamedTuple):
     """V over its scale and ``1 - [l_hat - l] / kappa`` at a point u, with their gradients."""
@@ -528,7 +534,8 @@ class _Search:
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
         self.axes[free] = math.sqrt(2.0 * kappa) * factor
-        self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
+        squares_at_starts = [self.spread(self.theta(u))[0] for u in self.starts()]
+        self.scale = max(squares_at_starts)
         self._last: tuple[bytes, _SearchPoint] | None = None
 
     def theta(self, u: Floats) -> Floats:
@@ -580,16 +587,18 @@ class _Search:
             "fun": lambda u: self.at(u).slack,
             "jac": lambda u: self.at(u).slack_gradient,
         }
+        objective: Any = {
+            "fun": lambda u: -self.at(u).spread,
+            "jac": lambda u: -self.at(u).spread_gradient,
+        }
+        options: Any = {"ftol": 1e-11, "maxiter": 500}
         found = minimize(
-            lambda u: -self.at(u).spread,
-            start,
-            method="SLSQP",
-            jac=lambda u: -self.at(u).spread_gradient,
-            constraints=constraint,
-            options={"ftol": 1e-11, "maxiter": 500},
+            **objective, x0=start, method="SLSQP", constraints=constraint, options=options
         )
         solution = np.asarray(found.x)
-        return solution if np.isfinite(solution).all() else np.zeros_like(start)
+        if not np.isfinite(solution).all():
+            return np.zeros_like(start)
+        return solution
 
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""

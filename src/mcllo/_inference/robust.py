@@ -108,7 +108,8 @@ class ChiSquareMixture:
     def __init__(self, root: Floats, total: Floats, gram: Floats, n_units: float) -> None:
         u = total @ root
         self.score = float(u @ u)
-        self.eigenvalues = np.maximum(np.linalg.eigvalsh(root.T @ gram @ root), 0.0)
+        eigenvalues = np.linalg.eigvalsh(root.T @ gram @ root)
+        self.eigenvalues = np.maximum(eigenvalues, 0.0)  # of rounding, some may be below 0
         self.n_units = n_units
 
     @property
