@@ -84,7 +84,8 @@ def max_score_test(
     scores = BaselineScores(predictions, columns)
     observed = scores.observed()
     largest = float(observed.max())
-    threshold = largest * (1.0 - RELATIVE_TIE_TOL) - 1e-12  # draws that tie but for rounding count
+    # Draws that tie with the data may differ from them by rounding, relative and around 0.
+    threshold = largest * (1.0 - RELATIVE_TIE_TOL) - 1e-12
     rows = expand_weights(predictions)
     logs = _centred_logs(rows)
 
@@ -215,7 +216,7 @@ def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
     existing = [fit for fit in fits if fit.converged] or list(fits)
     best = max(fit.log_likelihood for fit in existing)
-    # Rounding does not choose.
+    # Of two classes both baselines give the same fit, and rounding must not choose between them.
     least = best - 1e-7 * max(1.0, abs(best))
     equals = [fit for fit in existing if fit.log_likelihood >= least]
     for fit in equals:

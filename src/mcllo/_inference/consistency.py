@@ -221,6 +221,7 @@ def isotonic_curve(
         affordable = max(MIN_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
         n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
     check_resamples(n_resamples)
+    # Half a row cannot have a label: of fractional weights the curve stands alone.
     band_low = np.full(len(points), np.nan)
     band_high = np.full(len(points), np.nan)
     null = None
@@ -252,6 +253,7 @@ def spread_points(pooled: Pooled) -> Codes:
         return np.arange(len(values))
     half = MAX_BAND_POINTS // 2
     cumulative = np.cumsum(pooled.weight)
+    # Over the rows alone, a few sure rows in a wide range would have no band.
     shares = cumulative[-1] * np.linspace(0.0, 1.0, half)
     over_rows = np.searchsorted(cumulative, shares)
     evenly = np.linspace(values[0], values[-1], half)
@@ -283,7 +285,8 @@ def _draw_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tupl
         size = min(batch, n_draws - start)
         u = uniforms(seed, start, size, n_rows)
         hits = (u < probs).astype(np.float64)
-        if n_rows > len(counts):  # some values stand for several rows
+        # Some values stand for several rows: their hits are counted.
+        if n_rows > len(counts):
             hits = np.add.reduceat(hits, starts, axis=1)
         for draw, n_hits in enumerate(hits, start):
             frequency = n_hits / pooled.weight

@@ -114,13 +114,17 @@ def _state_size(
     None where it is not known, and where only its upper end says something and nothing may be said
     of that (`bounded`).
     """
-    value, low, high = (float(getattr(size, name)) for name in names)
-    if math.isnan(value) or (low <= 0.0 and not bounded):
-        return []
-    number, interval = amount(value, low, high, unit, f"{100.0 * size.confidence:g} % confidence")
     known = size.to_dict()
+    value, low, high = (float(getattr(size, name)) for name in names)
+    if math.isnan(value):
+        return []
+    if low <= 0.0 and not bounded:
+        return []
+    confidence = f"{100.0 * size.confidence:g} % confidence"
+    number, interval = amount(value, low, high, unit, confidence)
+    sentence = words.format(number, interval)
     numbers = {name: known[name] for name in (*names, "confidence")}
-    return [Statement(kind, words.format(number, interval), numbers=numbers)]
+    return [Statement(kind, sentence, numbers=numbers)]
 
 
 def _nearest_map(size: EffectSize) -> list[Statement]:

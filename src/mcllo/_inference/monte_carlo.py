@@ -58,6 +58,7 @@ def seed_entropy(seed: Seed) -> int:
 
 def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
     """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
+    # One number of the stream for each row of each draw: a batch can start anywhere.
     stream = np.random.PCG64(seed)
     stream.advance(start * n_samples)
     return np.random.Generator(stream).random((size, n_samples))
@@ -151,6 +152,7 @@ def monte_carlo_p(
             size = min(size, _draws_needed(stop_at, n_exceed, done, guess))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
+            # The run ends at that very draw, wherever it lies in the batch.
             place_of_last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
             done += place_of_last + 1
             return TestResult(math.nan, None, stop_at / done, "exact", done, seed)

@@ -252,8 +252,10 @@ class HosmerLemeshow:
         """The inverse covariance of each group's counts, the last class left out."""
         inverses = []
         for covariance in self.spread[:, :-1, :-1]:
+            # A Cholesky factor takes a fraction of the time of a pseudo-inverse, but needs a matrix
+            # that is surely definite: no class of these rows may be all but impossible.
             inverse = large_inverse(covariance, 1e-13)
-            if inverse is None:  # small, or a class that hardly varies
+            if inverse is None:
                 inverse = np.linalg.pinv(covariance, 1e-13, hermitian=True)
             inverses.append(inverse)
         return np.array(inverses)
@@ -365,6 +367,7 @@ def kernel_omnibus_test(rows: Predictions, n_resamples: int, seed: int) -> dict[
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     """Return the quadratic form of what varies enough for chi-square, and its df."""
+    # Groups wait until a count among them varies enough; those that wait at the end join the last.
     merged: list[list[int]] = []
     waiting: list[int] = []
     for k in range(len(spread)):
@@ -449,6 +452,7 @@ def _pooled_columns(probs: Floats, rows: NDArray[np.intp], excess: Floats) -> tu
         columns = np.ascontiguousarray(probs[rows, part].T)
         for column, own_excess in zip(columns, excess[part].tolist(), strict=True):
             if float(column.sum() - column @ column) >= MIN_COUNT_VARIANCE:
+                # A copy, or the whole block of columns would stay in memory.
                 pooled.append(column.copy())
                 pooled_excess.append(own_excess)
                 continue

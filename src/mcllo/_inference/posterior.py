@@ -221,6 +221,7 @@ def log_bayes_factor(statistic: float, df: int, total: float) -> float:
 def posterior_probability(log_factor: float, prior: float) -> float:
     """Return ``1 / (1 + BF (1 - prior) / prior)`` without overflow."""
     log_odds_against = log_factor + math.log1p(-prior) - math.log(prior)
+    # The exponential that is below 1, whatever the sign: Bayes factors overflow.
     if log_odds_against <= 0.0:
         return 1.0 / (1.0 + math.exp(log_odds_against))
     odds_for = math.exp(-log_odds_against)
@@ -530,6 +531,8 @@ class _Search:
         self.origin = fit.theta
         self.likelihood = negative_log_likelihood(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
+        # u counts standard errors along each axis: there the constraint is about the unit ball, which
+        # SLSQP finds in a few steps whatever the units of theta.
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
@@ -572,6 +575,8 @@ class _Search:
 
     def best(self) -> Floats:
         """Return the boldest of what the starts lead to, and of the starts themselves."""
+        # V is not concave, so that a single start may end at a lower place; a start itself may be
+        # the boldest where the solver fails.
         starts = self.starts()
         solutions = [self._inside(self._solve(start)) for start in starts]
         allowed = [u for u in starts[1:] if self.at(u).slack >= -CONSTRAINT_TOL]
