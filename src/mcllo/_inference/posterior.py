@@ -531,8 +531,8 @@ class _Search:
         self.origin = fit.theta
         self.likelihood = negative_log_likelihood(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
-        # u counts standard errors along each axis: there the constraint is about the unit ball, which
-        # SLSQP finds in a few steps whatever the units of theta.
+        # u counts standard errors along each axis: there the constraint is about the unit ball, and
+        # SLSQP needs few steps whatever the units of theta.
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
