@@ -42,7 +42,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.calibration_test import needs_robust
 from .._inference.likelihood_tests import run_test
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.pvalue import PValue
+from .._inference.results import TestResult
 from .._model.kernel import Derivatives
 from .._model.many_classes import has_whole_hessian
 from .._utils.atomic_files import StrPath
@@ -154,7 +154,7 @@ class CalibrationModels:
         if name in ("common_slope", "temperature"):
             yield parameter("slope", None, k)
 
-    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, PValue]]:
+    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, TestResult]]:
         """Yield the joint tests of intercepts, of slopes, and of both: statistic, df, p-value."""
         identity = self.fit("identity")
         shift = self.fit("shift")
@@ -574,7 +574,7 @@ def _parts(
 
 
 def _test(
-    of: str, statistic: float, df: int, tail: PValue | Any, label: Hashable | None = None
+    of: str, statistic: float, df: int, tail: TestResult | Any, label: Hashable | None = None
 ) -> dict[str, Any]:
     values = (of, label, statistic, df, tail.pvalue, tail.method)
     return dict(zip(TEST_COLUMNS, values, strict=True))

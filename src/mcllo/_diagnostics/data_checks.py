@@ -41,7 +41,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._inference.pvalue import Ground
 from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
@@ -160,7 +159,7 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     # Rows that all count twice have twice the statistic, and tell no more.
     statistic = fit.statistic / mean_weight
     threshold = 2.0 * float(gammaincinv(0.5 * fit.df, FALSE_CHECK_LEVEL))
-    can_trust_chi2 = getattr(test.why, "ground", None) is Ground.ENOUGH
+    can_trust_chi2 = getattr(test.why, "ground", None) == "enough_errors"
     if not can_trust_chi2:
         threshold = min(threshold, MAX_STATISTIC_OF_OWN_ROWS)
     if not statistic < threshold:

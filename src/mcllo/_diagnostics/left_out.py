@@ -57,6 +57,7 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
 from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
+from .._inference.results import TestResult
 from .._model.temperature import inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
@@ -84,8 +85,8 @@ RIVAL_LEVEL_FACTOR = 2.0
 docs/explanation/miscalibrated-classes.md has how often classes are named wrongly with it."""
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeftOut(TestResult):
     """The test of H_S.
 
     Attributes
@@ -103,9 +104,6 @@ class LeftOut:
     """
 
     classes: frozenset[int]
-    statistic: float
-    pvalue: float
-    method: str
     scores: Floats
     strength: float
     slope: float = 1.0
@@ -191,7 +189,16 @@ class LeaveOut:
             pvalue = self._exact_pvalue(remaining, statistic)
             method = "exact"
         strength = statistic - 2.0 * math.log(n_scores)
-        return LeftOut(left_out, statistic, pvalue, method, scores, strength, remaining.slope)
+        return LeftOut(
+            statistic=statistic,
+            df=2,
+            pvalue=pvalue,
+            method=method,
+            classes=left_out,
+            scores=scores,
+            strength=strength,
+            slope=remaining.slope,
+        )
 
     def _exact_pvalue(self, remaining: RemainingClasses, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""

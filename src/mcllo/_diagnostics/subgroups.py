@@ -43,9 +43,9 @@ its interval          ``2 [l(u_hat) - l(u)] <= chi2_df`` of the same level, with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +66,11 @@ from .._inference.effect_size import TEST_LEVEL_FOR_POWER, EffectSize, estimate_
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
 from .._inference.monte_carlo import draw_labels, expand_weights, label_sums, monte_carlo_p
-from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
+from .._inference.results import Reason, TestResult
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
 from .._model.likelihood import recalibrate
-from .._utils.formatting import PWords, format_count, format_number, p_words
+from .._utils.formatting import format_number
 from .._utils.linalg import whitening
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import suppress_warnings
@@ -84,8 +84,8 @@ SMALLEST_SUBGROUP_TEXT = "counted in the subgroup that has the fewest"
 """Whose expected errors the reason speaks of."""
 
 
-@dataclass(frozen=True, eq=False)
-class HomogeneityTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HomogeneityTest(TestResult):
     """A test of H0: one map describes the rows of all subgroups.
 
     Attributes
@@ -106,32 +106,18 @@ class HomogeneityTest(Tested):
         The same as facts.
     """
 
-    statistic: float
     df: int
-    pvalue: float
     kind: str
-    method: str
     n_groups: int
-    n_resamples: int
-    seed: int | None
-    reason: str
-    why: Reason | None = field(default=None, repr=False)
-    left_out = ("why",)
-
-    @property
-    def p_words(self) -> PWords:
-        """The p-value as relation and number."""
-        return p_words(self.pvalue)
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "chi2": "chi-square",
+        "bootstrap": "{n_resamples} data sets simulated from one map",
+    }
 
     def __str__(self) -> str:
         name = "likelihood ratio" if self.kind == "lr" else "score"
-        how = "chi-square"
-        if self.method != "chi2":
-            how = f"{format_count(self.n_resamples)} data sets simulated from one map"
-        return (
-            f"{name} statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {self.p_words} ({how})"
-        )
+        value = format_number(self.statistic, 4)
+        return f"{name} statistic {value} on {self.df} df, {self.p_text} ({self.how})"
 
 
 class SubgroupScores:
@@ -204,13 +190,13 @@ def homogeneity_test(
     """
     df = sum(own.df for own in fits) - fit.df
     probs = recalibrate(fit.theta, predictions.log_odds, predictions.baseline_index)
-    why = Reason(Ground.ASKED)
+    why = Reason("asked")
     if method == "auto":
         why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)
     separate = math.fsum(own.log_likelihood for own in fits)
     value = max(0.0, 2.0 * (separate - fit.log_likelihood))
     kind = "lr"
-    found = PValue(chi2_sf(value, df), "chi2")
+    found = TestResult(value, df, chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
         scores, rows, places = _scores(predictions, parts, fit.theta)
         value = float(scores.of_labels(rows.codes[None])[0])
@@ -222,20 +208,10 @@ def homogeneity_test(
             stop_at = None if method == "exact" else N_EXCEEDANCES
             found = _simulate_pvalue(scores, probs[places], value, n_draws, seed, stop_at)
         else:
-            found = PValue(chi2_sf(value, df), "chi2")
-            why = why.but(Limit.SIZE)
-    return HomogeneityTest(
-        statistic=value,
-        df=df,
-        pvalue=found.pvalue,
-        kind=kind,
-        method=found.method,
-        n_groups=len(parts),
-        n_resamples=found.n_resamples,
-        seed=found.seed,
-        reason=str(why),
-        why=why,
-    )
+            found = TestResult(value, df, chi2_sf(value, df), "chi2")
+            why = why.but("size")
+    found = replace(found, statistic=value, df=df)
+    return HomogeneityTest.from_result(found, kind=kind, n_groups=len(parts)).because(why)
 
 
 def _is_chi2_trusted(
@@ -286,7 +262,7 @@ def _simulate_pvalue(
     n_draws: int,
     seed: int,
     stop_at: int | None,
-) -> PValue:
+) -> TestResult:
     """Return how often labels of the common map give at least `value`."""
     # Draws that tie with the data may differ from them by rounding, relative and around 0.
     threshold = value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
