@@ -33,7 +33,7 @@ def alone(odds, statistic, weight=None, **options):
     objective = RestrictedObjective(Likelihood(LogPartition(odds, weight), statistic), **options)
     basis = options.get("basis")
     start = np.zeros(len(statistic) if basis is None else basis.shape[1])
-    found = minimize(objective, start, tol=1e-16, skip_hessian_check=True)
+    found = minimize(objective, start, tol=1e-16)
     return objective.theta(found.x), found.value, found.terms.hessian
 
 

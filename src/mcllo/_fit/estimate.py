@@ -39,13 +39,13 @@ from .._model.many_classes import (
     has_whole_hessian,
 )
 from .._model.newton import (
-    DECREMENT_TOL,
-    LAST_STEP_DECREMENT_TOL,
-    MAX_DECREMENT_RATIO,
-    SecantPairs,
+    InverseHessian,
+    Memoized,
     Solution,
+    StopWhenSlow,
     minimize,
     minimize_lbfgs,
+    newton_direction,
 )
 from .._model.separable_classes import SeparatedClasses, separate_classes
 from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
@@ -159,11 +159,12 @@ def ridge_estimate(
     ):
         return _estimate_by_lbfgs(likelihood)
     identity = likelihood.identity[likelihood.free]
-    null = likelihood(identity)
+    objective = Memoized(likelihood)
+    null = objective(identity)
     if penalty == 0.0:
-        start, first = _start(likelihood, null)
-        solution = minimize(likelihood, start, first=first, stop_when_separated=True)
-        return Estimate(solution, solution.terms.hessian, solution.value, null)
+        start = _start(likelihood, null)
+        solution, value = _maximum_or_supremum(objective, start)
+        return Estimate(solution, solution.terms.hessian, value, null)
     auto = penalty == "auto"
     rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
     solution = minimize(Ridge(likelihood, rho, centre), identity)
@@ -189,31 +190,41 @@ def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
         return partition.subsampled_hessian(likelihood.theta(x))[np.ix_(free, free)]
 
     identity = likelihood.identity[free]
-    null, hessian = without_hessian(identity, diagonal=True), subsampled_hessian(identity)
-    start, first = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
-    if first is None:
-        first, hessian = without_hessian(start), subsampled_hessian(start)
-    secants = SecantPairs(solver(hessian))
-    near = minimize_lbfgs(
-        without_hessian,
-        start,
-        secants,
-        first=first,
-        renew_inverse=lambda x: solver(subsampled_hessian(x)),
-        max_decrement_ratio=MAX_DECREMENT_RATIO,
-    )
-    tol = LAST_STEP_DECREMENT_TOL if near.converged else DECREMENT_TOL
-    solution = minimize(
-        likelihood, near.x, tol=tol, stop_when_separated=True, skip_hessian_check=near.converged
-    )
+    objective = Memoized(without_hessian)
+    null = objective(identity)
+    hessian = subsampled_hessian(identity)
+    start = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
+    if start is not identity:
+        hessian = subsampled_hessian(start)
+    slow = StopWhenSlow(0.5)
+    near = minimize_lbfgs(objective, start, InverseHessian(solver(hessian)), callback=slow)
+    if near.converged:
+        solution = minimize(likelihood, near.x, tol=1e-7)
+        value = solution.value
+    else:
+        solution, value = _maximum_or_supremum(likelihood, near.x)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Derivatives(null.value, null.gradient, NO_HESSIAN)
-    at_end, at_identity = solution.terms.hessian, null.hessian
-    return Estimate(solution, at_end, solution.value, known, at_identity=at_identity)
+    return Estimate(solution, solution.terms.hessian, value, known, at_identity=null.hessian)
 
 
-def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> tuple[Floats, Derivatives | None]:
-    """Return where to begin and the terms there, if known: the identity, unless that is far off.
+def _maximum_or_supremum(objective: Objective, start: Floats) -> tuple[Solution, float]:
+    """Return where Newton's method ends and the least value, which may only be approached.
+
+    Where the likelihood has no maximum the decrement falls by a factor e a step, and is all that is
+    left to gain. That search ends before rounding decides where.
+    """
+    separated = StopWhenSlow(ratio=0.2, below=1e-7)
+    solution = minimize(objective, start, callback=separated)
+    if not separated.stopped:
+        return solution, solution.value
+    x = solution.x + newton_direction(solution.terms)
+    infimum = solution.terms.value - solution.decrement
+    return replace(solution, x=x, converged=True), infimum
+
+
+def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> Floats:
+    """Return where to begin: the identity, unless that is far off.
 
     By Newton's step in one exponent for all classes. A sharp network's best exponent is far from 1,
     and steps from 1 overshoot.
@@ -221,8 +232,8 @@ def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> tuple[Floats, 
     identity = likelihood.identity[likelihood.free]
     slope, curvature = identity @ null.gradient, identity @ null.hessian @ identity
     if likelihood.warm is None or abs(slope) <= MAX_FIRST_EXPONENT_STEP * curvature:
-        return identity, null
-    return likelihood.warm()[likelihood.free], None
+        return identity
+    return likelihood.warm()[likelihood.free]
 
 
 def _estimate_by_pcg(

@@ -40,9 +40,10 @@ from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
 from .._model.linear_map import LinearMapLoss
 from .._model.many_classes import NO_HESSIAN
 from .._model.newton import (
+    InverseHessian,
     Product,
-    SecantPairs,
     Solution,
+    StopWhenSlow,
     minimize,
     minimize_lbfgs,
     newton_direction,
@@ -299,15 +300,13 @@ def _search_by_lbfgs(
 ) -> Solution:
     """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
     blocks = objective.loss.class_blocks(start, objective.gram)
-    secants = SecantPairs(by_blocks(blocks, objective.ridge))
-    decrement_tol = DECREMENT_TOL_PER_PARAMETER * len(start)
     return minimize_lbfgs(
         objective.value_and_gradient,
         start,
-        secants,
-        decrement_tol=decrement_tol,
+        InverseHessian(by_blocks(blocks, objective.ridge)),
+        tol=DECREMENT_TOL_PER_PARAMETER * len(start),
         max_iter=max_iter,
-        max_decrement_ratio=max_decrement_ratio,
+        callback=StopWhenSlow(max_decrement_ratio),
     )
 
 

@@ -163,9 +163,7 @@ class PairedLoss:
             there = here.t - terms.gradient / terms.hessian[0]
             return np.asarray(np.clip(there, -MAX_STEP_IN_SD, MAX_STEP_IN_SD) - here.t, np.float64)
 
-        found = minimize(
-            loss, np.array([here.t]), tol=DECREMENT_TOL, solve=direction, skip_hessian_check=True
-        )
+        found = minimize(loss, np.array([here.t]), tol=DECREMENT_TOL, solve=direction)
         return self._at(float(found.x[0]))
 
     @cached_property

@@ -54,7 +54,8 @@ from .kernel import (
     softmax_with_reference,
 )
 from .likelihood import identity_theta
-from .newton import ARMIJO_SHARE, MAX_HALVINGS, MAX_ITER, RELATIVE_VALUE_TOL
+
+ARMIJO_SHARE, MAX_HALVINGS, MAX_ITER, RELATIVE_VALUE_TOL = 1e-4, 40, 100, 1e-13
 
 ManyTerms = tuple[Floats, Floats, Floats]
 """Values, gradients and Hessians, with a leading axis."""

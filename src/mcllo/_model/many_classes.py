@@ -43,7 +43,9 @@ from .._utils.parallel import borrow_buffer, one_blas_thread, ordered_map
 from .._utils.results import Floats
 from . import compiled
 from .kernel import Derivatives, LogPartition
-from .newton import MAX_ITER, Solution, minimize
+from .newton import Solution, minimize
+
+MAX_ITER = 100
 
 MAX_KEPT_ELEMENTS = 2**27
 """Numbers a_i, n times 2 K, beyond which they are computed anew for each product."""
@@ -260,7 +262,6 @@ def minimize_pcg(
         tol=PCG_DECREMENT_TOL,
         max_iter=max_iter,
         solve=solve,
-        skip_hessian_check=True,
     )
 
 

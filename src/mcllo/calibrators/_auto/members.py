@@ -69,11 +69,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._fit.linear_fit import by_blocks, identity_map
-from ..._model import compiled
 from ..._model.batched import BatchedProblems, each_partition
 from ..._model.kernel import Derivatives, softmax
 from ..._model.likelihood import identity_theta
-from ..._model.newton import Product, last_decrement, minimize
+from ..._model.newton import Product, minimize
 from ..._utils.linalg import solve_each
 from ..._utils.notebook import show_progress
 from ..._utils.parallel import one_blas_thread
@@ -88,12 +87,15 @@ from .similarity import (
     of_share,
     structured_ridge,
 )
-from .temperature_with_lapse import VALUE_TOL, ScoredRows, SoftTemperature, fit_soft_temperature
+from .temperature_with_lapse import (
+    ScoredRows,
+    SoftTemperature,
+    fit_soft_temperature,
+    last_decrement,
+)
 
 MAX_LOG_ODDS_AT_ONCE = 2**21
 """Log odds of the baselines that are fitted at once: bounds their memory."""
-MIN_ROWS_FOR_HESSIANS = 10_000
-"""Rows whose Hessians will do for a search of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,24 +123,19 @@ def fit_baselines(
     near: BaselineMaps | None = None,
     most_together: int = MAX_LOG_ODDS_AT_ONCE,
 ) -> BaselineMaps:
-    """Return the best maps, found from those `near`; `tol` is what may be left.
-
-    Without C, Hessians of many rows are only about theirs: those of maps near, or of fewer rows.
-    """
+    """Return the best maps, found from those `near`; `tol` is what may be left."""
     few = rows.first() if near is None else None
     if few is not None:
         near = fit_baselines(few, ridge, tol)
     c, size = len(rows.scores), 2 * len(rows.scores) - 2
-    identity, about = identity_theta(c - 1), None
+    identity = identity_theta(c - 1)
     theta = np.tile(identity, (c, 1)) if near is None else near.theta.copy()
-    if near is not None and (few is None or len(few.codes) >= MIN_ROWS_FOR_HESSIANS):
-        about = near.hessian - ridge * np.eye(size)
     hessian, last = np.empty((c, size, size)), last_decrement(tol)
     for part, odds, statistics in _baseline_batches(rows, most_together):
         problems = BatchedProblems(
             statistics, theta[part], penalty=ridge, centre=identity, tol=last
         )
-        minima = problems.minima(odds, rows.weight, None if about is None else about[part])
+        minima = problems.minima(odds, rows.weight)
         theta[part], hessian[part] = minima.theta, minima.hessian
     return BaselineMaps(theta, hessian)
 
@@ -212,7 +209,7 @@ def fit_spline(rows: ScoredRows, furthest: float, tol: float) -> Curve:
     spread = float(np.sqrt(np.average((x - mean) ** 2, weights=weight) + MIN_VARIANCE))
     loss = _SplineLoss(x, _features((x - mean) / spread), rows.codes == 1, weight)
     start, last = np.zeros(len(RIDGE_OF_PARAMETER)), last_decrement(tol)
-    found = minimize(loss, start, tol=last, skip_hessian_check=True, f_noise=VALUE_TOL).x
+    found = minimize(loss, start, tol=last).x
     knots = mean + spread * KNOTS
     inside = knots[np.abs(knots) < furthest]
     at = np.concatenate([[-furthest], inside, [furthest]])
@@ -317,8 +314,7 @@ TOL = 1e-6  # Newton decrement, in nats of all rows together, of the last step o
 PARTS_TOL = 2e-4  # the same of fits to parts, or to `MIN_SCORES_FOR_PART_TOL` scores
 MIN_SCORES_FOR_PART_TOL = 2**13
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
-rows, and fits to parts of them or to so many scores. Without C these are of single precision where
-there is a map for each baseline."""
+rows, and fits to parts of them or to so many scores."""
 FULL_MAP_TOL = 8.0
 FULL_MAP_PARTS_TOL = 0.1
 """The same for 'full' and its thousands of parameters: what is left of them then is below what rows
@@ -424,14 +420,8 @@ class MembersFit:
         *,
         tol: float | None = None,
     ) -> None:
-        c, many = len(scores), scores.size >= MIN_SCORES_FOR_PART_TOL
-        if (
-            many
-            and c <= MAX_CLASSES_FOR_BASELINE_AVERAGE
-            and tol is None
-            and compiled.library() is None
-        ):
-            scores = scores.astype(np.float32)  # a map for each baseline: so many exponentials
+        c = len(scores)
+        many = scores.size >= MIN_SCORES_FOR_PART_TOL
         self.rows = ScoredRows(scores, codes, weight)
         if tol is None:
             tol = PARTS_TOL if many else TOL

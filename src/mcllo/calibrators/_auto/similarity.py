@@ -51,9 +51,17 @@ from ..._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from ..._model.kernel import Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
 from ..._model.many_classes import NO_HESSIAN
-from ..._model.newton import Product, SecantPairs, last_decrement, minimize, minimize_lbfgs
+from ..._model.newton import (
+    InverseHessian,
+    Memoized,
+    Objective,
+    Product,
+    Solution,
+    minimize,
+    minimize_lbfgs,
+)
 from ..._utils.results import Floats, Result
-from .temperature_with_lapse import VALUE_TOL, ScoredRows
+from .temperature_with_lapse import ScoredRows, decrement_to_forget_start, last_decrement
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
@@ -83,20 +91,25 @@ def fit_ridge(
     """Return the best theta, and products with an inverse of the Hessian near it.
 
     Two columns of the ridge ask for a vector map. `inverse` is such a product where the search
-    begins, and `tol` and `trace` are `decrement_tol` and `start_influence_tol` of `minimize_lbfgs`.
+    begins, `tol` is that of `minimize_lbfgs` and `trace` that of `decrement_to_forget_start`.
     """
     diagonal = ridge.shape[1] == 2
     objective = PenalizedLoss(_loss(rows, diagonal), identity_map(len(ridge), diagonal), ridge)
-    secants = SecantPairs(inverse)
-    found = minimize_lbfgs(
-        objective.value_and_gradient,
-        start.ravel(),
-        secants,
-        decrement_tol=tol,
-        start_influence_tol=trace,
-        f_noise=VALUE_TOL,
-    )
-    return found.x.reshape(ridge.shape), secants
+    learned = InverseHessian(inverse)
+    found = _search(objective.value_and_gradient, start.ravel(), learned, tol, trace)
+    return found.x.reshape(ridge.shape), learned
+
+
+def _search(
+    objective: Objective, start: Floats, inverse: InverseHessian, tol: float, trace: float
+) -> Solution:
+    """Return where L-BFGS ends, and knows its start but for `trace`."""
+    objective = Memoized(objective)
+    if np.isfinite(trace):
+        gradient = objective(start).gradient
+        decrement = float(gradient @ inverse(gradient))
+        tol = min(tol, decrement_to_forget_start(decrement, trace))
+    return minimize_lbfgs(objective, start, inverse, tol=tol)
 
 
 def curvature(
@@ -197,8 +210,8 @@ def fit_similar(
     """Return the best map of g and rows x, its log probabilities, and inverses of its Hessian.
 
     `near` is a map to begin with, and `inverse` such a product there; by default it is the map that
-    does nothing, and inverses become known. `tol` and `trace` are `decrement_tol` and
-    `start_influence_tol` of `minimize_lbfgs`.
+    does nothing, and inverses become known. `tol` and `trace` are those of
+    `fit_ridge`.
     """
     loss, few, known = SimilarLoss(g, rows), rows.first(), None
     if near is not None and inverse is not None:
@@ -206,18 +219,11 @@ def fit_similar(
     else:
         first = loss if few is None else SimilarLoss(np.exp(few.scores), few, loss.alike)
         start, last = np.zeros(len(loss.ridge)), last_decrement(tol)
-        found = minimize(first, start, tol=last, skip_hessian_check=True, f_noise=VALUE_TOL)
+        found = minimize(first, start, tol=last)
         known = of_share(found.terms.hessian[None] - np.diag(loss.ridge), loss.ridge)
         x, inverse = found.x, known(1.0)
     if near is not None or few is not None:
-        x = minimize_lbfgs(
-            loss.light,
-            x,
-            SecantPairs(inverse),
-            decrement_tol=tol,
-            start_influence_tol=trace,
-            f_noise=VALUE_TOL,
-        ).x
+        x = _search(loss.light, x, InverseHessian(inverse), tol, trace).x
     return (
         SimilarClasses(loss.alike, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:]),
         loss.logs(x),

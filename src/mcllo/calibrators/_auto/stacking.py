@@ -257,7 +257,7 @@ def fit_pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) 
     if len(logs) > 0 and len(prior) > 1:
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
         sums = _Barrier(likelihoods, prior, np.atleast_2d(v))
-        found = minimize(sums, w.ravel(), tol=TOL, solve=sums.direction, skip_hessian_check=True).x
+        found = minimize(sums, w.ravel(), tol=TOL, solve=sums.direction).x
         w = found.reshape(w.shape)
         w /= w.sum(axis=-1, keepdims=True)
     return w
