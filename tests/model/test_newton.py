@@ -4,7 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo._model.kernel import Derivatives
-from mcllo._model.many_classes import NO_HESSIAN, Directions, conjugate_gradients, minimize_pcg
+from mcllo._model.many_classes import (
+    NO_HESSIAN,
+    InexactDirection,
+    conjugate_gradients,
+    minimize_pcg,
+)
 from mcllo._model.newton import (
     InverseHessian,
     Memoized,
@@ -110,9 +115,9 @@ def test_a_quadratic_takes_one_step_by_hand():
         np.testing.assert_allclose(end, [1.0, -3.0], rtol=1e-14)
     # preconditioned by its diagonal, one product gives the step
     known = Known(objective)
-    directions = Directions(known)
+    directions = InexactDirection(known)
     np.testing.assert_allclose(directions(known.value_gradient(np.zeros(2))), [1.0, -3.0])
-    assert directions.used == 1
+    assert directions.n_products == 1
 
 
 @both_solvers

@@ -179,15 +179,19 @@ def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     free, partition = likelihood.free, likelihood.whole.partition
     assert isinstance(partition, LogPartition)
 
-    def without_hessian(x: Floats, diagonal: bool = False) -> Derivatives:
+    def without_hessian(x: Floats) -> Derivatives:
         theta = likelihood.theta(x)
-        terms = likelihood.whole.from_partition(
-            theta, partition.without_hessian(theta, diagonal=diagonal)
-        )
+        terms = likelihood.whole.from_partition(theta, partition.without_hessian(theta))
         return Derivatives(terms.value, terms.gradient[free], terms.hessian[free])
 
+    some = LogPartition(
+        partition.log_odds[:, ::7].copy(),
+        None if partition.weight is None else partition.weight[::7],
+    )
+    scale = partition.n_samples / some.n_samples
+
     def subsampled_hessian(x: Floats) -> Floats:
-        return partition.subsampled_hessian(likelihood.theta(x))[np.ix_(free, free)]
+        return scale * some(likelihood.theta(x)).hessian[np.ix_(free, free)]
 
     identity = likelihood.identity[free]
     objective = Memoized(without_hessian)

@@ -169,7 +169,7 @@ def minimize_lbfgs(
     x0: Floats,
     inverse: InverseHessian,
     *,
-    tol: float = 1e-6,
+    tol: float = 1e-7,
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> Solution:
@@ -300,16 +300,21 @@ class StopWhenSlow:
 
 
 class Memoized:
-    """An objective that remembers its last point, where a search then begins without a pass."""
+    """An objective that remembers its last point, where a search then begins without a pass.
 
-    def __init__(self, objective: Objective) -> None:
+    `x` and `terms` are a point that is known already.
+    """
+
+    def __init__(
+        self, objective: Objective, x: Floats | None = None, terms: Derivatives | None = None
+    ) -> None:
         self.objective = objective
-        self._x: Floats | None = None
-        self._terms: Derivatives | None = None
+        self._x = x
+        self._terms = terms
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
-        if self._terms is None or not np.array_equal(x, self._x):
+        if self._terms is None or not (x == self._x).all():
             self._x = x.copy()
             self._terms = self.objective(x)
         return self._terms

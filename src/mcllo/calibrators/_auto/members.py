@@ -69,7 +69,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._fit.linear_fit import by_blocks, identity_map
-from ..._model.batched import BatchedProblems, each_partition
+from ..._model.batched import BatchedProblems, log_partitions
 from ..._model.kernel import Derivatives, softmax
 from ..._model.likelihood import identity_theta
 from ..._model.newton import Product, minimize
@@ -109,9 +109,11 @@ class BaselineMaps:
         """Return the maps, about, had these rows not been there."""
         theta, hessian = self.theta.copy(), self.hessian.copy()
         for part, odds, statistics in _baseline_batches(rows, MAX_LOG_ODDS_AT_ONCE):
-            at = each_partition(odds, rows.weight)
-            _, slopes, lost = at(theta[part], np.arange(odds.shape[1]))
+            partitions = log_partitions(odds, rows.weight, odds.shape[1])
+            terms = [at(own) for at, own in zip(partitions, theta[part], strict=True)]
+            lost = np.array([term.hessian for term in terms])
             hessian[part] -= lost
+            slopes = np.array([term.gradient for term in terms])
             theta[part] += solve_each(hessian[part], slopes - statistics)
         return BaselineMaps(theta, hessian)
 
