@@ -118,7 +118,7 @@ def test_first_fits_change_little():
     assert rough.soft.slip == pytest.approx(exact.soft.slip, rel=1e-3)
 
 
-def test_members_without_c_say_the_same(monkeypatch):
+def test_without_c_many_rows_say_the_same(monkeypatch):
     scores, codes = sample(1667, 12)
     weight = np.ones(scores.shape[1])
     weight[::5] = 0.0
