@@ -141,16 +141,6 @@ def test_values_and_gradients_with_and_without_the_hessian(diagonal):
 
 
 @KINDS
-def test_values_of_single_precision_are_those_of_the_rounded_map(diagonal):
-    # Labels' sums took the map as it was, rows as it is rounded: values went up and down by that.
-    x, y, _ = sample()
-    loss = LinearMapLoss(x.astype(np.float32), y, diagonal=diagonal)
-    theta = identity_map(4, diagonal).ravel() + 0.5
-    assert loss.value_and_gradient(theta + 1e-9)[0] == loss.value_and_gradient(theta)[0]
-    assert loss.value_and_gradient(theta + 1e-6)[0] != loss.value_and_gradient(theta)[0]
-
-
-@KINDS
 def test_fit_against_a_general_optimiser(diagonal):
     data, ridge = sample(), ridge_of(4, diagonal)
     of = loss_of(*data, ridge)
