@@ -167,7 +167,7 @@ def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
     moves = np.abs(directions * cone.scale) > RELATIVE_COORDINATE_TOL
     class_moves = moves.reshape(-1, 2, len(cone.log_odds)).any(axis=(0, 1))
     unbounded = np.zeros((len(cone.scale), 2), dtype=bool)
-    for j in np.flatnonzero(np.tile(class_moves, 2)):
+    for j in np.flatnonzero(np.tile(class_moves, 2)).tolist():
         for side, sign in enumerate((-1.0, 1.0)):
             if not _some_direction_moves(known, j, sign):
                 goal = np.zeros(len(cone.scale))
