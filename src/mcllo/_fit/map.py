@@ -1,27 +1,24 @@
-"""Recalibration maps: `MCLLOMap` of one baseline, `AllBaselinesMap` in which no class is special.
+"""Recalibration maps, and intervals for the probabilities that they give.
 
-For one baseline, Eq. (3)-(4), the maps form a group: applying ``(tau_a, gamma_a)`` and then
-``(tau_b, gamma_b)`` is the map ``(tau_b + gamma_b tau_a, gamma_a gamma_b)``; the inverse of
-``(tau, gamma)`` is ``(-tau / gamma, 1 / gamma)``.
-
-The map of baseline b is affine in the log probabilities z before its softmax:
-``eta_j = tau_j + gamma_j (z_j - z_b)``, ``eta_b = 0``, that is ``eta = W_b z + a_b`` with
-
-=====================  ==============================================================
-weights                ``W_b[j, j] = gamma_j``, ``W_b[j, b] = -gamma_j``, else 0
-intercepts             ``a_b[j] = tau_j``, ``a_b[b] = 0``
-geometric mean         ``g ~ prod_b g_b^(1/c)``, rows divided by their sum
-                       ``= softmax(mean_b W_b z + mean_b a_b)``
-=====================  ==============================================================
+====================  ====================================================================
+`MCLLOMap`            one baseline b, Eq. (3)-(4): ``eta_j = tau_j + gamma_j (z_j - z_b)``,
+                      ``eta_b = 0``, z the log probabilities
+composition           ``(tau_a, gamma_a)`` and then ``(tau_b, gamma_b)`` is
+                      ``(tau_b + gamma_b tau_a, gamma_a gamma_b)``
+inverse               ``(-tau / gamma, 1 / gamma)``
+as a matrix           ``eta = W_b z + a_b``: ``W_b[j, j] = gamma_j``, ``W_b[j, b] = -gamma_j``,
+                      ``a_b[j] = tau_j``, else 0
+`AllBaselinesMap`     the geometric mean over baselines, ``g ~ prod_b g_b^(1/c)``
+                      ``= softmax(mean_b W_b z + mean_b a_b)``
+====================  ====================================================================
 
 Permuting classes permutes the columns of the mean and changes no number. For c = 2 all maps are
 one, and so is their mean. A softmax ignores what all rows of W share, so W and a are stored with
 columns that sum to 0; then equal maps have equal numbers.
 
-`RecalibratedProbabilities`: recalibrated probabilities with an interval for each.
-
 A recalibrated probability is a function of the estimate, ``g_j = softmax(eta, 0)_j`` with
-``eta_k = tau_k + gamma_k l_k``, and inherits its uncertainty (delta method):
+``eta_k = tau_k + gamma_k l_k``, and inherits its uncertainty (delta method); with the 2K features
+z_k of class k, 0 for the baseline:
 
 ====================  ====================================================================
 variance of g         ``J Cov J'``, ``J = (diag g - g g') Z``, ``Z = [I, diag l]``
@@ -31,12 +28,13 @@ its standard error    ``sqrt(a_j' Cov a_j)``: the sum of ``(a_j . f)^2`` over f,
 interval              ``expit(logit g_j -/+ z se)``; it stays inside (0, 1)
 ====================  ====================================================================
 
-z_k are the 2K features of class k, 0 for the baseline. Near ``g_j = 1`` the weights q_jk would be a
-ratio of rounding errors, so the class on top has its own softmax over the others.
+Near ``g_j = 1`` the weights q_jk would be a ratio of rounding errors, so the class on top has its
+own softmax over the others.
 
-An interval is about the map, at one row and one class: where the probability would lie had the map
-been fitted to all rows there are. It is not about the label, it does not hold for all rows at once,
-and it takes the model as true. Rows of `low` and of `high` do not sum to 1.
+An interval (`RecalibratedProbabilities`) is about the map, at one row and one class: where the
+probability would lie had the map been fitted to all rows there are. It is not about the label, it
+does not hold for all rows at once, and it takes the model as true. Rows of `low` and of `high` do
+not sum to 1.
 """
 
 from __future__ import annotations
