@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._model.kernel import Derivatives
-from ..._model.newton import last_decrement, minimize
+from ..._model.newton import minimize
 from ..._utils.results import Codes, Floats, Result
-from .temperature_with_lapse import ScoredRows
+from .temperature_with_lapse import ScoredRows, last_decrement
 
 # t_k of the spline, in standard deviations of the log odds. Round numbers: half of normal log odds
 # lie within 0.67 and nine in ten within 1.64. Symmetric, so that turning the classes round works.
@@ -92,12 +92,7 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     scale = float(np.sqrt(variance + 1e-4))  # rows that are all but the same tell of no others
 
     loss = _SplineLoss(x, _features((x - mean) / scale), rows.codes == 1, rows.unit)
-    solution = minimize(
-        loss,
-        np.zeros(len(RIDGE)),
-        tol=last_decrement(tol),
-        skip_hessian_check=True,
-    )
+    solution = minimize(loss, np.zeros(len(RIDGE)), tol=last_decrement(tol))
     knots = mean + scale * KNOTS
     inner_knots = knots[np.abs(knots) < max_abs_log_odds]
     at = np.concatenate([[-max_abs_log_odds], inner_knots, [max_abs_log_odds]])

@@ -57,9 +57,16 @@ from ..._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from ..._model.kernel import Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
 from ..._model.many_classes import NO_HESSIAN
-from ..._model.newton import Product, SecantPairs, last_decrement, minimize, minimize_lbfgs
+from ..._model.newton import (
+    InverseHessian,
+    Memoized,
+    Objective,
+    Product,
+    minimize,
+    minimize_lbfgs,
+)
 from ..._utils.results import Floats, Result
-from .temperature_with_lapse import ScoredRows
+from .temperature_with_lapse import ScoredRows, decrement_to_forget_start, last_decrement
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
@@ -98,21 +105,33 @@ def fit_ridge(
         theta where the search begins.
     inverse : callable
         Products with an inverse of the Hessian there, about.
-    tol, start_influence_tol : float
-        `decrement_tol` and `start_influence_tol` of `minimize_lbfgs`.
+    tol : float
+        Decrement at which to end.
+    start_influence_tol : float
+        What may be left of `start`, in nats.
     """
     is_vector_map = ridge.shape[1] == 2
     loss = _linear_map_loss(rows, is_vector_map)
     objective = PenalizedLoss(loss, identity_map(len(ridge), is_vector_map), ridge)
-    secants = SecantPairs(inverse)
-    solution = minimize_lbfgs(
-        objective.value_and_gradient,
-        start.ravel(),
-        secants,
-        decrement_tol=tol,
-        start_influence_tol=start_influence_tol,
-    )
-    return solution.x.reshape(ridge.shape), secants
+    learned = InverseHessian(inverse)
+    x = _search(objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol)
+    return x.reshape(ridge.shape), learned
+
+
+def _search(
+    objective: Objective,
+    start: Floats,
+    inverse: InverseHessian,
+    tol: float,
+    start_influence_tol: float,
+) -> Floats:
+    """Return where L-BFGS ends that knows its start but for so much."""
+    objective = Memoized(objective)
+    if np.isfinite(start_influence_tol):
+        gradient = objective(start).gradient
+        decrement = float(gradient @ inverse(gradient))
+        tol = min(tol, decrement_to_forget_start(decrement, start_influence_tol))
+    return minimize_lbfgs(objective, start, inverse, tol=tol).x
 
 
 def curvature(
@@ -267,7 +286,6 @@ def fit_similar(
             newton_loss,
             np.zeros(len(loss.ridge)),
             tol=last_decrement(tol),
-            skip_hessian_check=True,
         )
         x = solution.x
         hessian = solution.terms.hessian - np.diag(loss.ridge)
@@ -276,14 +294,8 @@ def fit_similar(
         needs_search = some_rows is not None
 
     if needs_search:
-        solution = minimize_lbfgs(
-            loss.value_and_gradient,
-            x,
-            SecantPairs(inverse),
-            decrement_tol=tol,
-            start_influence_tol=start_influence_tol,
-        )
-        x = solution.x
+        learned = InverseHessian(inverse)
+        x = _search(loss.value_and_gradient, x, learned, tol, start_influence_tol)
     fitted = SimilarClasses(loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:])
     return fitted, loss.log_probabilities(x), inverse_of_share
 

@@ -423,7 +423,6 @@ def fit_pool_weights(
         weights.ravel(),
         tol=1e-7,  # nats; one Newton step from there is exact to all digits that matter
         solve=objective.newton_direction,
-        skip_hessian_check=True,
     )
     weights = solution.x.reshape(weights.shape)
     weights /= weights.sum(axis=-1, keepdims=True)
