@@ -114,8 +114,10 @@ class Arrays:
                 f"{len(names)} classes: {shorten(names)}.",
                 remedy=Phrase("Name each column with {}, in order.", Option("classes")),
             )
-        new = dict(zip(self.nameless, names, strict=True))
-        self.columns = {new.get(key, key): column for key, column in self.columns.items()}
+        new_names = dict(zip(self.nameless, names, strict=True))
+        # in their order; labels beside the table keep their name
+        old = self.columns
+        self.columns = {new_names.get(key, key): column for key, column in old.items()}
         self.nameless = []
         self.note = _unnamed(self.name, names)
 
