@@ -551,8 +551,9 @@ def _probabilities(body: Any, program: Program, output: str | None) -> Any:
         names = [one.name for one in body.output]
         raise InputError(
             argument="output",
-            rule=f"name an output of shape (rows, {c}); the model has {names}",
+            rule=f"name an output of shape (rows, {c}); the model has {{names}}",
             value=output,
+            values={"names": names},
         )
     return fit[0]
 

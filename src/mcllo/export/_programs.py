@@ -69,12 +69,12 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
+from .._utils.linalg import TINY
 from .._utils.results import Floats
 from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import Calibrator, normalize_rows
 from ..calibrators._beta import MIN_PROB
-from ..calibrators._label_shift import TINY
 from ..calibrators._xu_davoine import PlausibleSets, belief, quadrature
 from ..exceptions import InputError
 
@@ -87,16 +87,21 @@ class ExportError(InputError):
 
     Parameters
     ----------
-    message : str or Phrase, optional
-        What must hold, and what was found. Default: a sentence made of the other arguments.
-    argument, rule : str or Phrase, optional
+    message : str, optional
+        What must hold, and what was found. Default: a sentence made of the other arguments. With
+        `values` or an `argument` a template, else said as it stands.
+    argument, rule : str, optional
         The name of the argument at fault, and what must hold of it.
     value : object, optional
         What was found.
+    found : str, optional
+        The same in words.
     row, column : int, optional
         Zero-based place of the value; a column may also be a name.
-    remedy : str or Phrase, optional
+    remedy : str, optional
         What to do.
+    values : mapping, optional
+        Fills the fields of message, rule and remedy.
 
     See Also
     --------

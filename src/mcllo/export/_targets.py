@@ -48,7 +48,7 @@ from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
 from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ._graph import append_to_onnx as append_program
 from ._graph import write_onnx
 from ._javascript import write_declaration, write_javascript
@@ -388,7 +388,7 @@ def export(
     unknown = sorted(set(options) - set(target.options))
     if unknown:
         has = ", ".join(("input", *target.options))
-        message = Phrase("{argument} is no option of {}; it has {}.", to, has)
+        message = f"{{argument}} is no option of {to}; it has {has}."
         raise InputError(message, argument=unknown[0])
     program = build_program(calibrator, input)
     content = target.write(program, **options)

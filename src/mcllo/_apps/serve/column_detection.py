@@ -26,9 +26,9 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint
+from ..._validation.frames import MAX_DISTINCT_LABELS, affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
-from ...exceptions import FileFormatError, Option
+from ...exceptions import FileFormatError
 from ..io.csv_text import (
     DECIMAL_COMMA,
     DECIMAL_POINT,
@@ -260,14 +260,11 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
             label = name
             prefix = ""
             n_named = n_same
-        hint = prefix_hint(others, values) if n_same == 0 else None
-        if hint is None:
-            continue
-        for part in hint.parts:
-            if isinstance(part, Option) and len(values) > n_named:
-                label = name
-                prefix = str(part.value)
-                n_named = len(values)
+        before, _ = affixes(others, values)
+        if n_same == 0 and before and len(values) > n_named:
+            label = name
+            prefix = before
+            n_named = len(values)
     if label:
         return label, prefix
     for name in columns:

@@ -35,7 +35,7 @@ from typing import Any
 
 from ..._utils.notebook import report_progress
 from ...exceptions import InputError, MclloError
-from .choices import PAGE_WORDS, arguments, sentence
+from .choices import PAGE_NAMES, arguments, sentence
 from .column_detection import DetectedTable, recognise
 from .limits import Limits
 
@@ -114,7 +114,7 @@ def recalibrate(file: str, *, reading: Mapping[str, Any], method: str, out: str)
     run_verb(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOut(**fitted["held_out"]).statement(PAGE_WORDS)
+        statement = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,
