@@ -14,9 +14,8 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.separation import check_separation, separating_direction
 from mcllo._inference.likelihood_tests import choose_method, run_test
-from mcllo._inference.pvalue import Limit, Note
+from mcllo._inference.results import SCORE_INSTEAD_NOTE
 from mcllo._model import many_classes as many
-from mcllo._model import many_classes as operator
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
 from mcllo._model.many_classes import ClassBlocks, LikelihoodOperator, LogPartitionOperator
@@ -59,20 +58,6 @@ def test_equals_the_dense_terms(design, weighted, data):
     found = block_diagonal(partition.blocks)
     np.testing.assert_allclose(found, block_diagonal(block_part(dense.hessian)), atol=scale)
     np.testing.assert_array_equal(partition(theta).hessian, dense.hessian)
-
-
-def test_what_is_not_kept_is_computed_anew(monkeypatch):
-    rng = np.random.default_rng(0)
-    probs = simplex(rng, 3000, 20, 2.0)
-    odds, theta = log_odds_of(probs), identity_theta(19) + 0.1 * rng.normal(size=38)
-    weight = rng.uniform(size=3000)
-    v, dense = rng.normal(size=38), LogPartition(odds, weight)(theta).hessian
-    for most in (10**9, 0):
-        monkeypatch.setattr(operator, "MAX_KEPT_ELEMENTS", most)
-        partition = LogPartitionOperator(odds, weight)
-        partition.value_gradient(theta)
-        assert (partition._kept is None) == (most == 0)
-        assert np.abs(partition.product(v) - dense @ v).max() < 1e-12 * np.abs(dense @ v).max()
 
 
 def test_neither_threads_nor_single_precision_of_log_odds_change_the_terms():
@@ -349,7 +334,7 @@ def test_simulation_counts_parameters():
     assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
     chosen, why = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
-    assert (why.limits, why.notes) == ((Limit.SIZE,), (Note.SCORE_INSTEAD,))
+    assert (why.limits, why.notes) == (("size",), (SCORE_INSTEAD_NOTE,))
     assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"
 
 
@@ -442,23 +427,3 @@ def test_a_class_that_leaves_has_no_maximum(design, reverse):
     odds = log_odds_of(probs[:, ::-1] if reverse else probs)
     if separate_classes(odds, codes):
         assert separating_direction(odds, codes) is not None
-
-
-def test_the_hessian_of_very_many_classes_in_single_precision(monkeypatch):
-    # 20 classes stand for 500, of which there is no C: the threshold alone is moved
-    monkeypatch.setattr("mcllo._model.compiled.is_for", lambda log_odds: False)
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 4000, 20, 2.0)
-    rows = Predictions.from_arrays(probs, draw(probs, rng))
-    partition = LogPartitionOperator(rows.log_odds)
-    theta = identity_theta(19) + 0.1 * rng.normal(size=38)
-    exact = LogPartition(rows.log_odds)(theta).hessian
-    assert (partition.hessian(theta) == exact).all()
-    monkeypatch.setattr(operator, "MIN_CLASSES_FOR_SINGLE", 19)
-    found = partition.hessian(theta)
-    assert found.dtype == np.float64
-    assert (found != exact).any()
-    errors = np.sqrt(np.diagonal(np.linalg.inv(found)) / np.diagonal(np.linalg.inv(exact)))
-    np.testing.assert_allclose(errors, 1.0, atol=1e-5)
-    monkeypatch.setattr(operator, "MIN_EIGENVALUE_FOR_SINGLE", 0.9)  # nothing is as sure as that
-    assert (partition.hessian(theta) == exact).all()

@@ -44,7 +44,7 @@ from .._inference.likelihood_tests import (
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.pvalue import Ground, Limit, Reason
+from .._inference.results import Reason
 from .._utils.atomic_files import progress
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
@@ -156,7 +156,7 @@ class _Evaluator:
             return _Corrected()
         errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
         if family == "mcllo" and errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
-            return self._drawn_anew(Reason(Ground.FEW_ERRORS, errors), test.df)
+            return self._drawn_anew(Reason("few_errors", errors), test.df)
         if self.results[name].note:
             return _Corrected(reason="its fit warned")
         from scipy.special import chdtri
@@ -175,11 +175,11 @@ class _Evaluator:
         both = self.train, self.before
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in both)
         if self.elsewhere:
-            why = why.but(Limit.ELSEWHERE)
+            why = why.but("elsewhere")
         elif any(needs_robust(rows) for rows in both):
-            why = why.but(Limit.GROUPS)
+            why = why.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
-            why = why.but(Limit.SIZE)
+            why = why.but("size")
         if why.limits:
             return _Corrected(reason=str(why))
         found = same_map(*both, **self.drawing)

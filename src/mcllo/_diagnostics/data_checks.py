@@ -41,7 +41,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._inference.pvalue import Ground
 from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
@@ -160,7 +159,7 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     # Rows that all count twice have twice the statistic, and tell no more.
     statistic = fit.statistic / mean_weight
     threshold = 2.0 * float(gammaincinv(0.5 * fit.df, FALSE_CHECK_LEVEL))
-    can_trust_chi2 = getattr(test.why, "ground", None) is Ground.ENOUGH
+    can_trust_chi2 = getattr(test.why, "ground", None) == "enough_errors"
     if not can_trust_chi2:
         threshold = min(threshold, MAX_STATISTIC_OF_OWN_ROWS)
     if not statistic < threshold:
@@ -200,7 +199,8 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
     # number of cycles by itself, or it makes a cycle less sure.
     log_bound = 0.0
     for k in np.flatnonzero(most > own):
-        log_bound += min(0.0, _log_binomial_tail(most[k], own[k]) + math.log(n_classes))
+        log_tail = _log_binomial_tail(most[k], own[k])
+        log_bound += min(0.0, log_tail + math.log(n_classes))
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
 
@@ -211,15 +211,17 @@ def _is_surely_permuted(hits: LabelPredictionCounts, cycle: Codes, columns: Code
     moved = counts[rows, columns]
     own = counts[rows, cycle]
     log_n_cycles = len(cycle) * math.log(len(hits.table))
-    log_tail = _log_binomial_tail(hits.worth * moved.sum(), hits.worth * own.sum())
-    if log_tail >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
+    n_moved = hits.worth * moved.sum()
+    n_own = hits.worth * own.sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
         return False
 
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
     # predicted too often, no other class speaks for the cycle.
     others = np.delete(rows, moved.argmax())
-    log_tail = _log_binomial_tail(hits.worth * moved[others].sum(), hits.worth * own[others].sum())
-    if log_tail >= math.log(1e-3):
+    n_moved = hits.worth * moved[others].sum()
+    n_own = hits.worth * own[others].sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(1e-3):
         return False
 
     # A model that calls everything a dog is no exchange of cats and dogs: in most classes of the

@@ -62,13 +62,15 @@ class By:
         """Return the subgroups of the chosen rows, without those that are empty then."""
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
         names = tuple(self.names[k] for k in kept)
-        return By(self.column, names, codes.ravel().astype(np.intp))
+        codes = codes.ravel().astype(np.intp)
+        return By(self.column, names, codes)
 
 
 def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
     """Return `by` with the tables: a column's name becomes that column, which is then no class."""
     if not isinstance(by, str):
         return by, probs, logits
+    # a column of numbers would else be taken for the probabilities of a class
     found = None
     if _has_column(probs, by):
         found, probs = split_column(probs, by)

@@ -61,6 +61,7 @@ def as_matrix(
         chosen = _choose(names, columns, name)
         frame = frame[:, [names.index(column) for column in chosen]]
         names = chosen
+    # column by column, so that the error can name it
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
             raise InputError(
@@ -154,6 +155,7 @@ def as_column(values: Any, name: str) -> Array:
         return array[:, 0] if is_single_column else array
     if series.dtype.is_numeric():
         return _values(series, name)
+    # as objects: `np.array` would turn a NaN among words into the word "nan"
     objects = np.empty(len(series), dtype=object)
     objects[:] = series.to_list()
     return objects
@@ -177,8 +179,9 @@ def _pandas_index(values: Any) -> Any:
         return None
     import narwhals.dependencies as known
 
-    pandas_like = known.is_pandas_like_dataframe(values) or known.is_pandas_like_series(values)
-    return values.index if pandas_like else None
+    is_frame = known.is_pandas_like_dataframe(values)
+    is_series = known.is_pandas_like_series(values)
+    return values.index if is_frame or is_series else None
 
 
 def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
@@ -276,6 +279,7 @@ def _as_series(values: Any) -> Any:
 
 def _to_array(values: Any, name: str) -> Array:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        # `np.asarray` would show what lies below the mask
         objects = np.array(values.data, dtype=object)
         objects[np.ma.getmaskarray(values)] = None
         return objects

@@ -61,6 +61,7 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind in "biu":
         return labels, None
     if kind == "f":
+        # a column of integers that once held a gap comes back as floats
         doubles = labels.astype(np.float64, copy=False)
         return _whole(doubles, None), None
     if kind not in "OUS":
@@ -177,6 +178,7 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
     """Return the codes of `y` and the classes in column order."""
     labels = as_column(y, "y")
     if labels.ndim == 2:
+        # a column of a one-hot frame is found by its name, whatever the order of the classes
         codes = _decode_one_hot(labels, n_classes)
         order, classes = column_order(column_names(y, "y"), n_classes, names)
         return (codes if order is None else order[codes]), classes
@@ -187,6 +189,7 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
         raise no_labels("none")
     values, place = label_values(labels)
     classes = column_classes(values, n_classes, names)
+    # each distinct word is encoded once, then rows take the codes of their words
     codes = _encode_values(values, classes)
     if place is not None:
         codes = codes[place]
@@ -255,6 +258,7 @@ def class_names(classes: Any) -> list[Hashable]:
 def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> int:
     """Return the position of `label` among `classes`, also when it differs only in type."""
     label = plain_label(label)
+    # the type first: among the classes 1 and True, which are equal, each finds itself
     for j, known in enumerate(classes):
         if type(known) is type(label) and known == label:
             return j
@@ -389,6 +393,7 @@ def column_classes(
         return classes
     if kind == "b" and n_classes == 2:
         return (False, True)
+    # Integers below the number of columns are columns, also where some never occur.
     if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
         return tuple(range(n_classes))
     distinct = np.unique(values).tolist()
@@ -404,6 +409,7 @@ def column_classes(
                 "labels": shorten(distinct),
             },
         )
+    # "10" sorts before "2": are columns in the order of words or of numbers? Nobody knows.
     are_numbers = kind == "U" and all(map(_is_int, distinct))
     if are_numbers and distinct != sorted(distinct, key=int):
         raise InputError(
@@ -442,15 +448,18 @@ def _is_int(text: str) -> bool:
 
 def _encode_values(values: NDArray[Any], classes: Classes) -> Codes:
     """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
-    if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
+    n_classes = len(classes)
+    if values.dtype.kind in "iu" and classes == tuple(range(n_classes)):
+        # labels are columns already; `np.unique` would sort all rows
         codes = values.astype(np.intp)
-        codes[(values < 0) | (values >= len(classes))] = -1
+        codes[(values < 0) | (values >= n_classes)] = -1
         return codes
     if values.dtype.kind == "b":
         distinct = np.array([False, True])
         inverse = values.astype(np.intp)
     else:
         distinct, inverse = np.unique(values, return_inverse=True)
+    # matched as text, so that 1 and "1" are one class
     column_of = {str(label): j for j, label in enumerate(classes)}
     columns = [column_of.get(str(label), -1) for label in distinct.tolist()]
     return np.array(columns, dtype=np.intp)[inverse]

@@ -235,6 +235,7 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
+        # Before anything becomes an array: what is not a frame has no index.
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
         check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
@@ -252,9 +253,10 @@ class Predictions:
             raise add_label_remedy(error, table, y) from None
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
-        if clip is None:
-            warn_of_zeros(predictions, predictions.probs.size)
-        return predictions if clip is None else replace(predictions, clip_given=True)
+        if clip is not None:
+            return replace(predictions, clip_given=True)
+        warn_of_zeros(predictions, predictions.probs.size)
+        return predictions
 
     @classmethod
     def _labelled(
@@ -385,6 +387,7 @@ class Predictions:
         b = self.baseline_index
         if b == self.n_classes - 1:
             return self.codes
+        # the baseline moves last, and the classes behind it move up
         moved = np.where(self.codes > b, self.codes - 1, self.codes)
         moved[self.codes == b] = self.n_classes - 1
         moved.setflags(write=False)
@@ -541,7 +544,10 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     if by is not None:
         probs = probs.with_by(by)
     defaults = (None, False, "frequency", "")  # by identity: a table cannot be compared with them
-    given = [name for name, value in options.items() if not any(value is d for d in defaults)]
+    given = []
+    for name, value in options.items():
+        if not any(value is default for default in defaults):
+            given.append(name)
     if y is not None or given:
         extra = "y" if y is not None else f"{min(given)}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")

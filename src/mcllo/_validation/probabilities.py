@@ -73,12 +73,15 @@ class ClippedProbs(NamedTuple):
 
 def clip_zeros(probs: Floats, clip: float | None) -> ClippedProbs:
     """Clip probabilities by rule 3 of the module."""
-    n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
+    n_zeros = 0
+    if probs.min() <= 0.0:
+        n_zeros = int((probs == 0.0).sum())
     if clip == 0.0 or (clip is None and n_zeros == 0):
         return ClippedProbs(probs, None, n_zeros, None)
     floor = DEFAULT_CLIP if clip is None else float(clip)
     raised = probs < floor
     if clip is None:
+        # small values that were meant as they are stand in rows without a 0
         raised &= (probs == 0.0).any(axis=1)[:, None]
     if not raised.any():
         return ClippedProbs(probs, None, n_zeros, None)
@@ -177,6 +180,8 @@ def clean_probs(
         sums = clean @ np.ones(clean.shape[1])
     error = np.abs(sums - 1.0)
     tolerance = ROW_SUM_TOL if values.dtype.itemsize >= 8 else ROW_SUM_TOL_FLOAT32
+    # Two numbers tell that all is well; which rule is broken, and where, is only asked if not.
+    # A NaN fails both comparisons.
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
     noteworthy = error > MIN_REPORTED_ROW_ERROR  # the other rows keep their digits

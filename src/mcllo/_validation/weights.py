@@ -94,14 +94,18 @@ class RowFacts:
 
         Groups are numbered anew, so that their largest number counts them.
         """
-        weight = None if self.weight is None else self.weight[rows]
+        weight = None
+        if self.weight is not None:
+            weight = self.weight[rows]
         if times is not None:
             weight = times if weight is None else weight * times
-        groups = self.groups
-        if groups is not None:
-            _, groups = np.unique(groups[rows], return_inverse=True)
-            groups = groups.ravel().astype(np.intp)
-        by = None if self.by is None else self.by.take(rows)
+        groups = None
+        if self.groups is not None:
+            _, numbers = np.unique(self.groups[rows], return_inverse=True)
+            groups = numbers.ravel().astype(np.intp)
+        by = None
+        if self.by is not None:
+            by = self.by.take(rows)
         return RowFacts(weight, self.weight_kind, groups, by)
 
 
@@ -204,6 +208,7 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
         _, codes = np.unique(names, return_inverse=True)
         codes = codes.astype(np.intp)
     else:
+        # in order of appearance, as names of several types have no order
         number_of: dict[Any, int] = {}
         numbers = []
         for row, name in enumerate(names.tolist()):

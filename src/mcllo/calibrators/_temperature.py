@@ -1,4 +1,4 @@
-"""`TemperatureScaling`: one number that makes all predictions bolder or more cautious."""
+"""`TemperatureScaling`: one number that makes all predictions sharper or less sharp."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ class TemperatureScaling(PriorCalibrator):
     def _learn(self, predictions: Predictions) -> None:
         scores = transposed_scores(predictions)
         root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
-        self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
+        self.inverse_temperature_ = root.value
+        self.n_iter_ = root.n_iter
         numbers = {"inverse_temperature": root.value}
         if root.bound > 0:
             message = (
@@ -124,8 +125,9 @@ class TemperatureScaling(PriorCalibrator):
             warn(ConvergenceWarning(advice, numbers=numbers))
 
     def _apply(self, simplex: Simplex) -> Floats:
-        u = np.array(self.inverse_temperature_)
-        return LinearMap(u, np.zeros(len(self.classes_))).apply(simplex)
+        factor = np.array(self.inverse_temperature_)
+        no_intercept = np.zeros(len(self.classes_))
+        return LinearMap(factor, no_intercept).apply(simplex)
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), **self._prior_state()}

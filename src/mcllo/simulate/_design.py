@@ -74,10 +74,12 @@ class Design:
             uniform.append(stream.random(n_samples))
         unlabelled = self._unlabelled(np.concatenate(rows))
         chances, _ = predicted_probabilities(theta, unlabelled.log_odds)
-        labels = labels_at(chances.T, np.concatenate(uniform)[None])[0]
+        one_draw = np.concatenate(uniform)[None]
+        labels = labels_at(chances.T, one_draw)[0]
         # The map has the baseline last.
         b = self.baseline_index
-        column_of_label = np.append(np.delete(np.arange(len(self.classes)), b), b)
+        others = np.delete(np.arange(len(self.classes)), b)
+        column_of_label = np.append(others, b)
         return replace(unlabelled, codes=column_of_label[labels])
 
     def _unlabelled(self, rows: NDArray[Any]) -> Predictions:

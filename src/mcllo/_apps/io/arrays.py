@@ -125,8 +125,10 @@ class Arrays:
                     "names": shorten(names),
                 },
             )
-        new = dict(zip(self.nameless, names, strict=True))
-        self.columns = {new.get(key, key): column for key, column in self.columns.items()}
+        new_names = dict(zip(self.nameless, names, strict=True))
+        # in their order; labels beside the table keep their name
+        old = self.columns
+        self.columns = {new_names.get(key, key): column for key, column in old.items()}
         self.nameless = []
         self.note = _unnamed(self.name, names)
 

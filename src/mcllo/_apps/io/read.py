@@ -217,6 +217,7 @@ def read_sources(
     check_room(sources, len(roles.numbers))
     rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
     parts = [rows.read(source) for source in sources]
+    # rows of two states of a file would be predictions of no time
     for source in sources:
         source.refuse_changed()
     found = parts[0] if len(parts) == 1 else join_files(parts, sources)

@@ -428,7 +428,9 @@ def explain(
     source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
 ) -> FileFormatError:
     """Return one sentence for what pyarrow says of a file."""
-    first = str(error).partition("\n")[0].strip().rstrip(".")
+    first, _, _ = str(error).partition("\n")
+    first = first.strip().rstrip(".")
+    # names of columns may hold what moves the cursor of a terminal
     first = "".join(letter for letter in first if letter.isprintable())
     if source.changed:
         return changed_meanwhile(source.name)
@@ -468,10 +470,10 @@ def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) ->
     """Return what is wrong with the first broken line or row."""
     if source.csv is None and source.sheet is None:
         return None
-    known = set(source.columns)
-    read = numbers if known >= set(numbers) else ()
-    columns = [*read, *plain]
-    writing = source.writing(read, plain) if columns else PLAIN_FORMAT
+    if not set(numbers) <= set(source.columns):
+        numbers = ()  # what is no column of the file has no cells
+    columns = [*numbers, *plain]
+    writing = source.writing(numbers, plain) if columns else PLAIN_FORMAT
     if source.sheet is not None:
         return _find_fault_in_sheet(source, source.sheet, columns, writing)
     assert source.csv is not None

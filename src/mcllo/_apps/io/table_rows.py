@@ -94,6 +94,7 @@ class TableRows:
         self.by_default = by_default
         self.logits = logits
         self.data_check_rows = data_check_rows
+        self._tables: dict[int, Any] = {}  # read already, by the number of the file
         self.names = without_prefix(prefix, roles.numbers)
         if roles.positive:
             self.names = self._two_names()
@@ -111,7 +112,7 @@ class TableRows:
         positive = self.sources[0].manner.positive or ""
         seen: dict[str, None] = {}  # in order of appearance
         for source in self.sources:
-            seen |= dict.fromkeys(distinct_labels(self._first(source), self.roles, [positive]))
+            seen |= dict.fromkeys(self._distinct_labels(source, [positive]))
         words = list(seen)
         if positive not in words and self.roles.numbers[0] == f"{self.prefix}{positive}":
             # the column is named after what came true, and the labels say whether it did
@@ -140,14 +141,32 @@ class TableRows:
             )
         return [positive, others[0] if others else f"not {positive}"]
 
+    def _distinct_labels(self, source: Source, names: list[str]) -> list[str]:
+        """Return the labels of a file; where all its rows are wanted, keep them for `read`."""
+        if self.data_check_rows is not None:
+            return distinct_labels(self._first(source), self.roles, names)
+        try:
+            table = self._read_columns(source)
+            found = labels_in(source, table, self.label, names)
+        except MclloError:
+            return []  # `read` says what is wrong
+        self._tables[self.sources.index(source)] = table
+        return distinct_words(found)
+
+    def _read_columns(self, source: Source) -> Any:
+        """Return the columns of a file that play a part; what was read already is given away."""
+        table = self._tables.pop(self.sources.index(source), None)
+        if table is not None:
+            return table
+        return source.read(self.roles.numbers, self.roles.text, self.roles.plain)
+
     def _first(self, source: Source) -> Source:
         return source if self.data_check_rows is None else source.first_rows(self.data_check_rows)
 
     def read(self, source: Source) -> SelectedRows:
         """Return all rows of a file."""
         try:
-            roles = self.roles
-            table = source.read(roles.numbers, roles.text, roles.plain)
+            table = self._read_columns(source)
         except MclloError as error:
             raise self.explained(error, source) from None
         return self.understood(source, table)
@@ -327,8 +346,11 @@ def explain_error(
         hint = Hint("Columns of arrays have no names: give them with {classes}", {})
     elif by_default:
         hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
-    elif left_out := check_left_out(names, without_prefix(prefix, source.columns), labels):
-        return error.with_remedy(left_out.template, **left_out.values)
+    else:
+        left_out = check_left_out(names, without_prefix(prefix, source.columns), labels)
+        if left_out is not None:
+            return error.with_remedy(left_out.template, **left_out.values)
+    # the more particular hint comes first, and one is enough
     if of_label:
         hint = hint or label_hint(names, labels)
     if by_default:
@@ -336,18 +358,21 @@ def explain_error(
     if hint is not None:
         among = f" (by the labels among the first {source.most_rows:,} rows)" if source.cut else ""
         return error.with_remedy(f"{hint.template}{among}.", **hint.values)
-    return error.but(remedy="Correct that label, or add a column for it.") if of_label else error
+    if of_label:
+        return error.but(remedy="Correct that label, or add a column for it.")
+    return error
 
 
 def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str]:
     """Return the columns, `prefix` left out, that may be to blame: one, or all of a row."""
     column = getattr(error, "column", None)
-    if getattr(error, "argument", None) in ("probs", "logits"):
-        if column is None:
-            return [] if getattr(error, "row", None) is None else list(names)
+    if getattr(error, "argument", None) not in ("probs", "logits"):
+        known = dict(zip(roles.numbers, names, strict=True))
+        return [known[column]] if column in known else []
+    if column is not None:
         return [names[column] if isinstance(column, int) else column]
-    known = dict(zip(roles.numbers, names, strict=True))
-    return [known[column]] if column in known else []
+    is_of_row = getattr(error, "row", None) is not None
+    return list(names) if is_of_row else []
 
 
 def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
@@ -397,16 +422,20 @@ def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
 def distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]:
     """Return the labels that occur, as text; none where they cannot be read."""
     import pyarrow as pa
-    from pyarrow import compute
 
     assert roles.label is not None
     try:
         table = source.read([], [roles.label])
-        labels = labels_in(source, table, roles.label, names)
-        found = compute.unique(labels).to_pylist()
+        return distinct_words(labels_in(source, table, roles.label, names))
     except (MclloError, pa.ArrowException):
         return []
-    return [str(label) for label in found if label is not None]
+
+
+def distinct_words(labels: Any) -> list[str]:
+    """Return the labels in a column, as text."""
+    from pyarrow import compute
+
+    return [str(label) for label in compute.unique(labels).to_pylist() if label is not None]
 
 
 def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:

@@ -134,6 +134,7 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
             f"{path} must be CSV, Parquet, Arrow or .xlsx here; it is a file of NumPy.",
             remedy="Its columns have no names: use the command line, mcllo help assess.",
         )
+    # Columns first: they are known already, while rows are yet to be counted.
     limits.check_table(path, 0, len(source.columns))
     n_rows = count_rows(source, limits.rows)
     limits.check_table(path, n_rows, len(source.columns))
@@ -290,6 +291,7 @@ def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str
     able = [name for name in others if name in table.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]
+    # Columns that labels name are classes in any case, also where rows do not sum to 1.
     named = [name for name in able if name in values]
     if table.near(named, 1.0) or table.near(named, 100.0):
         return named

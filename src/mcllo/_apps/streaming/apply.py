@@ -79,6 +79,7 @@ def apply_file(
     n_done = 0
     n_dropped = 0
     first_dropped = None
+    # Batch by batch into a temporary file, which takes its name when all rows were written.
     with (
         open_writer(out, source.separator, encoding=source.encoding, formats=formats) as writer,
         progress("recalibrating", out=out) as advance,

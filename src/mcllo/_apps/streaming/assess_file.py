@@ -63,7 +63,7 @@ from ..._inference.likelihood_tests import (
 from ..._inference.monte_carlo import Seed, check_resamples, seed_entropy
 from ..._inference.omnibus import N_GROUPS
 from ..._inference.posterior import posterior_of_fit
-from ..._inference.pvalue import Ground, Limit, PValue, Reason
+from ..._inference.results import Reason, TestResult
 from ..._model.kernel import Derivatives
 from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
@@ -312,7 +312,7 @@ def _test_calibration(
     The latter is exact, or a bound where simulation would show less.
     """
     statistic = options["statistic"]
-    why = Reason(Ground.ASKED)
+    why = Reason("asked")
     if options["method"] == "auto":
         why = trust_chi2(
             statistic,
@@ -320,11 +320,11 @@ def _test_calibration(
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.scores.spread.min()),
         )
-        why = why.but(Limit.SIZE) if why.wants_draws else why
+        why = why.but("size") if why.wants_draws else why
     value = statistic_value(fit, statistic)
-    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
-    test = CalibrationTest.from_pvalue(value, fit.df, statistic, found)
-    if Limit.SIZE not in why.limits:
+    found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2").because(why)
+    test = CalibrationTest.from_result(found, kind=statistic)
+    if "size" not in why.limits:
         return test, None
     of = f"{format_count(some.n_samples)} of {format_count(fit.n_samples)}"
     with suppress_warnings():  # the fit of all rows has said what there is to say

@@ -128,6 +128,7 @@ def fit_method(
 
 def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
     """Return what a map gains on rows left out, where it changes any and does not know it."""
+    # cross-fitting fits the map again for each fold, so only where it has something to tell
     gate = getattr(fitted, "gate_", None)
     changes_nothing = gate is not None and not gate.recalibrates
     if rows is None or changes_nothing or fitted.method in ("auto", "identity"):
