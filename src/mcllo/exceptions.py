@@ -63,7 +63,7 @@ def show_number(value: object) -> str:
 
 
 class Argument:
-    """An argument as Python calls it; other faces have subclasses.
+    """An argument as Python calls it; the command line and the page have subclasses.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Names(dict[str, str]):
     Parameters
     ----------
     phrases : mapping
-        Words of its own for this face.
+        What Python, the command line and the page say in words of their own.
     argument : type
         `Argument` or a subclass.
     """
@@ -242,7 +242,7 @@ class MclloError(Exception):
         super().__init__(self.text())
 
     def text(self, names: Names = PYTHON) -> str:
-        """Return the message as the face with these names says it."""
+        """Return the message, its fields filled with these names."""
         text = self._template()
         return text if self.values is None else fill(text, self.values, names)
 
@@ -332,7 +332,7 @@ class InputError(MclloError, ValueError):
         super().__init__(message, remedy=remedy, values=values)
 
     def text(self, names: Names = PYTHON) -> str:
-        """Return the message as the face with these names says it.
+        """Return the message, its fields filled with these names.
 
         Of data from a file, arrays and rows are its columns and lines.
         """
@@ -460,7 +460,7 @@ class MclloWarning(UserWarning):
         super().__init__(message if values is None else fill(message, values))
 
     def text(self, names: Names = PYTHON) -> str:
-        """Return the whole sentence as the face with these names says it."""
+        """Return the whole sentence, its fields filled with these names."""
         return self.detail if self.values is None else fill(self.detail, self.values, names)
 
 

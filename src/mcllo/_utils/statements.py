@@ -97,7 +97,7 @@ class Statement:
         return cls(kind, text, level, numbers or {}, template, values)
 
     def in_names(self, names: Names) -> Statement:
-        """Return the statement as the face with these names says it."""
+        """Return the statement, its fields filled with these names."""
         if self.template is None:
             return self
         return replace(self, text=fill(self.template, self.values, names))
