@@ -139,12 +139,14 @@ class HistogramBinning(OneVsRest):
         n_bins = len(edges) + 1
         weight = predictions.row_weight
         weight_of_class = weight * (predictions.codes == k)
-        counts = np.bincount(bin_of_row, weights=weight, minlength=n_bins).astype(np.float64)
-        counts_of_class = np.bincount(bin_of_row, weights=weight_of_class, minlength=n_bins)
+        counts = np.bincount(bin_of_row, weight, n_bins).astype(np.float64)
+        counts_of_class = np.bincount(bin_of_row, weight_of_class, n_bins)
 
         share = counts_of_class.sum() / counts.sum()
+        smoothed_of_class = counts_of_class + self.smoothing * share
+        smoothed = counts + self.smoothing
         with np.errstate(invalid="ignore"):  # 0 / 0 in bins without rows, which is not taken
-            answers = (counts_of_class + self.smoothing * share) / (counts + self.smoothing)
+            answers = smoothed_of_class / smoothed
         ends = np.concatenate([[0.0], edges, [1.0]])
         midpoints = 0.5 * (ends[:-1] + ends[1:])
         where_empty = {"midpoint": midpoints, "zero": 0.0, "prior": share, "identity": np.nan}

@@ -394,8 +394,10 @@ def _extremes_of_side(
         inside[curve, cell, row] = _stationary_values(
             scores[:, row], curve, grid[cell], grid[cell + 1], cumulative
         )
-    least = np.minimum.accumulate(np.minimum(at_ends, inside), axis=1)
-    most = np.maximum.accumulate(np.maximum(at_ends, inside), axis=1)
+    least_of_cell = np.minimum(at_ends, inside)
+    most_of_cell = np.maximum(at_ends, inside)
+    least = np.minimum.accumulate(least_of_cell, axis=1)
+    most = np.maximum.accumulate(most_of_cell, axis=1)
     return np.minimum(least, at_theta), np.maximum(most, at_theta)
 
 

@@ -88,10 +88,13 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     """
     x = _log_odds(rows)
     mean = float(np.average(x, weights=rows.unit))
-    variance = float(np.average((x - mean) ** 2, weights=rows.unit))
+    squares = (x - mean) ** 2
+    variance = float(np.average(squares, weights=rows.unit))
     scale = float(np.sqrt(variance + 1e-4))  # rows that are all but the same tell of no others
+    features = _features((x - mean) / scale)
+    is_second = rows.codes == 1
 
-    loss = _SplineLoss(x, _features((x - mean) / scale), rows.codes == 1, rows.unit)
+    loss = _SplineLoss(x, features, is_second, rows.unit)
     solution = minimize(loss, np.zeros(len(RIDGE)), tol=last_decrement(tol))
     knots = mean + scale * KNOTS
     inner_knots = knots[np.abs(knots) < max_abs_log_odds]
