@@ -66,7 +66,7 @@ def minimize(
     objective: Objective,
     x0: Floats,
     *,
-    tol: float = 1e-10,
+    tol: float = 1e-11,
     max_iter: int = 100,
     solve: Callable[[Derivatives], Floats] | None = None,
     callback: Callback | None = None,
@@ -80,7 +80,9 @@ def minimize(
     x0 : ndarray of shape (n_parameters,)
         Where the search begins.
     tol : float
-        Newton decrement at which it ends.
+        Newton decrement at which it ends. For the value 1e-9 is enough. The Hessian is that of the
+        last evaluation, one step from `x`: with 1e-11 that is 3e-6 standard errors. With 1e-10 the
+        standard errors of ten rows were off by 1e-6 of themselves.
     max_iter : int
         Most steps.
     solve : callable, optional
