@@ -438,7 +438,7 @@ def _score_by_products(
     """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
     partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
     operator = LikelihoodOperator(partition, likelihood.whole.statistic, free=likelihood.free)
-    operator.value_gradient(likelihood.identity)
+    operator.value_and_gradient(likelihood.identity)
     score = np.zeros(len(likelihood.free))
     score[likelihood.free] = u
     found, _ = conjugate_gradients(operator.product, operator.precondition, score, RESIDUAL_TOL)
