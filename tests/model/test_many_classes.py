@@ -14,7 +14,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.separation import check_separation, separating_direction
 from mcllo._inference.likelihood_tests import choose_method, run_test
-from mcllo._inference.pvalue import Limit, Note
+from mcllo._inference.results import SCORE_INSTEAD_NOTE
 from mcllo._model import many_classes as many
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
@@ -334,7 +334,7 @@ def test_simulation_counts_parameters():
     assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
     chosen, why = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
-    assert (why.limits, why.notes) == ((Limit.SIZE,), (Note.SCORE_INSTEAD,))
+    assert (why.limits, why.notes) == (("size",), (SCORE_INSTEAD_NOTE,))
     assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"
 
 

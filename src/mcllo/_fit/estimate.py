@@ -54,7 +54,7 @@ from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._utils.results import Floats
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .objective import FreeLikelihood, free_parameters
 from .penalty import (
     Center,
@@ -126,15 +126,11 @@ def estimate(
     size = len(likelihood.free)
     if isinstance(penalty, str) and not has_whole_hessian(size):
         raise InputError(
-            Phrase(
-                "{found} needs the information of all parameters at once, of which there may be "
-                "{:,}; got {:,}.",
-                MAX_PARAMETERS_FOR_HESSIAN,
-                size,
-            ),
+            "{found} needs the information of all parameters at once, of which there may be "
+            f"{MAX_PARAMETERS_FOR_HESSIAN:,}; got {size:,}.",
             argument="penalty",
             value=penalty,
-            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
+            remedy="Give a number, say {penalty:1.0}.",
         )
     if not isinstance(penalty, str) and predictions.n_classes >= MIN_CLASSES_FOR_PCG:
         return _estimate_by_pcg(likelihood, predictions, float(penalty), center)

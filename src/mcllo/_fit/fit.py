@@ -35,11 +35,8 @@ from .._validation.labels import Classes
 from .._validation.predictions import Predictions
 from ..exceptions import (
     ConvergenceWarning,
-    Either,
     InputError,
     MclloWarning,
-    Option,
-    Phrase,
     SeparationWarning,
 )
 from .estimate import Estimate, covariance, estimate
@@ -518,11 +515,8 @@ def fit_each_baseline(
     if len(baselines) > MAX_BASELINES:
         raise InputError(
             f"at most {MAX_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
-            remedy=Phrase(
-                "Name one with {}{}.",
-                Option("baseline"),
-                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
-            ),
+            remedy="Name one with {baseline}{baselines_to_try}.",
+            values={},
         )
     with suppress_warnings(*ESTIMATION_WARNINGS):
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]

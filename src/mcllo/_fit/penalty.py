@@ -48,7 +48,7 @@ from .._utils.linalg import definite_inverse
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Option, Phrase, SeparationWarning
+from ..exceptions import InputError, SeparationWarning
 from .objective import FreeLikelihood, free_parameters
 
 Penalty = float | Literal["auto", "firth"]
@@ -102,12 +102,11 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     exponent = temperature_exponent(predictions)
     if exponent is not None:
         return center, exponent
-    message = Phrase(
-        "{} needs a finite exponent; on these rows the likelihood never falls as predictions "
-        "sharpen. The penalty pulls to the identity instead.",
-        Option("center", center),
+    message = (
+        "{center:{given!r}} needs a finite exponent; on these rows the likelihood never falls as "
+        "predictions sharpen. The penalty pulls to the identity instead."
     )
-    warn(SeparationWarning(message))
+    warn(SeparationWarning(message, values={"given": center}))
     return "identity", 1.0
 
 

@@ -39,7 +39,7 @@ from .._utils.results import Codes, Floats
 from .._utils.statements import warn
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
-from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
+from ..exceptions import ConvergenceWarning, SeparationWarning
 from .estimate import (
     MIN_DETERMINED_INFORMATION,
     SEPARATION_CHECK_INFORMATION,
@@ -310,27 +310,26 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
         more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
         some = f"no row has class {first}{' and more' if more else ''}"
         cause = some if absent else "the log odds separate the labels"
-        short = Phrase(
-            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity. "
-            "To recalibrate, {}.",
-            cause,
-            USE_A_PENALTY,
+        short = (
+            "the maximum likelihood estimate does not exist ({cause}): estimates drift to "
+            "infinity. To recalibrate, {use_a_penalty}."
         )
-        whole = Phrase(
-            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
-            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
-            f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}",
-            USE_A_PENALTY,
+        whole = (
+            "the maximum likelihood estimate does not exist ({causes}): estimates drift to "
+            "infinity, standard errors are NaN, the statistic is the supremum's. To recalibrate, "
+            "{use_a_penalty}."
         )
-        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}))
+        causes = f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}"
+        values = {"cause": cause, "causes": causes}
+        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}, values=values))
     else:
         unknown = "Whether a maximum exists was not decided: the linear program is too large. "
-        end = Phrase("{}To recalibrate, {}.", unknown if undecided else "", USE_A_PENALTY)
-        short = Phrase("the likelihood is all but flat: the estimates are not determined. {}", end)
-        whole = Phrase(
-            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
-            "the estimates are not determined. {}",
-            *(fit.n_iter, fit.gradient_norm, end),
+        end = f"{unknown if undecided else ''}To recalibrate, {{use_a_penalty}}."
+        short = f"the likelihood is all but flat: the estimates are not determined. {end}"
+        whole = (
+            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
+            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
+            f"{end}"
         )
         numbers = {"n_iter": fit.n_iter, "gradient_norm": fit.gradient_norm}
-        warn(ConvergenceWarning(short, detail=whole, numbers=numbers))
+        warn(ConvergenceWarning(short, detail=whole, numbers=numbers, values={}))

@@ -180,18 +180,23 @@ def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     is diagonal. Of many rows some will do.
     """
     rows = rows.first() or rows
-    x = np.vstack([rows.scores, np.ones(len(rows.codes))])
+    ones = np.ones(len(rows.codes))
+    x = np.vstack([rows.scores, ones])
     g = theta @ x
     softmax(g)
     weighted_g = g if rows.weight is None else g * rows.weight
-    trace_per_row = weighted_g.sum(axis=0) - np.einsum("ji,ji->i", weighted_g, g)
+    trace_per_row = weighted_g.sum(axis=0)
+    trace_per_row -= np.einsum("ji,ji->i", weighted_g, g)
 
-    class_factor = np.diag(weighted_g.sum(axis=1)) - weighted_g @ g.T
+    class_factor = np.diag(weighted_g.sum(axis=1))
+    class_factor -= weighted_g @ g.T
     class_factor /= max(float(trace_per_row.sum()), 1e-300)  # 0 where all rows are certain
     feature_factor = (x * trace_per_row) @ x.T
     a, u = np.linalg.eigh(class_factor)
     b, w = np.linalg.eigh(feature_factor)
-    eigenvalues = np.maximum(a, 0.0)[:, None] * np.maximum(b, 0.0)  # rounding may leave -1e-17
+    a = np.maximum(a, 0.0)  # rounding may leave -1e-17
+    b = np.maximum(b, 0.0)
+    eigenvalues = a[:, None] * b
 
     def inverse(gradient: Floats) -> Floats:
         rotated = u.T @ gradient.reshape(theta.shape) @ w
@@ -322,9 +327,11 @@ class SimilarLoss:
         self.statistic = np.zeros(N_SHARED_FEATURES + c)
         for part in self._stretches():
             codes = rows.codes[part]
-            features_of_label = self._features(part)[:, codes, np.arange(len(codes))]
+            row = np.arange(len(codes))
+            features_of_label = self._features(part)[:, codes, row]
             self.statistic[:N_SHARED_FEATURES] += features_of_label @ rows.unit[part]
-        self.statistic[N_SHARED_FEATURES:] = np.bincount(rows.codes, rows.weight, minlength=c)
+        class_weight = np.bincount(rows.codes, rows.weight, minlength=c)
+        self.statistic[N_SHARED_FEATURES:] = class_weight
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian."""
@@ -342,7 +349,8 @@ class SimilarLoss:
         logs = np.empty_like(self.rows.scores)
         for part in self._stretches():
             eta = _eta(self._features(part), x + self.identity)
-            np.subtract(eta, softmax(eta.copy()), out=logs[:, part])
+            log_partition = softmax(eta.copy())
+            logs[:, part] = eta - log_partition
         return logs
 
     def _value_and_gradient(self, x: Floats, hessian: Floats | None) -> tuple[float, Floats]:
@@ -371,7 +379,8 @@ class SimilarLoss:
         """Return the features of a stretch of rows, shape (5, c, rows)."""
         if part.start in self._kept_features:
             return self._kept_features[part.start]
-        features = _features(self.rows.scores[:, part], self.g[:, part], self.similarity)
+        x = self.rows.scores[:, part]
+        features = _features(x, self.g[:, part], self.similarity)
         if self._keeps_features:
             self._kept_features[part.start] = features
         return features
