@@ -50,7 +50,7 @@ def test_equals_the_dense_terms(design, weighted, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     weight = rng.uniform(size=odds.shape[1]) if weighted else None
     dense, partition = LogPartition(odds, weight)(theta), LogPartitionOperator(odds, weight)
-    terms = partition.value_gradient(theta)
+    terms = partition.value_and_gradient(theta)
     assert terms.value == pytest.approx(dense.value, rel=1e-13, abs=1e-13)
     np.testing.assert_allclose(terms.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
     v, scale = rng.normal(size=2 * k), 1e-12 * np.abs(dense.hessian).max() + 1e-12
@@ -67,7 +67,7 @@ def test_neither_threads_nor_single_precision_of_log_odds_change_the_terms():
 
     def found(log_odds, n_jobs):
         partition = LogPartitionOperator(log_odds, n_jobs=n_jobs)
-        terms = partition.value_gradient(theta)
+        terms = partition.value_and_gradient(theta)
         return [terms.value, *terms.gradient, *partition.product(v)]
 
     one = found(odds, 1)
@@ -82,7 +82,7 @@ def test_saturated_rows_stay_finite():
     for far in (100.0, 1e5, 1e100):
         odds = np.array([[far, -far, far, 0.1], [-far, -far, far, 0.2]])
         partition = LogPartitionOperator(odds)
-        terms = partition.value_gradient(identity_theta(2))
+        terms = partition.value_and_gradient(identity_theta(2))
         assert terms.value == pytest.approx(2.0 * far, rel=0.05)
         product = partition.product(np.array([1.0, -2.0, 1e-3, 1e50]))
         assert np.isfinite(product).all()
@@ -104,7 +104,7 @@ def test_the_penalised_likelihood_equals_the_dense_one():
     own = LikelihoodOperator(
         LogPartitionOperator(odds), s, penalty=penalty, centre=centre, free=free
     )
-    terms, dense = own.value_gradient(theta), Likelihood(LogPartition(odds), s)(theta)
+    terms, dense = own.value_and_gradient(theta), Likelihood(LogPartition(odds), s)(theta)
     away = theta - centre
     assert terms.value == pytest.approx(dense.value + 0.5 * penalty * away @ away, rel=1e-13)
     gradient, hessian = dense.gradient + penalty * away, dense.hessian + penalty * np.eye(8)

@@ -52,7 +52,7 @@ class Known:
     def __init__(self, dense):
         self.dense = dense
 
-    def value_gradient(self, x):
+    def value_and_gradient(self, x):
         terms = self.dense(x)
         self.hessian = terms.hessian
         return Derivatives(terms.value, terms.gradient, NO_HESSIAN)
@@ -116,7 +116,7 @@ def test_a_quadratic_takes_one_step_by_hand():
     # preconditioned by its diagonal, one product gives the step
     known = Known(objective)
     directions = InexactDirection(known)
-    np.testing.assert_allclose(directions(known.value_gradient(np.zeros(2))), [1.0, -3.0])
+    np.testing.assert_allclose(directions(known.value_and_gradient(np.zeros(2))), [1.0, -3.0])
     assert directions.n_products == 1
 
 

@@ -357,7 +357,7 @@ def _null_terms(
 ) -> Derivatives:
     """Return value and gradient at the identity, of many classes."""
     operator = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
-    null = operator.value_gradient(likelihood.identity)
+    null = operator.value_and_gradient(likelihood.identity)
     return Derivatives(null.value, null.gradient[likelihood.free], NO_HESSIAN)
 
 

@@ -36,9 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from .._model.kernel import Derivatives, row_chunks, softmax
+from .._model.kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
 from .._model.linear_map import LinearMapLoss
-from .._model.many_classes import NO_HESSIAN
 from .._model.newton import (
     Callback,
     InverseHessian,
@@ -241,8 +240,9 @@ class PenalizedLoss:
         """Return value and gradient alone."""
         away = theta - self.identity
         pull = self.ridge * away
-        value, gradient = self.loss.value_and_gradient(theta)
-        return Derivatives(value + 0.5 * float(pull @ away), gradient + pull, NO_HESSIAN)
+        terms = self.loss.value_and_gradient(theta)
+        value = terms.value + 0.5 * float(pull @ away)
+        return Derivatives(value, terms.gradient + pull, NO_HESSIAN)
 
 
 class _Objective(PenalizedLoss):

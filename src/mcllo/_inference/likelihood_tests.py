@@ -451,7 +451,7 @@ def _score_by_products(
     """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
     partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
     operator = LikelihoodOperator(partition, likelihood.whole.statistic, free=likelihood.free)
-    operator.value_gradient(likelihood.identity)
+    operator.value_and_gradient(likelihood.identity)
     score = np.zeros(len(likelihood.free))
     score[likelihood.free] = free_score
     # A residual of 1e-7 leaves about 1e-14 of the statistic, a quadratic form.

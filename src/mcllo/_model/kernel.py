@@ -42,6 +42,10 @@ DIAGONAL_ROUNDING_FACTOR = 1.0 + 2e-15
 rounding, so that the difference stays positive definite where rows are saturated."""
 
 
+NO_HESSIAN: Floats = np.empty((0, 0))
+"""Stands in `Derivatives` where no Hessian was computed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Derivatives:
     """Value, gradient and Hessian of a function that is a sum over rows; sums of rows add."""

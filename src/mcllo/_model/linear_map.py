@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Floats
-from .kernel import Derivatives, row_chunks, softmax
+from .kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
 
 N_SAMPLED_ROWS_PER_FEATURE = 100
 """Rows for each feature that `class_blocks` looks at. A round number."""
@@ -88,8 +88,8 @@ class LinearMapLoss:
         gradient = blocks[:, :, -1] - self.statistic  # the last feature is 1
         return Derivatives(value, gradient.ravel(), hessian)
 
-    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
+        """Return value and gradient alone; labels enter by their sums."""
         value = -float(theta.ravel() @ self.statistic.ravel())
         gradient = -self.statistic
         for rows in row_chunks(self.n_samples, max(self.shape)):
@@ -106,7 +106,7 @@ class LinearMapLoss:
             else:
                 gradient[:, :-1] += g @ scores.T
             gradient[:, -1] += g.sum(axis=1)
-        return value, gradient.ravel()
+        return Derivatives(value, gradient.ravel(), NO_HESSIAN)
 
     def curvature(self, theta: Floats, along: Floats) -> float:
         """Return ``d' H d`` for the direction d = `along`: the rows' variances of d's eta."""

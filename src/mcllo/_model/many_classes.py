@@ -44,11 +44,10 @@ from numpy.typing import NDArray
 from .._utils.parallel import ordered_map
 from .._utils.results import Floats
 from . import compiled
+from .kernel import NO_HESSIAN as NO_HESSIAN
 from .kernel import Derivatives, LogPartition, predicted_probabilities, row_chunks
 from .newton import Solution, minimize
 
-NO_HESSIAN: Floats = np.empty((0, 0))
-"""Stands in `Derivatives` where no Hessian was computed."""
 MIN_CLASSES_FOR_PCG = 120
 """Classes from which whole Hessians cost more than products with them."""
 MAX_PARAMETERS_FOR_HESSIAN = 5000
@@ -95,7 +94,7 @@ class ClassBlocks:
 class LogPartitionOperator(LogPartition):
     """A(theta): value, gradient, diagonal blocks and Hessian products.
 
-    `value_gradient` moves to a point; `product` and `blocks`, those of the Hessian, are there.
+    `value_and_gradient` moves to a point; `product` and `blocks`, those of the Hessian, are there.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class LogPartitionOperator(LogPartition):
         self._many_in_c = compiled.is_for_many(log_odds)
         self._logs = np.empty(self.n_samples)  # A of each row, at `_theta`
 
-    def value_gradient(self, theta: Floats) -> Derivatives:
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta` and return A with its gradient, without Hessian."""
         self._theta = np.array(theta)
 
@@ -208,9 +207,9 @@ class LikelihoodOperator:
         self.free = np.ones(size) if free is None else free.astype(np.float64)
         self.first_blocks: ClassBlocks | None = None
 
-    def value_gradient(self, theta: Floats) -> Derivatives:
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta`; return value and gradient, 0 where a parameter is fixed."""
-        terms = self.partition.value_gradient(theta)
+        terms = self.partition.value_and_gradient(theta)
         blocks = self.partition.blocks
         self.first_blocks = self.first_blocks or blocks
         # a fixed parameter stands alone, with curvature 1
@@ -246,7 +245,7 @@ def minimize_pcg(objective: LikelihoodOperator, x0: Floats, *, max_iter: int = 1
     """Minimise `objective` from `x0` by inexact Newton steps; the terms hold no Hessian."""
     solve = InexactDirection(objective)
     return minimize(
-        objective.value_gradient, x0, tol=PCG_DECREMENT_TOL, max_iter=max_iter, solve=solve
+        objective.value_and_gradient, x0, tol=PCG_DECREMENT_TOL, max_iter=max_iter, solve=solve
     )
 
 
