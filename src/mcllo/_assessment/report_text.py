@@ -24,7 +24,7 @@ from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
 from .._inference.effect_size_text import shown_level
 from .._inference.likelihood_tests import CalibrationTest
-from .._utils.formatting import align, ellipsis, format_interval, format_number
+from .._utils.formatting import align, ellipsis, format_interval, format_number, join_words
 from .._utils.results import Floats
 from .._utils.statements import Statement, pick
 from ..exceptions import PYTHON, Words
@@ -226,7 +226,11 @@ def full_sections(a: Assessment) -> list[str]:
     ]
     shares = _indent_lines(align(rows).splitlines())
     blocks.append("\n".join(["Shares, predicted and observed", *shares]))
-    return blocks + [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
+    blocks += [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
+    if d.not_computed:
+        names = join_words([name.replace("_", " ") for name in d.not_computed])
+        blocks.append(f"Not computed: {names}; assess(..., full=True) does.")
+    return blocks
 
 
 def wrapped_prose(text: str, width: int = 96) -> list[str]:

@@ -56,12 +56,14 @@ def assessment_statements(
     said = [
         Statement("heading", read),
         *_verdict(a, verdict),
-        *d.data_checks_in(called),
+        *(check.in_words(called) for check in d.data_checks),
         *_size(a, verdict),
     ]
-    miscalibrated_classes = d.miscalibrated_classes_at(alpha) if names_classes(verdict) else None
+    miscalibrated_classes = d.miscalibrated_classes if names_classes(verdict) else None
     if miscalibrated_classes is not None:
         said += miscalibrated_classes.statements(fits=not verdict.map_rejected)
+    if names_classes(verdict) and alpha != d.alpha and "miscalibrated_classes" not in d.skipped:
+        said.append(_other_level(d.alpha, alpha))
     if d.subgroups is not None:
         said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
     said += _remedy(a, verdict)
@@ -75,6 +77,15 @@ def assessment_statements(
     rests = [] if d.robust is None else d.robust.statements(alpha)
     said += [*_choices(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
     return said
+
+
+def _other_level(looked_for: float, alpha: float) -> Statement:
+    """Return that classes were looked for at another level than that of the text."""
+    words = (
+        f"Miscalibrated classes were looked for at level {looked_for:g}; assess(..., "
+        f"alpha={alpha:g}) looks for them at this one."
+    )
+    return Statement("attribution.level", words, "doubt", {"alpha": looked_for})
 
 
 def names_classes(verdict: Verdict) -> bool:

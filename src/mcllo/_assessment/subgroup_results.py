@@ -127,21 +127,26 @@ class Subgroups(Result, NotebookResult):
         return tuple(self._verdict(group, alpha, tolerance) for group in self.groups)
 
     def _verdict(self, group: Subgroup, alpha: float, tolerance: float) -> Verdict:
-        test, many = group.test, len(self.groups)
-        least, cannot = many / (test.n_resamples + 1), ""
-        stopped = test.sequential and test.pvalue * test.n_resamples >= N_EXCEEDANCES_LARGE_TABLE
-        if test.n_resamples and not stopped and least > alpha:
-            cannot = (
-                f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g} for "
-                f"{many} subgroups: allow more of them for level {alpha:g}"
+        test = group.test
+        n_groups = len(self.groups)
+        smallest_pvalue = n_groups / (test.n_resamples + 1)  # after Holm
+        n_exceedances = test.pvalue * test.n_resamples
+        is_stopped = test.sequential and n_exceedances >= N_EXCEEDANCES_LARGE_TABLE
+        obstacle = None
+        if test.n_resamples and not is_stopped and smallest_pvalue > alpha:
+            words = (
+                f"{format_count(test.n_resamples)} draws give no p-value below "
+                f"{smallest_pvalue:.2g} for {n_groups} subgroups: allow more of them for level "
+                f"{alpha:g}."
             )
+            obstacle = Statement("obstacle.draws", words)
         adjusted = replace(test, pvalue=group.adjusted)
         return decide(
             adjusted,
             group.effect_size,
             alpha=alpha,
             tolerance=tolerance,
-            cannot=cannot,
+            obstacle=obstacle,
             goodness_of_fit=group.goodness_of_fit,
         )
 

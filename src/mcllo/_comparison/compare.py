@@ -318,9 +318,7 @@ def compare(
     court = _Evaluator(learn, judge, results, lead, ratio, fitted_on is not None, drawing)
     tested = sets if folds is not None else {"uncalibrated_train": learn, **sets}
     rows = tuple(court.row(name, predictions) for name, predictions in tested.items())
-    found = Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy)
-    vars(found)["recommendation"] = lead  # what the rows' intervals are from
-    return found
+    return Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy, lead)
 
 
 def as_pair(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 from .._utils.formatting import Table, align, format_count, p_words
@@ -12,7 +11,7 @@ from .._utils.notebook import NotebookResult
 from .._utils.results import Result
 from .._utils.statements import Statement, pick, without_repeats
 from .._validation.predictions import Predictions
-from .recommend import LOSS_TIE_TOL, Recommendation, recommend
+from .recommend import LOSS_TIE_TOL, Recommendation
 
 HIGHER_IS_BETTER = ("accuracy",)
 BEST_MARK = "*"
@@ -113,6 +112,8 @@ class Comparison(NotebookResult):
         Whether rows were judged by maps fitted on other folds.
     seed : int
         What folds and draws were made from.
+    recommendation : Recommendation
+        The method of smallest log loss, how sure its lead is, and what else would do.
 
     See Also
     --------
@@ -139,6 +140,7 @@ class Comparison(NotebookResult):
     recalibrated: dict[str, Predictions]
     cross_validated: bool
     seed: int
+    recommendation: Recommendation
 
     @property
     def judged(self) -> tuple[ComparisonRow, ...]:
@@ -149,12 +151,6 @@ class Comparison(NotebookResult):
     def best(self) -> str:
         """The method of smallest log loss on the judged rows, the simplest of equal ones."""
         return self.recommendation.method
-
-    @cached_property
-    def recommendation(self) -> Recommendation:
-        """The method of smallest log loss, how sure its lead is, and what else would do."""
-        sets = {row.method: self.recalibrated[row.method] for row in self.judged}
-        return recommend(sets, cross_validated=self.cross_validated)
 
     @property
     def ranked(self) -> tuple[ComparisonRow, ...]:

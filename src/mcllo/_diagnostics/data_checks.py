@@ -303,13 +303,13 @@ def _columns(predictions: Predictions, order: Codes, called: Words) -> Statement
     rest = len(pairs) - MAX_NAMED_CLASSES
     named = [*pairs[:MAX_NAMED_CLASSES], *([f"{rest} more"] if rest > 0 else [])]
     now, then = hits.accuracy, hits.ordered(order).accuracy
-    words = (
+    found_order = (
         f"The columns seem to be in another order: {join_words(named)}. Accuracy is "
-        f"{100 * now:.1f} %, and would be {100 * then:.1f} % with them exchanged. "
-        f"{CHECK_COLUMNS.text(called)}"
+        f"{100 * now:.1f} %, and would be {100 * then:.1f} % with them exchanged."
     )
+    words = Phrase("{} {}", found_order, CHECK_COLUMNS)
     numbers = {"columns": found, "accuracy": now, "exchanged": then}
-    return Statement("data_check.columns", words, "bad", numbers)
+    return Statement("data_check.columns", words.text(called), "bad", numbers, words)
 
 
 def _rows(predictions: Predictions) -> Statement:

@@ -115,7 +115,8 @@ def check_copies(
             "probabilities hardly ever differ in the label."
         )
     numbers = {"n_copies": copies.n_copies, "times": copies.times}
-    return Statement("data_check.copies", f"{found} {REMEDY.text(called)}", "bad", numbers)
+    words = Phrase("{} {}", found, REMEDY)
+    return Statement("data_check.copies", words.text(called), "bad", numbers, words)
 
 
 def find_copies(

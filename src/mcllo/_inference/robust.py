@@ -478,6 +478,22 @@ class RobustTest(Tested):
     limits: tuple[str, ...] = field(default=(), repr=False)
     left_out = ("limits",)
 
+    def can_reject(self, alpha: float = 0.05) -> bool:
+        """Whether these rows can reject at level `alpha`, and keep it.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the test.
+
+        Returns
+        -------
+        bool
+            False where `inconclusive` says why not.
+        """
+        self.rejects(alpha)  # refuses a level that is none
+        return not self.obstacle and self.smallest_pvalue <= alpha
+
     def inconclusive(self, alpha: float = 0.05) -> str:
         """Return why these rows cannot reject at level `alpha`, in words; empty where they can.
 
@@ -487,8 +503,7 @@ class RobustTest(Tested):
         >>> test.inconclusive(0.05)
         '3 groups give no p-value below 0.25; level 0.05 needs at least 6'
         """
-        self.rejects(alpha)  # refuses a level that is none
-        if self.obstacle or self.smallest_pvalue <= alpha:
+        if self.can_reject(alpha) or self.obstacle:
             return self.obstacle
         found, needed = f"{format_count(self.n_groups)} {self.unit}", 1.0 - math.log2(alpha)
         if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:

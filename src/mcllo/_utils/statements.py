@@ -25,12 +25,12 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from ..exceptions import ConvergenceWarning, MclloWarning, SeparationWarning
+from ..exceptions import ConvergenceWarning, MclloWarning, Phrase, SeparationWarning, Words
 
 Level = Literal["plain", "good", "doubt", "bad"]
 
@@ -66,6 +66,8 @@ class Statement:
         How a reader should take it.
     numbers : mapping
         The numbers and names in it, as values.
+    phrase : Phrase, optional
+        The same text where an argument is called otherwise on the command line.
 
     See Also
     --------
@@ -84,9 +86,14 @@ class Statement:
     text: str
     level: Level = "plain"
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    phrase: Phrase | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
+
+    def in_words(self, words: Words) -> Statement:
+        """Return the same with arguments called as in these words."""
+        return self if self.phrase is None else replace(self, text=self.phrase.text(words))
 
 
 def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:

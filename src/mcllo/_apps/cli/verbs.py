@@ -337,6 +337,8 @@ def assess(
             method=method,
             n_resamples=draws,
             seed=seed,
+            alpha=alpha,
+            full=full,
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)

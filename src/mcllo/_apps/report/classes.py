@@ -43,7 +43,7 @@ MISCALIBRATION_TEXTS = {
 
 def attribute_miscalibration(a: Assessment, judged: Verdict) -> ClassAttribution | None:
     """Return which classes are miscalibrated, after a rejection; None where that is not asked."""
-    return a.details.miscalibrated_classes_at(judged.alpha) if names_classes(judged) else None
+    return a.miscalibrated_classes if names_classes(judged) else None
 
 
 def class_order(

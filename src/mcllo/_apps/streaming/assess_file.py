@@ -190,7 +190,7 @@ class BlockAssessment(Assessment):
         numbers = self.subsample.to_dict()
         return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
 
-    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    def to_dict(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         own = {"subsample": self.subsample, "reliability": self.reliability}
         return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
@@ -203,6 +203,8 @@ def assess_blocks(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    alpha: float = 0.05,
+    full: bool = False,
     most_cells: float = MAX_NULLS_ENTRIES,
     subsample_rows: int = MAX_SUBSAMPLE_ROWS,
 ) -> BlockAssessment:
@@ -212,8 +214,8 @@ def assess_blocks(
     ----------
     blocks : Blocks
         The rows.
-    statistic, method, n_resamples, seed
-        As in `assess`; large tables have no exact p-value.
+    statistic, method, n_resamples, seed, alpha, full
+        As in `assess`; large tables have no exact p-value, and no details to compute.
     most_cells : float
         Rows times classes up to which a table is small.
     subsample_rows : int
@@ -237,7 +239,7 @@ def assess_blocks(
                 n_clipped=taken.n_clipped,
                 n_clipped_true=taken.n_clipped_true,
             )
-        found = assess_predictions(taken, seed=entropy, **options)
+        found = assess_predictions(taken, seed=entropy, alpha=alpha, full=full, **options)
         same = {field.name: getattr(found, field.name) for field in fields(found)}
         curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
         return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
@@ -264,6 +266,7 @@ def assess_blocks(
         "zeros"
     ] * bool(facts.n_clipped)
     posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    curves = bins.reliability(facts.classes)
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(
         test=test,
@@ -282,17 +285,21 @@ def assess_blocks(
         null_distributions={},
         omnibus_tests={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
         in_the_large=shares_table(facts.classes, columns),
-        details=Details.without_rows(
-            estimate_effect_size(some, fit, seed=entropy),
-            cross_fitted_gain(some, seed=entropy),
-            goodness_of_fit(some, fit, seed=entropy),
-            check_data(some, fit, test),
-            posterior,
-            dict.fromkeys(left_out, NOT_IN_MEMORY_REASON),
+        top_label_curve=curves[0],
+        details=Details(
+            effect_size=estimate_effect_size(some, fit, seed=entropy),
+            recalibration_gain=cross_fitted_gain(some, seed=entropy),
+            goodness_of_fit=goodness_of_fit(some, fit, seed=entropy),
+            data_checks=check_data(some, fit, test),
+            alpha=alpha,
+            n_resamples=n_resamples,
+            seed=entropy,
+            posterior=posterior,
+            skipped=dict.fromkeys(left_out, NOT_IN_MEMORY_REASON),
         ),
         predictions=facts,
         subsample=check,
-        reliability=bins.reliability(facts.classes),
+        reliability=curves,
     )
 
 
