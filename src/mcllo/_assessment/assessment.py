@@ -58,6 +58,9 @@ from .sentences import assessment_statements, names_classes, rejecting_omnibus_t
 from .subgroup_results import Subgroups, check_by
 from .verdict import TOLERANCE, Verdict, decide
 
+MAX_EXPANDED_ROWS_OF_CURVE = 10_000_000
+"""Rows up to which weights are written out for the bands of a curve: a round number."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment(NotebookResult):
@@ -85,8 +88,9 @@ class Assessment(NotebookResult):
         Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
         For each class the mean predicted probability, the observed share, z and p-values.
-    top_label_curve : ReliabilityCurve
-        Reliability of the most probable class, 10 bins of equal width.
+    top_label_curve : ReliabilityCurve or None
+        Reliability of the most probable class, 10 bins of equal width; None where rows count so
+        often that its bands would need too much memory.
     details : Details
         The size of the departure, which classes and which kind of miscalibration, what hangs on
         the baseline and on zeros, and the posterior probability of calibration.
@@ -117,7 +121,7 @@ class Assessment(NotebookResult):
     null_distributions: dict[str, MetricNull]
     omnibus_tests: dict[str, OmnibusTest]
     in_the_large: Table
-    top_label_curve: ReliabilityCurve
+    top_label_curve: ReliabilityCurve | None
     details: Details
     predictions: Predictions
 
@@ -430,7 +434,7 @@ def assess_predictions(
         null_distributions=null_distributions,
         omnibus_tests=omnibus_tests,
         in_the_large=calibration_in_the_large(predictions),
-        top_label_curve=reliability_curve(predictions),
+        top_label_curve=_top_label_curve(predictions),
         details=compute_details(
             fitted,
             n_resamples=n_resamples,
@@ -476,6 +480,14 @@ def _null_distributions_and_omnibus_tests(
     if not null_distributions and predictions.sample_weight is None:
         omnibus_tests["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
     return null_distributions, omnibus_tests
+
+
+def _top_label_curve(predictions: Predictions) -> ReliabilityCurve | None:
+    """Return the curve that a notebook draws, unless its bands need too many rows written out."""
+    is_expanded = predictions.sample_weight is not None and predictions.has_whole_weights
+    if is_expanded and float(predictions.class_weight.sum()) > MAX_EXPANDED_ROWS_OF_CURVE:
+        return None
+    return reliability_curve(predictions)
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:

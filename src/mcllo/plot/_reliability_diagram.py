@@ -440,7 +440,8 @@ class Drawing:
         check_curve(curve)
         self.rows: Predictions = assessment.predictions
         self.label = label
-        if label is None and n_bins == 10 and binning == "width":
+        is_usual = label is None and n_bins == 10 and binning == "width"
+        if is_usual and assessment.top_label_curve is not None:
             self.bins = assessment.top_label_curve
         else:
             self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
