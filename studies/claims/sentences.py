@@ -25,10 +25,8 @@ from typing import Any
 import numpy as np
 
 import mcllo
-from mcllo._fit.linear_fit import transposed_scores
 from mcllo._utils.statements import suppress_warnings
-from mcllo.calibrators._auto.members import MembersFit
-from mcllo.calibrators._auto.stacking import cross_fit
+from mcllo.calibrators._auto.stacking import cross_fit, fit_members
 from studies.pages import fill
 
 from . import Rows
@@ -45,8 +43,7 @@ def true_gain(a: mcllo.Assessment, truth: np.ndarray) -> float:
     """Return what the cross-fitted recalibrations gain on average on the rows they left out."""
     p = a.predictions
     with suppress_warnings():
-        fit = MembersFit(transposed_scores(p), p.codes, None)
-        crossed = cross_fit(p, fit, None)
+        crossed = cross_fit(p, fit_members(p), None)
     assert crossed is not None
     raw, pooled = crossed.pool_left_out()
     shown = crossed.folds.rows[:: crossed.every]

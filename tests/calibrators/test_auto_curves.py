@@ -11,7 +11,8 @@ from sklearn.isotonic import IsotonicRegression
 import mcllo
 from mcllo import Predictions
 from mcllo.calibrators import AutoCalibrator, BetaCalibration
-from mcllo.calibrators._auto.members import Curve, MembersFit, fit_spline, fit_venn_abers
+from mcllo.calibrators._auto.curves import Curve, fit_spline, fit_venn_abers
+from mcllo.calibrators._auto.members import MembersFit
 from mcllo.calibrators._auto.stacking import Stack, fit_stack
 from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
 

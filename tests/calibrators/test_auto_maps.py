@@ -17,7 +17,7 @@ from mcllo._model.likelihood import (
 )
 from mcllo._model.linear_map import LinearMapLoss
 from mcllo._model.newton import minimize
-from mcllo.calibrators._auto.members import fit_baselines, map_parameters
+from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_parameters
 from mcllo.calibrators._auto.similarity import by_factors, curvature, fit_ridge, structured_ridge
 from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
 
@@ -57,7 +57,7 @@ def test_hand_sized_map():
 @pytest.mark.parametrize(("weighted", "most"), [(True, 10**6), (False, 1)])
 def test_fits_against_single_baselines_together_and_one_by_one(weighted, most):
     x, y, weight = sample(weighted=weighted)
-    found = fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-12, most_together=most).theta
+    found = fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-12, max_log_odds=most).theta
     for b in range(4):
         expected = minimize(single(x, y, weight, b), identity_theta(3)).x
         np.testing.assert_allclose(found[b], expected, atol=1e-6)

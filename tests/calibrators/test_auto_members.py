@@ -117,22 +117,18 @@ def test_first_fits_change_little():
     assert rough.soft.slip == pytest.approx(exact.soft.slip, rel=1e-3)
 
 
-def test_many_rows_are_of_single_precision_without_c_and_say_the_same(monkeypatch):
+def test_without_c_many_rows_say_the_same(monkeypatch):
     scores, codes = sample(1667, 12)
     weight = np.ones(scores.shape[1])
     weight[::5] = 0.0
     answers = []
-    for tol, kernel in ((None, compiled.library), (2e-4, lambda: None), (None, lambda: None)):
+    for kernel in (compiled.library, lambda: None):
         monkeypatch.setattr(compiled, "library", kernel)
-        fit = MembersFit(scores, codes, tol=tol)
+        fit = MembersFit(scores, codes)
         answers.append([each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))])
-    assert fit.rows.scores.dtype == np.float32
-    for plain, single in zip(answers[1], answers[2], strict=True):
-        for name, expected in plain.items():
-            np.testing.assert_allclose(single[name], expected, atol=2e-4, err_msg=name)
-    for in_c, single in zip(answers[0], answers[2], strict=True):
+    for in_c, in_numpy in zip(*answers, strict=True):
         for name, expected in in_c.items():
-            np.testing.assert_allclose(single[name], expected, atol=2e-3, err_msg=name)
+            np.testing.assert_allclose(in_numpy[name], expected, atol=2e-3, err_msg=name)
 
 
 def sample_soft_temperature(n, c, u, slip, seed=0):

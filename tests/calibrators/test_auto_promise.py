@@ -7,14 +7,14 @@ import pytest
 from mcllo import Predictions
 from mcllo._fit.linear_fit import transposed_scores
 from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.folds import assign_folds
 from mcllo.calibrators._auto.members import MembersFit
+from mcllo.calibrators._auto.optimism import correct_optimism
 from mcllo.calibrators._auto.stacking import (
     Stack,
-    assign_folds,
     fit_stack,
     pooled_log_likelihood,
     predict_left_out,
-    promise,
 )
 
 
@@ -40,7 +40,7 @@ def test_by_hand(times):
     chance = 4.5 * np.exp(-times * gain * (family / error) ** 2)
     assert (chance > 2.0) == (times == 10)
     taken = min(2.0, chance) * (gain + cost)
-    found = promise(gains, raw, pooled, np.ones(times), None, 1)
+    found = correct_optimism(gains, raw, pooled, np.ones(times), None, 1)
     assert found == pytest.approx((gain - taken, np.hypot(max(error, family), taken)), rel=1e-3)
 
 

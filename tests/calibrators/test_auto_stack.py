@@ -8,13 +8,11 @@ from mcllo import Predictions
 from mcllo._diagnostics.duplicate_rows import Copies
 from mcllo._fit.linear_fit import transposed_scores
 from mcllo.calibrators import AutoCalibrator
+from mcllo.calibrators._auto.folds import N_FOLDS, Folds, assign_folds
 from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
 from mcllo.calibrators._auto.stacking import (
-    N_FOLDS,
-    Folds,
     Stack,
     _log_evidence,
-    assign_folds,
     design_effect,
     fit_pool_weights,
     fit_stack,
@@ -107,7 +105,7 @@ def test_weights_and_losses_belong_together():
 
 def test_one_fold_of_many_rows():
     # Enough rows in one fold: its halves judge each other, and the promise is about the same.
-    whole, stack = fit_stack(sample(3000)), fit_stack(sample(3000), enough=500)
+    whole, stack = fit_stack(sample(3000)), fit_stack(sample(3000), min_parts=500)
     assert stack.gain == pytest.approx(whole.gain, abs=4.0 * stack.gain_se)
     assert 1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se  # sqrt(5) in theory
     assert stack.log_evidence > 0.0

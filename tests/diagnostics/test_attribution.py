@@ -9,8 +9,8 @@ import pytest
 from independent import draw, simplex
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.attribution import attribute_miscalibration, smallest_sets, told_apart
-from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, how_wrong
+from mcllo._diagnostics.attribution import attribute_miscalibration, name_classes, smallest_sets
+from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, describe_class
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.formatting import Table
@@ -148,7 +148,7 @@ def test_rivals_one_class_larger_take_a_name_back():
     singles = [tests([k]) for k in range(4)]
     (accepted,) = smallest_sets(tests, singles, 0.05)
     assert accepted.classes == {1}  # calibrated: two others are off
-    named, others = told_apart(tests, [accepted], 0.05)
+    named, others = name_classes(tests, [accepted], 0.05)
     assert named == frozenset()
     assert {0, 3} in others
 
@@ -184,7 +184,7 @@ def test_how_a_class_is_wrong_is_a_fit_of_two_classes():
     two = Predictions.from_arrays(
         np.column_stack([own, 1 - own]), (p.codes != 3).astype(int), classes=[0, 1]
     )
-    fit, found = fit_predictions(two), how_wrong(p, [3], 3, 0.95)
+    fit, found = fit_predictions(two), describe_class(p, [3], 3, 0.95)
     interval = fit.confidence_interval(0.95)
     assert (found.delta, found.gamma) == pytest.approx((fit.delta[0], fit.gamma[0]))
     assert found.gamma_interval == pytest.approx(interval.gamma[0])
@@ -193,7 +193,7 @@ def test_how_a_class_is_wrong_is_a_fit_of_two_classes():
     assert found.change == pytest.approx(np.abs(moved - own).mean())
     expected = fit.recalibrate([[found.given, 1 - found.given]])[0, 0]
     assert found.true == pytest.approx(expected)
-    wider = how_wrong(p, [3], 3, 0.99)
+    wider = describe_class(p, [3], 3, 0.99)
     assert wider.true_low < found.true_low < found.true < found.true_high < wider.true_high
 
 

@@ -159,10 +159,10 @@ def test_promise_and_variance_are_those_of_permutations():
     variance = 60 * (shares @ np.diag(spread) - shares @ spread @ shares)
     assert math.isclose(np.var(drawn), variance * 60 / 59, rel_tol=0.05)
     found = LabelCovariances.from_predictions(Predictions.from_arrays(x, y))
-    assert math.isclose(60 * found.reach**2 * 60, variance)
-    assert math.isclose(found.promised, spread.trace())
+    assert math.isclose(60 * found.null_sd**2 * 60, variance)
+    assert math.isclose(found.expected, spread.trace())
     own = x[np.arange(60), y].mean() - shares @ x.mean(axis=0)
-    assert math.isclose(found.shown, own)
+    assert math.isclose(found.observed, own)
 
 
 def test_rare_events_in_the_other_column_are_noticed():
@@ -186,7 +186,7 @@ def test_rows_that_weigh_nothing_and_single_rows_are_left_alone():
 def test_underconfident_or_few_labels_promise_too_little():
     x, y = sample(200, 3, seed=1, sharpness=0.3)
     y = np.random.default_rng(2).permutation(y)
-    assert not LabelCovariances.from_predictions(Predictions.from_arrays(x, y)).nothing
+    assert not LabelCovariances.from_predictions(Predictions.from_arrays(x, y)).are_unrelated
     sharp = np.where(np.arange(3) == np.arange(90)[:, None] % 3, 0.98, 0.01)
     few = Predictions.from_arrays(sharp, [0] * 80 + [1] * 5 + [2] * 5)
-    assert not LabelCovariances.from_predictions(few).nothing
+    assert not LabelCovariances.from_predictions(few).are_unrelated

@@ -15,7 +15,7 @@ from mcllo._apps.io import source as _source
 from mcllo._apps.io.container import (
     UNSUPPORTED_COMPRESSED_MAGIC,
     UNSUPPORTED_MAGIC,
-    first_bytes,
+    open_file,
     refuse_foreign,
 )
 from mcllo._apps.io.source import Source
@@ -99,9 +99,9 @@ def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     opened = []
-    reopened = Source._reopened
+    reopened = Source.reopened
     monkeypatch.setattr(
-        Source, "_reopened", lambda self: opened.append(reopened(self)) or opened[-1]
+        Source, "reopened", lambda self: opened.append(reopened(self)) or opened[-1]
     )
     source = Source("-")
     if way == "read":
@@ -210,9 +210,10 @@ def test_what_is_not_read_is_called_by_its_name():
 )
 def test_what_cannot_be_opened(tmp_path, name, match):
     (tmp_path / "holdout.csv").write_bytes(b"abcdef")
-    assert first_bytes(tmp_path / "holdout.csv", 3) == b"abc"
+    with open_file(tmp_path / "holdout.csv") as file:
+        assert file.read(3) == b"abc"
     with pytest.raises(FileFormatError, match=match):
-        first_bytes(tmp_path / name, 3)
+        open_file(tmp_path / name)
 
 
 def test_permission_denied(tmp_path, monkeypatch):
@@ -221,4 +222,4 @@ def test_permission_denied(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "open", denied)  # the superuser may open anything
     with pytest.raises(FileFormatError, match="permission was denied"):
-        first_bytes(tmp_path / "f", 3)
+        open_file(tmp_path / "f")

@@ -104,19 +104,28 @@ def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
     assert list(tmp_path.glob(f"{NAME}*")) == []
 
 
+KILLED_SERVER = """
+import os, signal, sys
+from mcllo._apps.serve.jobs import SPAWN
+from mcllo._apps.serve.limits import LIMITS
+from mcllo._apps.serve.worker import main
+receiver, sender = SPAWN.Pipe(duplex=False)
+given = {"file": sys.argv[2], "limits": LIMITS}
+SPAWN.Process(target=main, args=(sender, sys.argv[1], "look", given), daemon=True).start()
+print(receiver.recv()[0], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 @pytest.mark.slow
 def test_a_worker_does_not_outlive_the_page(tmp_path):
     pipe = tmp_path / "never written"
-    os.mkfifo(pipe)
-    call = [sys.executable, "-P", "-m", "mcllo._apps.serve.worker"]
-    worker = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    given = f'{{"file": "{pipe}", "limits": {{}}}}'
-    worker.stdin.write(f'{{"task": "look", "folder": "{tmp_path}", "given": {given}}}\n'.encode())
-    worker.stdin.flush()
-    assert b"doing" in worker.stdout.readline()
-    worker.stdin.close()  # as when the page is gone
-    assert worker.wait(PATIENCE) == 1
-    worker.stdout.close()
+    os.mkfifo(pipe)  # whose reader waits for ever
+    call = [sys.executable, "-c", KILLED_SERVER, str(tmp_path), str(pipe)]
+    server = subprocess.Popen(call, stdout=subprocess.PIPE)
+    said, _ = server.communicate(timeout=PATIENCE)  # until the worker, too, has let go of it
+    assert said == b"doing\n"
+    assert server.returncode == -signal.SIGKILL
 
 
 def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):

@@ -8,7 +8,7 @@ from inputs import csv_text, parquet_bytes, parquet_table
 
 from mcllo._apps.serve.choices import arguments, first_fields, reading_options
 from mcllo._apps.serve.column_detection import recognise
-from mcllo._apps.serve.guard import LIMITS, Limits
+from mcllo._apps.serve.limits import LIMITS, Limits
 from mcllo.exceptions import FileFormatError, InputError
 
 

@@ -15,8 +15,9 @@ from visitor import commands, problem, visiting
 from mcllo import load_calibrator, read_predictions
 from mcllo.__main__ import run
 from mcllo._apps.serve.column_detection import ColumnSeen, DetectedTable
-from mcllo._apps.serve.guard import LIMITS, REPORT_POLICY
+from mcllo._apps.serve.guard import REPORT_POLICY
 from mcllo._apps.serve.jobs import Job
+from mcllo._apps.serve.limits import LIMITS
 from mcllo._apps.serve.pages import Pages, expected_words, recommended_words
 
 TEXT = csv_text(n=300)

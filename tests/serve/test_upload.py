@@ -4,9 +4,14 @@ import asyncio
 
 import pytest
 
-from mcllo._apps.serve.guard import Limits
-from mcllo._apps.serve.jobs import MAX_NAME_BYTES, safe_name
-from mcllo._apps.serve.upload import receive_file
+from mcllo._apps.serve.limits import Limits
+from mcllo._apps.serve.upload import (
+    FORM_BYTES,
+    MAX_NAME_BYTES,
+    bounded,
+    receive_file,
+    safe_name,
+)
 from mcllo.exceptions import FileFormatError
 
 KIND = "multipart/form-data; boundary=XX"
@@ -70,7 +75,26 @@ def test_too_large_a_file_is_refused_and_not_written_to_the_end(tmp_path):
         FileFormatError, match=r"at most 0\.001 MB here; this one has more\. Use fewer"
     ):
         received(body, tmp_path, n_bytes=1000)
-    assert (tmp_path / "a.csv").stat().st_size <= 1000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_too_large_a_form_no_more_is_taken_and_the_rest_is_read():
+    sent = []
+    taken = []
+
+    async def chunks():
+        for _ in range(50):
+            sent.append(1000)
+            yield b"x" * 1000
+
+    async def take():
+        async for chunk in bounded(chunks(), Limits(n_bytes=5000)):
+            taken.append(len(chunk))  # noqa: PERF401 - what came before the refusal is kept
+
+    with pytest.raises(FileFormatError, match="this one has more"):
+        asyncio.run(take())
+    assert sum(taken) == 5000 + FORM_BYTES
+    assert sum(sent) == 50_000  # so that the browser comes to read the answer
 
 
 def test_a_form_without_a_file(tmp_path):

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from starlette.testclient import TestClient
 
 from mcllo._apps.serve.app import build_app
-from mcllo._apps.serve.guard import Limits
+from mcllo._apps.serve.limits import Limits
 
 PORT = 8123
 ORIGIN = f"http://127.0.0.1:{PORT}"

@@ -11,8 +11,9 @@ from inputs import csv_text, replaced
 from pyarrow import csv
 
 from mcllo import Predictions, read_predictions
+from mcllo._apps.io.read import find_files
 from mcllo._apps.streaming.blocks import Spill, room_for
-from mcllo._apps.streaming.file_blocks import blocks_of_files, find_files
+from mcllo._apps.streaming.file_blocks import blocks_of_files
 from mcllo._apps.streaming.sums import Block, Layout, Reading
 from mcllo.exceptions import FileFormatError, InputError
 

@@ -1,42 +1,34 @@
-"""Which explanation? Classes, one slope, both, a lapse or a confused pair, held to each other.
+"""Which classes are miscalibrated? Sets of classes, one slope, a lapse or a confused pair.
 
-A lapse, a confused pair, and classes beside a slope are named only where their score
-(`_diagnostics/mixtures`) is better by `MIN_SCORE_LEAD` than that of every rival, and where what
-they leave is not rejected. Rivals are one another, the models of the nested models, and the sets of
-classes that leaving out accepts.
-
-===============  ===========================================================================
-beside a slope   the search of `_diagnostics/left_out`, where each H_S has one slope of all
-                 classes outside S; fewer classes than without a slope, and at most a quarter
-its score        that of the slope, and of shifts and slopes of the set's classes after it
-===============  ===========================================================================
-
-`ClassAttribution`: which classes are miscalibrated? Classes are named by leaving them out.
-
-A parameter of class j compares j with the baseline and cannot say which of the two is off. But if
-only the classes of S* are off, the others are calibrated among themselves: H_S* is true, whatever
-the baseline (`_diagnostics/left_out`). Leaving out other classes instead leaves the fault in.
+`ClassAttribution` names classes by leaving them out. A parameter of class j compares j with the
+baseline and cannot say which of the two is off. But if only the classes of S* are off, the others
+are calibrated among themselves: H_S* is true, whatever the baseline (`_diagnostics/left_out`).
+Leaving out other classes instead leaves the fault in.
 
 ===============  ===========================================================================
 size             the smallest number s for which some H_S, S of s classes, is not rejected
 rivals           sets of s + 1 classes without class k whose H_S is not rejected, not even at
-                 `REJECTED_RIVAL_TEXTS` times the level
+                 `RIVAL_LEVEL_FACTOR` times the level
 named            a class that lies in all S of size s and has no rivals
 one of           what else lies in one of them, or in a rival: the rows cannot tell them apart
 nobody           if there is none up to half of the classes: it is no matter of single classes
 temperature      if one slope for all classes is enough (the nested models), it is said once; unless
                  sets of classes explain more, by BIC
-beside a slope   the same sets, with one slope of all classes beside them
-lapse, pair      labels that follow no prediction, or two classes that are confused; these three
-                 where they are 20 times likelier than all else (`_diagnostics/attribution`)
+beside a slope   the same sets, with one slope of all classes outside S beside them; fewer classes
+                 than without a slope, and at most a quarter
+lapse, pair      labels that follow no prediction, or two classes that are confused
+                 (`_diagnostics/mixtures`)
 ===============  ===========================================================================
+
+A lapse, a confused pair, and classes beside a slope are named only where their score
+(`_diagnostics/mixtures`; that of classes beside a slope is the slope's and that of shifts and
+slopes of the set's classes after it) is better by `MIN_SCORE_LEAD`, 20 times likelier, than that of
+every rival, and where what they leave is not rejected. Rivals are one another, the nested models,
+and the sets of classes that leaving out accepts.
 
 If s classes are off, a calibrated one is named only if H_S* is wrongly rejected, or if fewer
 classes seem to be enough, where rivals speak up: docs/explanation/miscalibrated-classes.md has the
-measured frequencies. Sets grow by the classes that are most off once the others are left out, and
-an accepted set is compared with all that differ from it in one class.
-
-How a named class is wrong is in `_diagnostics/left_out`.
+measured frequencies. How a named class is wrong is in `_diagnostics/left_out`.
 """
 
 from __future__ import annotations
@@ -58,10 +50,10 @@ from .left_out import (
     LeaveOut,
     LeftOut,
     MiscalibratedClass,
-    how_wrong,
+    describe_class,
+    name_classes,
     set_bic,
     smallest_sets,
-    told_apart,
 )
 from .mixtures import (
     MIN_SCORE_LEAD,
@@ -77,7 +69,8 @@ from .nested_models import NestedModels
 
 Rival = Literal["", "lapse", "pair", "slope"]
 MAX_SCORED_SETS = 4
-"""Accepted sets of classes that have a score: each costs a fit for each of its classes."""
+"""Accepted sets of classes that have a score: each costs a fit for each of its classes; a round
+number."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +101,16 @@ class Explanations:
         seed: int,
     ) -> None:
         self.rows = MixtureRows(predictions, seed)
-        self.nested_models, self.alpha, self.seed = nested_models, alpha, seed
+        self.nested_models = nested_models
+        self.alpha = alpha
+        self.seed = seed
         self.predictions = self.rows.predictions
+        self.lapse: Fitted | None = None
+        self.pair: Fitted | None = None
         # Where a label had probability 0, how likely a mixture is depends on what the 0 became.
-        is_told = predictions.n_clipped_true == 0
-        self.lapse = fit_lapse(self.rows) if is_told else None
-        self.pair = fit_pair(self.rows) if is_told else None
+        if predictions.n_clipped_true == 0:
+            self.lapse = fit_lapse(self.rows)
+            self.pair = fit_pair(self.rows)
         self.temperature = self.rows.temperature_score()
         # Of many rows mixtures are fitted to a part, whose likelihood ratios are as much smaller.
         part = self.predictions.n_samples / predictions.n_samples
@@ -122,26 +119,27 @@ class Explanations:
         self.alike = max(self.temperature, scores["shift"])
         # Larger models have no sentence, and may contain what is named: they need not be far worse.
         self.larger = max(scores.values())
-        self.sets = max(
-            [self._set_score(t.classes) for t in accepted[:MAX_SCORED_SETS]], default=-math.inf
-        )
-        self.fewest = min((len(t.classes) for t in accepted), default=predictions.n_classes)
+        scored_sets = [test.classes for test in accepted[:MAX_SCORED_SETS]]
+        self.sets = max(map(self._set_score, scored_sets), default=-math.inf)
+        self.fewest = min((len(test.classes) for test in accepted), default=predictions.n_classes)
 
-    def _set_score(self, classes: frozenset[int]) -> float:
+    def _set_score(self, classes: frozenset[int], predictions: Predictions | None = None) -> float:
         """Return the score of a set of classes, each with a shift and a slope."""
-        n_sets = math.comb(self.predictions.n_classes, len(classes))
-        return set_bic(self.predictions, classes) - 2.0 * math.log(n_sets)
+        if predictions is None:
+            predictions = self.predictions
+        n_sets = math.comb(predictions.n_classes, len(classes))
+        return set_bic(predictions, classes) - 2.0 * math.log(n_sets)
 
     @cached_property
     def likeliest(self) -> Fitted | None:
         """The lapse or the pair, where it is far likelier than all else; whatever it leaves."""
         found = [fitted for fitted in (self.lapse, self.pair) if fitted is not None]
-        scores = sorted(fitted.mixture.score for fitted in found)
         if not found:
             return None
-        best = max(found, key=lambda fitted: fitted.mixture.score)
+        *others, best = sorted(found, key=lambda fitted: fitted.mixture.score)
+        rivals = [self.alike, self.sets, *(other.mixture.score for other in others)]
         score = best.mixture.score
-        margin = score - max([self.alike, self.sets, *scores[:-1]])
+        margin = score - max(rivals)
         if margin < MIN_SCORE_LEAD or score < self.larger:
             return None
         return replace(best, mixture=replace(best.mixture, margin=margin))
@@ -152,16 +150,19 @@ class Explanations:
         best = self.likeliest
         if best is None or not self._is_enough(best):
             return None
-        if not best.mixture.labels and not has_sure_rows(self.rows, best):
+        is_lapse = best.mixture.model == "lapse"
+        if is_lapse and not has_sure_rows(self.rows, best):
             return None
         return best.mixture
 
     def _is_enough(self, fitted: Fitted) -> bool:
         """Whether what a mixture leaves is not rejected."""
-        if not fitted.mixture.labels and constant_rate(self.rows, fitted) <= self.alpha:
+        is_lapse = fitted.mixture.model == "lapse"
+        if is_lapse and constant_rate(self.rows, fitted) <= self.alpha:
             return False
-        after = replace(self.predictions, probs=fitted.probs, logits=None)
-        return LeaveOut(after, alpha=self.alpha, seed=self.seed)([]).pvalue > self.alpha
+        explained = replace(self.predictions, probs=fitted.probs, logits=None)
+        test_classes_without = LeaveOut(explained, alpha=self.alpha, seed=self.seed)
+        return test_classes_without([]).pvalue > self.alpha
 
     def find_rival(self, kind: str) -> Rival:
         """Return the mixture that speaks against what is said otherwise: of classes, a slope, ...
@@ -172,41 +173,46 @@ class Explanations:
         """
         is_classes = kind in ("classes", "one_of")
         if self.likeliest is not None:
-            if not self.likeliest.mixture.labels:
+            if self.likeliest.mixture.model == "lapse":
                 return "lapse"
             return "" if is_classes else "pair"
-        if self.lapse is None or not (is_classes or kind == "temperature"):
+        if self.lapse is None:
             return ""
-        score = self.lapse.mixture.score
-        is_near = score > (self.sets if is_classes else self.temperature - MIN_SCORE_LEAD)
+        if is_classes:
+            score_to_beat = self.sets
+        elif kind == "temperature":
+            score_to_beat = self.temperature - MIN_SCORE_LEAD
+        else:
+            return ""
+        is_near = self.lapse.mixture.score > score_to_beat
         return "lapse" if is_near and self._is_enough(self.lapse) else ""
 
     def beside(self) -> Beside | None:
         """Return the classes that are off beside one slope of all, where that is far likelier."""
-        c = self.predictions.n_classes
         slope, low, high = self.nested_models.slope
-        most = min(self.fewest - 1, max(1, c // 4))
         is_off = slope > 0.0 and (high < 1.0 or low > 1.0)
+        n_classes = self.predictions.n_classes
+        # A slope is worth saying only if fewer classes are then off, and few of all.
+        most = min(self.fewest - 1, max(1, n_classes // 4))
         if self.nested_models.simple == "temperature" or not is_off or most < 1:
             return None
         tests = LeaveOut(self.predictions, alpha=self.alpha, seed=self.seed, slope=slope)
         if tests([]).pvalue > self.alpha:
             return None
-        singles = [tests([k]) for k in range(c)]
+        singles = [tests([k]) for k in range(n_classes)]
         accepted = smallest_sets(tests, singles, self.alpha, most=most)
         if not accepted:
             return None
-        best = max(accepted, key=lambda t: t.pvalue)
+        best = max(accepted, key=lambda test: test.pvalue)
         tempered = self.rows.tempered(best.slope)
-        score = self.rows.slope_score(best.slope) + set_bic(tempered, best.classes)
-        score -= 2.0 * math.log(math.comb(c, len(best.classes)))
-        mixtures = [f.mixture.score for f in (self.lapse, self.pair) if f is not None]
-        if score < max([self.alike, *mixtures]) + MIN_SCORE_LEAD or score < self.larger:
+        score = self.rows.slope_score(best.slope) + self._set_score(best.classes, tempered)
+        rivals = [self.alike]
+        rivals += [fitted.mixture.score for fitted in (self.lapse, self.pair) if fitted is not None]
+        if score < max(rivals) + MIN_SCORE_LEAD or score < self.larger:
             return None
-        named, others = told_apart(tests, accepted, self.alpha)
+        named, others = name_classes(tests, accepted, self.alpha)
         interval = self.rows.slope_interval(best.classes, best.slope)
-        margin = score - self.sets
-        return Beside(named, others, interval, tempered, margin)
+        return Beside(named, others, interval, tempered, margin=score - self.sets)
 
 
 Kind = Literal[
@@ -344,104 +350,123 @@ class ClassAttribution(Result):
         """
         if self.mixture is not None:
             return [self.mixture.statement()]
-        said = [self._all(fits)] if self.beside else []
-        said += [miscalibrated_class.statement(self.level) for miscalibrated_class in self.details]
+        said = []
         if not fits and self.kind != "none":
-            said.insert(0, Statement("attribution.nearest", NEAREST_MAP_CAVEAT, "doubt"))
+            said.append(Statement("attribution.nearest", NEAREST_MAP_CAVEAT, "doubt"))
+        if self.beside:
+            said.append(self._all(fits))
+        said += [one_class.statement(self.level) for one_class in self.details]
         if self.one_of:
             said.append(self._state_alternatives())
         if self.kind in ("temperature", "shift"):
             said.append(self._all(fits))
         elif self.kind == "two":
-            words = "With two classes no single one can be named: what one has too much of, the "
-            words += f"other has too little of.{self._on_the_whole('.')}"
+            words = (
+                "With two classes no single one can be named: what one has too much of, the "
+                f"other has too little of.{self._on_the_whole('.')}"
+            )
             said.append(Statement("attribution.none", words, "bad"))
         elif self.kind == "spread":
-            words = "No single classes can be named: the others do not agree with the labels "
-            words += "either, whichever few are left out."
+            words = (
+                "No single classes can be named: the others do not agree with the labels either, "
+                "whichever few are left out."
+            )
             words += REJECTED_RIVAL_TEXTS[self.rival] or self._on_the_whole(", but not all alike.")
             said.append(Statement("attribution.spread", words, "bad"))
         return said
 
     def _on_the_whole(self, end: str) -> str:
         """Return in which direction one slope for all would go, where that is sure."""
-        if not (self.slope_high < 1.0 or self.slope_low > 1.0):
-            return ""
-        return (
-            " On the whole they are "
-            f"{'overconfident' if self.slope < 1.0 else 'underconfident'}{end}"
-        )
+        if self.slope_high < 1.0 or self.slope_low > 1.0:
+            kind = "overconfident" if self.slope < 1.0 else "underconfident"
+            return f" On the whole they are {kind}{end}"
+        return ""
 
     def _state_alternatives(self) -> Statement:
-        sets = [" with ".join(repr(ellipsis(label)) for label in some) for some in self.one_of]
+        quoted = [[repr(ellipsis(label)) for label in labels] for labels in self.one_of]
+        alternatives = [" with ".join(labels) for labels in quoted]
         if self.rival:
-            sets.append(ALTERNATIVE_TEXTS[self.rival])
-        numbers = {"alternatives": self.one_of}
-        n = len({label for some in self.one_of for label in some})
-        single = all(len(some) == 1 for some in self.one_of)
+            alternatives.append(ALTERNATIVE_TEXTS[self.rival])
+        n_classes = len({label for labels in self.one_of for label in labels})
+        are_single = all(len(labels) == 1 for labels in self.one_of)
         also = "also " if self.labels else ""
-        words = (
-            f"One of these is {also}off, and these rows cannot tell which: {', or '.join(sets)}."
-        )
-        if single and not self.rival and n > max(2, len(self.table) // 2):
+        are_most_classes = n_classes > max(2, len(self.table) // 2)
+        if are_single and are_most_classes and not self.rival:
             words = f"Some class is {also}off, and these rows cannot tell which."
-        elif len(sets) > MAX_ALTERNATIVES:
-            some = "One class" if single else "One class or more"
-            words = f"{some} of {n} is {also}off, and these rows cannot tell which."
-        return Statement("attribution.one_of", words, "doubt", numbers)
-
-    def _all(self, fits: bool) -> Statement:
-        numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
-        last = "No single class stands out." if fits else "That alone does not mend it."
-        if self.beside:
-            last = "What follows is said of the probabilities after that."
-        elif self.beyond and fits:
-            full = ": how classes are confused matters, too" * (self.beyond == "full")
-            last += f" That is not all{full}."
-        if self.rival:
-            last += f" {LAPSE_ALTERNATIVE_TEXT}"
-        if self.kind == "shift":
-            words = "Many classes are off, in how often they are predicted: their shares have "
-            return Statement("attribution.all", f"{words}shifted. {last}", "bad", numbers)
-        numbers |= {"low": self.slope_low, "high": self.slope_high}
-        if self.slope <= 0.0:
-            words = "All classes are ranked the wrong way: what is predicted more comes true less."
-        elif self.slope < 1.0:
-            words = (
-                f"All classes are overconfident, alike: divide the logits by {self._factor(-1)}."
-            )
-            if not fits:
-                words = (
-                    "On the whole the classes are overconfident; the nearest single factor divides "
-                    f"the logits by {self._factor(-1)}."
-                )
+        elif len(alternatives) > MAX_ALTERNATIVES:
+            which = "One class" if are_single else "One class or more"
+            words = f"{which} of {n_classes} is {also}off, and these rows cannot tell which."
         else:
             words = (
-                f"All classes are underconfident, alike: multiply the logits by {self._factor(1)}."
+                f"One of these is {also}off, and these rows cannot tell which: "
+                f"{', or '.join(alternatives)}."
             )
-            if not fits:
-                words = (
-                    "On the whole the classes are underconfident; the nearest single factor "
-                    "multiplies "
-                    f"the logits by {self._factor(1)}."
-                )
-        return Statement("attribution.all", f"{words} {last}", "bad", numbers)
+        return Statement("attribution.one_of", words, "doubt", {"alternatives": self.one_of})
+
+    def _all(self, fits: bool) -> Statement:
+        """Return in which way all classes are off at once."""
+        words = f"{self._words_of_all(fits)} {self._caveat_of_all(fits)}"
+        numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
+        if self.kind != "shift":
+            numbers |= {"low": self.slope_low, "high": self.slope_high}
+        return Statement("attribution.all", words, "bad", numbers)
+
+    def _words_of_all(self, fits: bool) -> str:
+        if self.kind == "shift":
+            return (
+                "Many classes are off, in how often they are predicted: their shares have shifted."
+            )
+        if self.slope <= 0.0:
+            return "All classes are ranked the wrong way: what is predicted more comes true less."
+        if self.slope < 1.0:
+            kind = "overconfident"
+            remedy = ("divide", "divides")
+            factor = self._factor(-1)
+        else:
+            kind = "underconfident"
+            remedy = ("multiply", "multiplies")
+            factor = self._factor(1)
+        if fits:
+            return f"All classes are {kind}, alike: {remedy[0]} the logits by {factor}."
+        return (
+            f"On the whole the classes are {kind}; the nearest single factor {remedy[1]} the "
+            f"logits by {factor}."
+        )
+
+    def _caveat_of_all(self, fits: bool) -> str:
+        if self.beside:
+            caveat = "What follows is said of the probabilities after that."
+        elif not fits:
+            caveat = "That alone does not mend it."
+        else:
+            caveat = "No single class stands out."
+            if self.beyond == "full":
+                caveat += " That is not all: how classes are confused matters, too."
+            elif self.beyond:
+                caveat += " That is not all."
+        if self.rival:
+            caveat += f" {LAPSE_ALTERNATIVE_TEXT}"
+        return caveat
 
     def _factor(self, power: int) -> str:
-        value, *ends = (s**power for s in (self.slope, self.slope_low, self.slope_high))
-        low, high = sorted(ends)
+        """Return what the logits are multiplied (power 1) or divided by (-1), with its interval."""
+        value = self.slope**power
+        low, high = sorted([self.slope_low**power, self.slope_high**power])
         if not 0.0 < low <= high < math.inf:
             return format_number(value)
         return f"{format_number(value)} ({format_number(low)} to {format_number(high)})"
 
     def __str__(self) -> str:
+        parts = [statement.text for statement in self.statements()]
+        if not parts:
+            parts = ["Nobody: nothing was rejected."]
         rows = [["without", "p", "then most off"]]
-        rows += [
-            [ellipsis(row["class"]), format_number(row["pvalue"]), ellipsis(row["most_off"])]
-            for row in self.table.rows()
-        ]
-        said = [said.text for said in self.statements()] or ["Nobody: nothing was rejected."]
-        return "\n".join([*said, *([align(rows)] if len(rows) > 1 else [])])
+        for row in self.table.rows():
+            most_off = ellipsis(row["most_off"])
+            rows.append([ellipsis(row["class"]), format_number(row["pvalue"]), most_off])
+        if len(rows) > 1:
+            parts.append(align(rows))
+        return "\n".join(parts)
 
     def __repr__(self) -> str:
         return f"<ClassAttribution: {self.kind}, {list(self.labels)}>"
@@ -458,50 +483,57 @@ def attribute_miscalibration(
     work: float = ATTRIBUTION_WORK,
 ) -> ClassAttribution:
     """Name the miscalibrated classes, given the main test and the nested models of its rows."""
-    p, entropy = predictions, seed_entropy(seed)
-    if not test.rejects(alpha) or p.n_classes == 2:
-        nobody = _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
-        return nobody if nested_models is None else replace(nobody, **_slopes(nested_models.slope))
-    draws = min(n_resamples, N_RESAMPLES_ATTRIBUTION)
-    leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
-    singles = [leave_out([k]) for k in range(p.n_classes)]
+    entropy = seed_entropy(seed)
+    n_classes = predictions.n_classes
+    if not test.rejects(alpha) or n_classes == 2:
+        nobody = _nobody(predictions, "two" if n_classes == 2 else "none", alpha, entropy)
+        if nested_models is None:
+            return nobody
+        return replace(nobody, **_slopes(nested_models.slope))
+
+    leave_out = LeaveOut(
+        predictions,
+        alpha=alpha,
+        seed=entropy,
+        n_resamples=min(n_resamples, N_RESAMPLES_ATTRIBUTION),
+        work=work,
+    )
+    singles = [leave_out([k]) for k in range(n_classes)]
     accepted = smallest_sets(leave_out, singles, alpha)
-    named, others = told_apart(leave_out, accepted, alpha)
-    attributed = AttributedError(
-        "classes" if named else "one_of" if others else "spread", named, others, p
-    )
+    named, others = name_classes(leave_out, accepted, alpha)
+    kind: Kind = "spread"
+    if named:
+        kind = "classes"
+    elif others:
+        kind = "one_of"
+    attributed = AttributedError(kind, named, others, predictions)
     if nested_models is not None and not nested_models.separated:
-        whole = _whole(nested_models, alpha, spread=attributed.kind == "spread")
-        if whole == "shift" or (whole and not _explain_more(p, accepted, nested_models)):
-            attributed = AttributedError(whole, frozenset(), [], p)
-        if attributed.kind != "shift":
-            attributed = replace(attributed, slope=nested_models.slope)
-        attributed = weigh_explanations(
-            attributed, Explanations(p, accepted, nested_models, alpha=alpha, seed=entropy)
-        )
-    kind, named = attributed.kind, attributed.named
-    alike = (
-        nested_models is not None
-        and kind in ("temperature", "shift")
-        and nested_models.chosen != kind
-    )
-    beyond = nested_models.chosen if nested_models is not None and alike else ""
-    level = 1.0 - alpha / (2 * max(1, len(named)))
-    details = [how_wrong(attributed.judged, sorted(named), k, level) for k in named]
+        attributed = _consider_all_alike(attributed, accepted, nested_models, alpha)
+        explanations = Explanations(predictions, accepted, nested_models, alpha=alpha, seed=entropy)
+        attributed = weigh_explanations(attributed, explanations)
+
+    beyond = ""
+    is_all_alike = attributed.kind in ("temperature", "shift")
+    if nested_models is not None and is_all_alike and nested_models.chosen != attributed.kind:
+        beyond = nested_models.chosen
+    # Bonferroni: shares and slopes hold for all named classes together.
+    level = 1.0 - alpha / (2 * max(1, len(attributed.named)))
+    columns = sorted(attributed.named)
+    details = [describe_class(attributed.judged, columns, k, level) for k in attributed.named]
     details.sort(key=lambda miscalibrated_class: -miscalibrated_class.change)
     return ClassAttribution(
         labels=tuple(miscalibrated_class.label for miscalibrated_class in details),
-        one_of=_labels(p, attributed.others),
-        kind=kind,
+        one_of=_labels(predictions, attributed.others),
+        kind=attributed.kind,
         details=tuple(details),
-        table=_table(p, singles),
+        table=_table(predictions, singles),
         **_slopes(attributed.slope),
         beyond=beyond,
         alpha=alpha,
         level=1.0 - alpha,
         n_samples=leave_out.n_samples,
         seed=entropy,
-        beside=attributed.judged is not p,
+        beside=attributed.judged is not predictions,
         mixture=attributed.mixture,
         rival=attributed.rival,
     )
@@ -523,28 +555,52 @@ class AttributedError:
     rival: Rival = ""
 
 
+def _consider_all_alike(
+    attributed: AttributedError,
+    accepted: list[LeftOut],
+    nested_models: NestedModels,
+    alpha: float,
+) -> AttributedError:
+    """Say instead that all classes are off alike, where one temperature or shifts explain it."""
+    predictions = attributed.judged
+    model = _whole(nested_models, alpha, spread=attributed.kind == "spread")
+    if model == "shift":
+        return AttributedError("shift", frozenset(), [], predictions)
+    if model == "temperature" and not _explain_more(predictions, accepted, nested_models):
+        attributed = AttributedError("temperature", frozenset(), [], predictions)
+    return replace(attributed, slope=nested_models.slope)
+
+
 def weigh_explanations(attributed: AttributedError, explanations: Explanations) -> AttributedError:
     """Hold what shifts and slopes say to what a mixture, or a slope beside classes, explains."""
+    named = attributed.named
     mixture = explanations.mixture
     if mixture is not None:
         pair = frozenset(map(attributed.judged.classes.index, mixture.labels))
-        kind: Kind = "pair" if pair else "lapse"
-        return replace(attributed, kind=kind, named=pair, others=[], mixture=mixture)
+        return replace(
+            attributed, kind="pair" if pair else "lapse", named=pair, others=[], mixture=mixture
+        )
+
     beside = explanations.beside() if explanations.likeliest is None else None
     if beside is not None and beside.margin >= MIN_SCORE_LEAD:
-        kind = "classes" if beside.named else "one_of"
+        kind: Kind = "classes" if beside.named else "one_of"
         return AttributedError(kind, beside.named, beside.others, beside.tempered, beside.slope)
-    if beside is not None and beside.margin > -MIN_SCORE_LEAD and attributed.named - beside.named:
+    if beside is not None and beside.margin > -MIN_SCORE_LEAD and named - beside.named:
         # A class that is needed only if there is no slope of all is not named.
-        named = attributed.named & beside.named
-        others = [attributed.named - beside.named, *attributed.others, *beside.others]
-        kind = "classes" if named else "one_of"
-        return replace(attributed, kind=kind, named=named, others=others, rival="slope")
+        named_both_ways = named & beside.named
+        return replace(
+            attributed,
+            kind="classes" if named_both_ways else "one_of",
+            named=named_both_ways,
+            others=[named - beside.named, *attributed.others, *beside.others],
+            rival="slope",
+        )
+
     rival = explanations.find_rival(attributed.kind)
     if rival and explanations.likeliest is not None:
         return replace(attributed, kind="spread", named=frozenset(), others=[], rival=rival)
-    if rival and attributed.named:
-        others = [attributed.named | own for own in attributed.others] or [attributed.named]
+    if rival and named:
+        others = [named | classes for classes in attributed.others] or [named]
         return replace(attributed, kind="one_of", named=frozenset(), others=others, rival=rival)
     return replace(attributed, rival=rival)
 
@@ -556,25 +612,40 @@ def _labels(predictions: Predictions, sets: list[frozenset[int]]) -> tuple[tuple
 
 def _slopes(slope: tuple[float, float, float]) -> dict[str, Any]:
     """Return a slope and its interval by their names."""
-    return dict(zip(("slope", "slope_low", "slope_high"), slope, strict=True))
+    value, low, high = slope
+    return {"slope": value, "slope_low": low, "slope_high": high}
 
 
 def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> ClassAttribution:
     """Return what there is to say without a single test."""
-    nan = math.nan
-    table, n = _table(predictions, []), predictions.n_samples
-    return ClassAttribution((), (), kind, (), table, nan, nan, nan, "", alpha, 1.0 - alpha, n, seed)
+    return ClassAttribution(
+        labels=(),
+        one_of=(),
+        kind=kind,
+        details=(),
+        table=_table(predictions, []),
+        slope=math.nan,
+        slope_low=math.nan,
+        slope_high=math.nan,
+        beyond="",
+        alpha=alpha,
+        level=1.0 - alpha,
+        n_samples=predictions.n_samples,
+        seed=seed,
+    )
 
 
 def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
-    classes, found = predictions.classes, [(k, t) for t in singles for k in t.classes]
+    """Return a row for each class that was left out alone."""
+    classes = predictions.classes
+    columns = [k for test in singles for k in test.classes]
     return Table(
         {
-            "class": [classes[k] for k, _ in found],
-            "pvalue": [t.pvalue for _, t in found],
-            "method": [t.method for _, t in found],
-            "statistic": [t.statistic for _, t in found],
-            "most_off": [classes[int(t.suspects[0])] for _, t in found],
+            "class": [classes[k] for k in columns],
+            "pvalue": [test.pvalue for test in singles],
+            "method": [test.method for test in singles],
+            "statistic": [test.statistic for test in singles],
+            "most_off": [classes[int(test.suspects[0])] for test in singles],
         }
     )
 
@@ -587,11 +658,16 @@ def _whole(
     One temperature where it is enough; where no set of classes is, also shifts, and either of them
     where it is not enough but the best of all models by BIC.
     """
-    least = min(nested_models.rows, key=lambda row: row.bic).model
-    for model, enough in (("temperature", True), ("shift", spread)):
-        best = model == nested_models.simple or (spread and model == least)
-        if enough and best and nested_models.row(model).pvalue <= alpha:
-            return "temperature" if model == "temperature" else "shift"
+    best_by_bic = min(nested_models.rows, key=lambda row: row.bic).model
+
+    def explains(model: Literal["temperature", "shift"]) -> bool:
+        is_best = model == nested_models.simple or (spread and model == best_by_bic)
+        return is_best and nested_models.row(model).pvalue <= alpha
+
+    if explains("temperature"):
+        return "temperature"
+    if spread and explains("shift"):
+        return "shift"
     return None
 
 
@@ -600,5 +676,5 @@ def _explain_more(
 ) -> bool:
     """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
     total = float(predictions.class_weight.sum())
-    rival = nested_models.row("temperature").statistic - math.log(total)
-    return any(set_bic(predictions, t.classes) > rival for t in accepted)
+    temperature_bic = nested_models.row("temperature").statistic - math.log(total)
+    return any(set_bic(predictions, test.classes) > temperature_bic for test in accepted)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -109,42 +108,55 @@ class BaselineSensitivity(Result, NotebookResult):
             return "with two classes all baselines give the same fit."
         return (
             f"{self.decision}; recalibrated probabilities move by "
-            f"{format_number(self.mean_range)} on "
-            f"average, {format_number(self.largest_range)} at most."
+            f"{format_number(self.mean_range)} on average, "
+            f"{format_number(self.largest_range)} at most."
         )
 
     @property
     def decision(self) -> str:
         """Whether the decision hangs on the baseline, and how far the statistic moves."""
-        p, values = self.table["pvalue"], self.table["statistic"]
+        pvalues = self.table["pvalue"]
+        statistics = self.table["statistic"]
         answer = "the test decision does not hang on the baseline"
-        if len({value <= TEST_LEVEL for value in p}) > 1:
-            between = format_interval(min(p), max(p))
+        decisions = {pvalue <= TEST_LEVEL for pvalue in pvalues}
+        if len(decisions) > 1:
+            between = format_interval(min(pvalues), max(pvalues))
             answer = (
                 f"the test decision hangs on the baseline (p in {between}; use the one over all)"
             )
-        return f"{answer}: statistic {format_number(min(values))} to {format_number(max(values))}"
+        low = format_number(min(statistics))
+        high = format_number(max(statistics))
+        return f"{answer}: statistic {low} to {high}"
 
     @property
     def notes(self) -> list[str]:
         """What must be known before trusting the numbers: fits that do not exist, what was left."""
-        separated, converged = self.table["separated"], self.table["converged"]
-        flat = [not (s or c) for s, c in zip(separated, converged, strict=True)]
-        lines = []
-        for marks, what in (
-            (separated, "the estimate does not exist (separated labels)"),
-            (flat, "the estimate is not determined (flat likelihood)"),
-        ):
-            pairs = zip(self.table["baseline"], marks, strict=True)
-            if bad := [ellipsis(label) for label, mark in pairs if mark]:
-                names = ", ".join(bad[:6]) + (", ..." if len(bad) > 6 else "")
-                lines.append(
-                    f"for {len(bad)} of {len(marks)} baselines ({names}) {what}: their statistics "
-                    "hold, their recalibrated probabilities have no meaning."
-                )
+        separated = []
+        flat = []
+        for row in self.table.rows():
+            if row["separated"]:
+                separated.append(row["baseline"])
+            elif not row["converged"]:
+                flat.append(row["baseline"])
+        notes = []
+        if separated:
+            problem = "the estimate does not exist (separated labels)"
+            notes.append(self._note_of_fits(separated, problem))
+        if flat:
+            problem = "the estimate is not determined (flat likelihood)"
+            notes.append(self._note_of_fits(flat, problem))
         if len(self.table) < self.n_classes:
-            lines.append(f"{len(self.table)} of {self.n_classes} baselines were tried.")
-        return lines
+            notes.append(f"{len(self.table)} of {self.n_classes} baselines were tried.")
+        return notes
+
+    def _note_of_fits(self, labels: list[Hashable], problem: str) -> str:
+        names = ", ".join(ellipsis(label) for label in labels[:6])
+        if len(labels) > 6:
+            names += ", ..."
+        return (
+            f"for {len(labels)} of {len(self.table)} baselines ({names}) {problem}: their "
+            "statistics hold, their recalibrated probabilities have no meaning."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
@@ -152,16 +164,18 @@ class BaselineSensitivity(Result, NotebookResult):
 
     def __str__(self) -> str:
         shown = Table({name: self.table[name] for name in _COLUMNS})
-        how = f"exact, {self.n_resamples:,} simulated data sets"
+        verdict = self.verdict[0].upper() + self.verdict[1:]
+        pvalue = f"p {format_p(self.pvalue)} (exact, {self.n_resamples:,} simulated data sets)"
         lines = [
-            self.verdict[0].upper() + self.verdict[1:],
-            f"Over all baselines: largest score statistic {format_number(self.max_score, 4)}, "
-            f"p {format_p(self.pvalue)} ({how})",
+            verdict,
+            "Over all baselines: largest score statistic "
+            f"{format_number(self.max_score, 4)}, {pvalue}",
             *(f"Note: {note}" for note in self.notes),
             "Changes of recalibrated probabilities are against baseline "
             f"{ellipsis(self.reference)!r}",
+            str(shown),
         ]
-        return "\n".join([*lines, str(shown)])
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -270,8 +284,9 @@ def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> 
         return np.arange(predictions.n_classes)
     if isinstance(baselines, str) or len(baselines) == 0:
         raise InputError(f"baselines must be a list of classes; got {baselines!r}.")
-    asked = {find_class(b, predictions.classes, "baselines") for b in baselines}
-    return np.array(sorted(asked | {predictions.baseline_index}), dtype=np.intp)
+    columns = {find_class(label, predictions.classes, "baselines") for label in baselines}
+    columns.add(predictions.baseline_index)
+    return np.array(sorted(columns), dtype=np.intp)
 
 
 def _changes(
@@ -282,15 +297,24 @@ def _changes(
     Weights count rows.
     """
     weight = predictions.sample_weight
-    used = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
-    average = partial(np.average, weights=None if weight is None else weight[used])
+    rows: slice | Codes = slice(None)
+    if weight is not None:
+        rows = np.flatnonzero(weight > 0.0)
+        weight = weight[rows]
+
+    def average(values: Floats) -> float:
+        return float(np.average(values, weights=weight))
 
     def recalibrated(fit: MCLLOFit) -> Floats:
         log_odds = predictions.with_baseline(fit.baseline).log_odds
-        return recalibrate(fit.theta, log_odds, fit.baseline_index)[used]
+        return recalibrate(fit.theta, log_odds, fit.baseline_index)[rows]
 
-    base = recalibrated(next(fit for fit in fits if fit.baseline == predictions.baseline))
-    low, high, same = base.copy(), base.copy(), np.ones(len(base), dtype=bool)
+    reference_fit = next(fit for fit in fits if fit.baseline == predictions.baseline)
+    reference = recalibrated(reference_fit)
+    reference_top = reference.argmax(axis=1)
+    lowest = reference.copy()
+    highest = reference.copy()
+    all_agree = np.ones(len(reference), dtype=bool)
     changes: dict[str, list[float]] = {
         "largest_change": [],
         "mean_change": [],
@@ -298,15 +322,17 @@ def _changes(
     }
     for fit in fits:
         g = recalibrated(fit)
-        away, moved = np.abs(g - base), g.argmax(axis=1) != base.argmax(axis=1)
-        changes["largest_change"].append(float(away.max()))
-        changes["mean_change"].append(float(average(away.mean(axis=1))))
-        changes["label_changes"].append(float(average(moved)))
-        np.minimum(low, g, out=low)
-        np.maximum(high, g, out=high)
-        same &= ~moved
+        change = np.abs(g - reference)
+        label_changes = g.argmax(axis=1) != reference_top
+        changes["largest_change"].append(float(change.max()))
+        changes["mean_change"].append(average(change.mean(axis=1)))
+        changes["label_changes"].append(average(label_changes))
+        np.minimum(lowest, g, out=lowest)
+        np.maximum(highest, g, out=highest)
+        all_agree &= ~label_changes
+    spread = highest - lowest
     return changes, {
-        "mean_range": float(average((high - low).mean(axis=1))),
-        "largest_range": float((high - low).max()),
-        "label_disagreement": float(average(~same)),
+        "mean_range": average(spread.mean(axis=1)),
+        "largest_range": float(spread.max()),
+        "label_disagreement": average(~all_agree),
     }

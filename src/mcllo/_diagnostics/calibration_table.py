@@ -1,20 +1,8 @@
-"""Intercepts and slopes of the models behind `calibration_table`, with their uncertainty.
-
-==================  ============================================================================
-interval            estimate -/+ z se, or by profile likelihood (`_fit/profile`)
-covariance          ``B (B' H B)^+ B'``: B the model's directions, H the information there; in
-                    groups and under survey weights the sandwich (`_fit/covariance`)
-p-value             of one parameter, by Wald: ``2 Phi(-|estimate - right| / se)``
-joint tests         likelihood ratios: intercepts (shift against nothing), slopes (mcllo against
-                    shift), both; p-values by `restricted_models`; not for dependent rows
-==================  ============================================================================
-
-`one_class_versus_rest` makes one class of many a model of two outcomes.
-
-`calibration_table`: calibration intercepts and slopes as clinical papers print them.
+"""`calibration_table`: calibration intercepts and slopes as clinical papers print them.
 
 With l_j the log odds of class j against a reference class, the baseline (Van Hoorde et al. 2014),
-or of each class against all others together, the maximum likelihood fits of
+or of each class against all others together (`one_class_versus_rest`: a model of two outcomes), the
+maximum likelihood fits of
 
 ==================  ========================  ===================================================
 model               log odds of the labels    what is printed
@@ -25,9 +13,17 @@ common_slope        ``tau_j + gamma l_j``     one slope for all classes (not aga
 temperature         ``gamma l_j``             one slope for all classes and no intercepts (same)
 ==================  ========================  ===================================================
 
-Intervals, p-values and joint tests are those of `_diagnostics/calibration_table`; p-values are
-adjusted by Holm over the classes, for each model's intercepts and slopes separately. Where
-labels are separated there is no finite estimate, and its place is empty.
+==================  ============================================================================
+interval            estimate -/+ z se, or by profile likelihood (`_fit/profile`)
+covariance          ``B (B' H B)^+ B'``: B the model's directions, H the information there; in
+                    groups and under survey weights the sandwich (`_fit/covariance`)
+p-value             of one parameter, by Wald: ``2 Phi(-|estimate - right| / se)``; adjusted by
+                    Holm over the classes, for each model's intercepts and slopes separately
+joint tests         likelihood ratios: intercepts (shift against nothing), slopes (mcllo against
+                    shift), both; p-values by `restricted_models`; not for dependent rows
+==================  ============================================================================
+
+Where labels are separated there is no finite estimate, and its place is empty.
 """
 
 from __future__ import annotations
@@ -37,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._fit.covariance import score_sums
 from .._fit.fit import MCLLOFit, fit_predictions
@@ -74,8 +71,6 @@ from .restricted_models import (
 Interval = Literal["wald", "profile"]
 IDENTITY_VALUES = {"intercept": 0.0, "slope": 1.0}
 """What calibrated predictions have."""
-UNIDENTIFIED_SHARE_TOL = 1e-6
-"""Part of a parameter outside the directions that rows can tell, above which it is not known."""
 
 
 class Parameter(NamedTuple):
@@ -94,11 +89,9 @@ class Parameter(NamedTuple):
         """Wald's, of the value that calibrated predictions have."""
         from scipy.special import erfc
 
-        z = (
-            abs(self.estimate - IDENTITY_VALUES[self.parameter]) / self.se
-            if self.se > 0.0
-            else np.nan
-        )
+        if not self.se > 0.0:
+            return np.nan
+        z = abs(self.estimate - IDENTITY_VALUES[self.parameter]) / self.se
         return float(erfc(z / np.sqrt(2.0)))
 
 
@@ -124,8 +117,11 @@ class CalibrationModels:
     ) -> None:
         from scipy.special import ndtri
 
-        self.predictions, self.family, self.interval = predictions, Family(predictions), interval
-        self.bases, self.reach = mcllo_bases(len(fit.tau)), float(ndtri(0.5 + level / 2.0))
+        self.predictions = predictions
+        self.family = Family(predictions)
+        self.interval = interval
+        self.normal_quantile = float(ndtri(0.5 + level / 2.0))
+        self.bases = mcllo_bases(len(fit.tau))
         self.fits = {"mcllo": whole_fit(predictions, fit)}
 
     def fit(self, name: str) -> RestrictedFit:
@@ -137,78 +133,93 @@ class CalibrationModels:
 
     def rows(self, name: str, label: Hashable | None) -> Iterator[Parameter]:
         """Yield the parameters of a model; `label` is the class that stands against the rest."""
-        k, compared = len(self.predictions.compared), self.predictions.compared
+        compared = self.predictions.compared
+        k = len(compared)
+        labels = compared if label is None else (label,)
         fit = self.fit(name)
         variance, ends = self._uncertainty(name, fit)
-        for j, own in enumerate(compared if label is None else (label,)):
+
+        def parameter(kind: str, own: Hashable | None, i: int) -> Parameter:
+            """Return element i of theta; what has no variance is not known."""
+            standard_error = float(np.sqrt(variance[i]))
+            estimate = np.nan if np.isnan(standard_error) else float(fit.theta[i])
+            low, high = ends[i].tolist()
+            return Parameter(name, own, kind, estimate, standard_error, low, high)
+
+        for j, own in enumerate(labels):
             if name != "temperature":
-                yield _parameter(name, own, "intercept", fit.theta[j], variance[j], ends[j])
+                yield parameter("intercept", own, j)
             if name == "mcllo":
-                slope = fit.theta[k + j], variance[k + j], ends[k + j]
-                yield _parameter(name, own, "slope", *slope)
+                yield parameter("slope", own, k + j)
         if name in ("common_slope", "temperature"):
-            yield _parameter(name, None, "slope", fit.theta[k], variance[k], ends[k])
+            yield parameter("slope", None, k)
 
     def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, PValue]]:
         """Yield the joint tests of intercepts, of slopes, and of both: statistic, df, p-value."""
-        nothing, shift, whole = (self.fit(name) for name in ("identity", "shift", "mcllo"))
-        value = gain(nothing, shift)
-        tail = against_identity(plan, self.family, shift.basis, value)
-        yield "intercepts", value, shift.df, tail
-        tail = against_larger(plan, self.family, shift, self.family, whole)
-        yield "slopes", gain(shift, whole), whole.df - shift.df, tail
-        tail = against_identity(plan, self.family, whole.basis, gain(nothing, whole))
-        yield "intercepts and slopes", gain(nothing, whole), whole.df, tail
+        identity = self.fit("identity")
+        shift = self.fit("shift")
+        mcllo = self.fit("mcllo")
+        statistic = gain(identity, shift)
+        pvalue = against_identity(plan, self.family, shift.basis, statistic)
+        yield "intercepts", statistic, shift.df, pvalue
+        statistic = gain(shift, mcllo)
+        pvalue = against_larger(plan, self.family, shift, self.family, mcllo)
+        yield "slopes", statistic, mcllo.df - shift.df, pvalue
+        statistic = gain(identity, mcllo)
+        pvalue = against_identity(plan, self.family, mcllo.basis, statistic)
+        yield "intercepts and slopes", statistic, mcllo.df, pvalue
 
     def _uncertainty(self, name: str, fit: RestrictedFit) -> tuple[Floats, Floats]:
         """Return variances of theta and ends of intervals; NaN where nothing is known."""
-        size = len(fit.theta)
-        variance, ends = np.full(size, np.nan), np.full((size, 2), np.nan)
+        n_parameters = len(fit.theta)
+        variance = np.full(n_parameters, np.nan)
         if not fit.settled:
-            return variance, ends
+            return variance, np.full((n_parameters, 2), np.nan)
         basis = fit.basis if name == "mcllo" else self.bases[name]
         information = basis.T @ self.family.partition()(fit.theta).hessian @ basis
         root = whitening(information)
-        inner = root @ root.T
-        lost = np.abs(basis @ (np.eye(len(inner)) - information @ inner)).max(axis=1, initial=0.0)
+        covariance = root @ root.T
+        # The pseudoinverse leaves out directions that rows cannot tell: a parameter that loses more
+        # than rounding (a millionth) by that has no variance.
+        projection = information @ covariance
+        lost = basis @ (np.eye(len(covariance)) - projection)
+        is_known = basis.any(axis=1) & (np.abs(lost).max(axis=1, initial=0.0) < 1e-6)
         if needs_robust(self.predictions):
             meat = score_sums(self.predictions, fit.theta).covariance
-            inner = inner @ (basis.T @ meat @ basis) @ inner
-        known = basis.any(axis=1) & (lost < UNIDENTIFIED_SHARE_TOL)
-        spread = np.einsum("ij,jk,ik->i", basis, inner, basis)
-        variance[known] = spread[known]
-        if self.interval == "wald" or not known.any():
-            reach = self.reach * np.sqrt(variance)
-            return variance, np.stack([fit.theta - reach, fit.theta + reach], axis=1)
-        return variance, self._profiled(fit, basis, known)
+            covariance = covariance @ (basis.T @ meat @ basis) @ covariance
+        variance_of_theta = np.einsum("ij,jk,ik->i", basis, covariance, basis)
+        variance[is_known] = variance_of_theta[is_known]
+        if self.interval == "profile" and is_known.any():
+            return variance, self._profile_intervals(fit, basis, is_known)
+        half_width = self.normal_quantile * np.sqrt(variance)
+        return variance, np.stack([fit.theta - half_width, fit.theta + half_width], axis=1)
 
-    def _profiled(self, fit: RestrictedFit, basis: Floats, known: Any) -> Floats:
-        """Return the ends of profile intervals of the parameters that are `known`."""
-        used = known & basis.any(axis=1)
-        columns = [int(np.flatnonzero(basis[i])[0]) for i in np.flatnonzero(used)]
-        free = np.unique(columns)
-        own, likelihood = basis[:, free], self.family.likelihood()
-        beta = np.linalg.pinv(own) @ (fit.theta - self.family.identity)
+    def _profile_intervals(
+        self, fit: RestrictedFit, basis: Floats, is_known: NDArray[np.bool_]
+    ) -> Floats:
+        """Return the ends of profile intervals of the parameters that are known."""
+        # Each parameter that is free is moved by one column: its own, or that of a common slope.
+        known = np.flatnonzero(is_known)
+        column_of_known = basis[known].argmax(axis=1)
+        columns = np.unique(column_of_known)
+        free = basis[:, columns]
+        identity = self.family.identity
+        likelihood = self.family.likelihood()
 
-        def objective(x: Floats) -> Derivatives:
-            terms = likelihood(self.family.identity + own @ x)
-            return Derivatives(terms.value, own.T @ terms.gradient, own.T @ terms.hessian @ own)
+        def objective(beta: Floats) -> Derivatives:
+            terms = likelihood(identity + free @ beta)
+            return Derivatives(terms.value, free.T @ terms.gradient, free.T @ terms.hessian @ free)
 
+        beta = np.linalg.pinv(free) @ (fit.theta - identity)
         variance = np.diagonal(inverse(objective(beta).hessian))
-        profile = Profile(objective, beta, variance, self.reach)
-        found = np.array([[profile.end(b, sign) for sign in (-1.0, 1.0)] for b in range(len(free))])
+        profile = Profile(objective, beta, variance, self.normal_quantile)
+        ends_of_beta = np.array(
+            [[profile.end(b, -1.0), profile.end(b, 1.0)] for b in range(len(columns))]
+        )
         ends = np.full((len(fit.theta), 2), np.nan)
-        places = np.searchsorted(free, columns)
-        ends[used] = self.family.identity[used][:, None] + found[places]
+        position = np.searchsorted(columns, column_of_known)
+        ends[known] = identity[known][:, None] + ends_of_beta[position]
         return ends
-
-
-def _parameter(
-    model: str, label: Hashable | None, name: str, estimate: float, variance: float, ends: Floats
-) -> Parameter:
-    known = not np.isnan(variance)
-    value = float(estimate) if known else np.nan
-    return Parameter(model, label, name, value, float(np.sqrt(variance)), *map(float, ends))
 
 
 Versus = Literal["baseline", "rest"]
@@ -273,29 +284,36 @@ class CalibrationTable(Result, NotebookResult):
     @property
     def paper(self) -> Table:
         """The table that papers print, a row for each class: estimates as words with intervals."""
-        found = {
-            (row["model"], row["class"], row["parameter"]): row for row in self.parameters.rows()
-        }
-        rows: list[tuple[Any, ...]] = [
-            (
-                label,
-                _words(row),
-                row["pvalue"],
-                _words(slope := found["mcllo", label, "slope"]),
-                slope["pvalue"],
-                _words(found["mcllo", label, "intercept"]),
+        estimates = {}
+        for row in self.parameters.rows():
+            estimates[row["model"], row["class"], row["parameter"]] = row
+        rows: list[tuple[Any, ...]] = []
+        for (model, label, _), shift in estimates.items():
+            if model != "shift":
+                continue
+            slope = estimates["mcllo", label, "slope"]
+            intercept = estimates["mcllo", label, "intercept"]
+            rows.append(
+                (
+                    label,
+                    _words(shift),
+                    shift["pvalue"],
+                    _words(slope),
+                    slope["pvalue"],
+                    _words(intercept),
+                )
             )
-            for (model, label, _), row in found.items()
-            if model == "shift"
-        ]
-        for model, name in (
-            ("common_slope", "all classes, one slope"),
-            ("temperature", "all classes, slope only"),
-        ):
-            if row := found.get((model, None, "slope")):
-                rows.append((name, "", None, _words(row), row["pvalue"], ""))
+        of_all_classes = {
+            "common_slope": "all classes, one slope",
+            "temperature": "all classes, slope only",
+        }
+        for model, name in of_all_classes.items():
+            if (model, None, "slope") in estimates:
+                slope = estimates[model, None, "slope"]
+                rows.append((name, "", None, _words(slope), slope["pvalue"], ""))
         names = ("class", "intercept, slope 1", "p", "slope", "p of slope", "intercept beside it")
-        return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+        columns = zip(*rows, strict=True)
+        return Table(dict(zip(names, columns, strict=True)))
 
     def to_csv(self, path: StrPath | None = None) -> str:
         """Return every estimate as CSV with all digits; also write it to `path`, if given."""
@@ -331,7 +349,9 @@ class CalibrationTable(Result, NotebookResult):
     def __str__(self) -> str:
         words = self.paper.to_dict()
         for name in ("p", "p of slope"):
-            words[name] = ["" if p is None else p_entry(p, None) for p in words[name]]
+            words[name] = [
+                "" if pvalue is None else p_entry(pvalue, None) for pvalue in words[name]
+            ]
         words["class"] = [str(label) for label in words["class"]]
         return "\n".join([f"{self.title}:", str(Table(words)), *self._joint()])
 
@@ -352,29 +372,30 @@ class CalibrationTable(Result, NotebookResult):
 
     def _joint(self) -> Iterator[str]:
         """Yield the joint tests, a sentence each; of single classes there are too many."""
-        for row in self.tests.rows() if self.versus == "baseline" else ():
-            found = p_words(row["pvalue"], bound=row["method"] == "bound")
-            value = format_number(row["statistic"])
-            yield f"All {row['of']}: statistic {value} on {row['df']} df, p {found}"
+        if self.versus != "baseline":
+            return
+        for row in self.tests.rows():
+            pvalue = p_words(row["pvalue"], bound=row["method"] == "bound")
+            statistic = format_number(row["statistic"])
+            yield f"All {row['of']}: statistic {statistic} on {row['df']} df, p {pvalue}"
 
     def _caption(self) -> str:
         """Return the caption: what the numbers are, and the joint tests."""
         kind = "profile likelihood" if self.interval == "profile" else "Wald"
         robust = ", standard errors allowing for dependent rows" if self.robust else ""
-        words = [
+        sentences = [
             f"Calibration intercepts and slopes against {latex_text(self._against())} "
             rf"($n = {self.n_samples}$), with {100 * self.level:g}\,\% {kind} intervals{robust}.",
             "Intercepts with all slopes fixed at 1 (calibration in the large): 0 if calibrated.",
             "Slopes with intercepts estimated beside them: 1 if calibrated.",
         ]
         if self.versus == "baseline" and len(self.tests):
-            tests = [
-                rf"{row['of']}, $\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$, "
-                f"{latex_p(row['pvalue'], 'p')}"
-                for row in self.tests.rows()
-            ]
-            words.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
-        return " ".join(words)
+            tests = []
+            for row in self.tests.rows():
+                statistic = rf"$\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$"
+                tests.append(f"{row['of']}, {statistic}, {latex_p(row['pvalue'], 'p')}")
+            sentences.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
+        return " ".join(sentences)
 
 
 @show_progress("estimating")
@@ -476,28 +497,33 @@ def build_calibration_table(
     work: float = NESTED_WORK,
 ) -> CalibrationTable:
     """Return the table of validated predictions; a fit made already is not made again."""
-    robust, entropy = needs_robust(predictions), seed_entropy(seed)
+    robust = needs_robust(predictions)
+    entropy = seed_entropy(seed)
     _check(versus, level, interval, robust)
     rows: list[Parameter] = []
     tests: list[dict[str, Any]] = []
     options: dict[str, Any] = {"method": "auto", "n_resamples": n_resamples, "seed": entropy}
     for label, part, names in _parts(predictions, versus):
-        own = fit if versus == "baseline" else None
-        with suppress_warnings(
-            *ESTIMATION_WARNINGS
-        ):  # what the warnings would say, empty places show
-            own = fit_predictions(part) if own is None else own
-        models = CalibrationModels(part, own, level, interval)
-        rows += [row for name in names for row in models.rows(name, label)]
-        if not robust and versus == "baseline":
+        own_fit = fit if versus == "baseline" else None
+        if own_fit is None:
+            # What the warnings would say, empty places show.
+            with suppress_warnings(*ESTIMATION_WARNINGS):
+                own_fit = fit_predictions(part)
+        models = CalibrationModels(part, own_fit, level, interval)
+        for name in names:
+            rows += models.rows(name, label)
+        if robust:
+            continue
+        if versus == "baseline":
             plan = PValuePlan.from_predictions(part, n_tests=2, work=work, **options)
             tests += [_test(*found) for found in models.tests(plan)]
-        elif not robust:
-            test = run_test(part, own, **options)
+        else:
+            test = run_test(part, own_fit, **options)
             tests.append(_test("intercept and slope", test.statistic, test.df, test, label))
+    columns_of_tests = {name: [test[name] for test in tests] for name in TEST_COLUMNS}
     return CalibrationTable(
         parameters=_parameter_table(rows),
-        tests=Table({name: [test[name] for test in tests] for name in TEST_COLUMNS}),
+        tests=Table(columns_of_tests),
         versus=versus,
         baseline=predictions.baseline if versus == "baseline" else None,
         level=level,
@@ -554,22 +580,28 @@ def _test(
 def _parameter_table(rows: list[Parameter]) -> Table:
     """Return the estimates with p-values, Holm's within each model's intercepts and slopes."""
     pvalues = np.array([row.pvalue for row in rows])
+    families = [(row.model, row.parameter, row.label is None) for row in rows]
     adjusted = pvalues.copy()
-    kinds = [(row.model, row.parameter, row.label is None) for row in rows]
-    for kind in dict.fromkeys(kinds):
-        own = np.array([other == kind for other in kinds])
-        adjusted[own] = holm(pvalues[own])
-    names = ("model", "label", "parameter", "estimate", "se", "low", "high", "pvalue")
-    columns = {name: [getattr(row, name) for row in rows] for name in names}
-    columns["class"] = columns.pop("label")
-    order = ("model", "class", *names[2:])
-    return Table({name: columns[name] for name in order} | {"adjusted": adjusted.tolist()})
+    for family in dict.fromkeys(families):
+        is_own = np.array([other == family for other in families])
+        adjusted[is_own] = holm(pvalues[is_own])
+    columns: dict[str, list[Any]] = {
+        "model": [row.model for row in rows],
+        "class": [row.label for row in rows],
+    }
+    for name in ("parameter", "estimate", "se", "low", "high", "pvalue"):
+        columns[name] = [getattr(row, name) for row in rows]
+    return Table(columns | {"adjusted": adjusted.tolist()})
 
 
 def _words(row: dict[str, Any]) -> str:
     """Return ``0.51 (0.44 to 0.58)``, a true minus before negative numbers."""
     if np.isnan(row["estimate"]):
         return "-"
-    number = "{:.0f}" if abs(row["estimate"]) >= 100.0 else "{:.2f}"
-    words = [number.format(row[name] + 0.0) for name in ("estimate", "low", "high")]
-    return "{} ({} to {})".format(*words).replace("-", "−")
+    decimals = 0 if abs(row["estimate"]) >= 100.0 else 2
+    estimate, low, high = (
+        # -0.0 + 0.0 is 0.0
+        f"{row[name] + 0.0:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+        for name in ("estimate", "low", "high")
+    )
+    return f"{estimate} ({low} to {high})"

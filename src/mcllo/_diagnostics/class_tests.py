@@ -1,4 +1,4 @@
-"""`class_tests`: which classes are off? A test for each class, adjusted for their number.
+"""Which classes are off? A test for each class, adjusted for their number.
 
 ================  ==============================================================================
 shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelihood ratio of the
@@ -55,23 +55,23 @@ from .restricted_models import (
 )
 
 MAX_ROWS_FOR_EXACT_TAIL = 100_000
-N_CLASSES_AT_ONCE = 32
-"""Columns of a table that are copied at once."""
+"""Rows up to which a class's number of rows has its exact distribution; a round number, far above
+where the normal one is as good."""
 N_CELLS_PER_WORK = 4.0
 """Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
-for."""
-MIN_EXACT_PVALUE = 1e-12
-"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
+for; a round number."""
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
     """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count."""
     given = np.asarray(pvalues, dtype=np.float64)
-    adjusted = np.full(given.shape, np.nan)
     known = np.flatnonzero(~np.isnan(given))
-    order = known[np.argsort(given[known], kind="stable")]
-    steps = np.arange(len(order), 0, -1) * given[order]
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    increasing = known[np.argsort(given[known], kind="stable")]
+    n_still_open = np.arange(len(increasing), 0, -1)
+    # A hypothesis is rejected only if all with smaller p-values are: hence the running maximum.
+    stepwise = np.maximum.accumulate(n_still_open * given[increasing])
+    adjusted = np.full(given.shape, np.nan)
+    adjusted[increasing] = np.minimum(1.0, stepwise)
     return adjusted
 
 
@@ -83,8 +83,13 @@ def closed_test(
     `pvalues` are local, NaN where a hypothesis cannot be tested, which is then never rejected;
     `inside` names the hypotheses that imply each one, itself not listed.
     """
-    local = {name: p <= alpha for name, p in pvalues.items()}
-    return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
+    locally_rejected = {name: pvalue <= alpha for name, pvalue in pvalues.items()}
+    rejected = {}
+    for name in locally_rejected:
+        implied_by = inside[name]
+        all_inside_rejected = all(locally_rejected[part] for part in implied_by)
+        rejected[name] = locally_rejected[name] and all_inside_rejected
+    return rejected
 
 
 def p_entry(pvalue: float, method: str | None) -> str:
@@ -95,7 +100,8 @@ def p_entry(pvalue: float, method: str | None) -> str:
     >>> p_entry(1.0, "chi2"), p_entry(2e-20, "bound"), p_entry(float("nan"), None)
     ('1.00', '<= 2e-20', '-')
     """
-    return f"{'<= ' * (method == 'bound')}{format_number(pvalue)}"
+    sign = "<= " if method == "bound" else ""
+    return f"{sign}{format_number(pvalue)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,8 +168,7 @@ class ClassTests(Result, NotebookResult):
         tuple
             Labels.
         """
-        pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
-        return tuple(label for label, p in pairs if p <= alpha)
+        return self._labels_rejected(self.table["adjusted"], alpha)
 
     def rejected_in_the_large(self, alpha: float = 0.05) -> tuple[Any, ...]:
         """Return the classes that come true more or less often than predicted.
@@ -178,8 +183,12 @@ class ClassTests(Result, NotebookResult):
         tuple
             Labels.
         """
-        pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
-        return tuple(label for label, p in pairs if p <= alpha)
+        return self._labels_rejected(self.table["large_adjusted"], alpha)
+
+    def _labels_rejected(self, adjusted: Sequence[float], alpha: float) -> tuple[Any, ...]:
+        """Return the labels of classes whose adjusted p-value is at most `alpha`; NaN is none."""
+        labels = self.table["class"]
+        return tuple(label for label, p in zip(labels, adjusted, strict=True) if p <= alpha)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""
@@ -302,39 +311,47 @@ def run_class_tests(
     work: float = NESTED_WORK,
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
-    k = len(fit.tau)
+    n_tests = len(fit.tau)
     plan = PValuePlan.from_predictions(
         predictions,
         method=method,
         n_resamples=n_resamples,
         seed=seed,
-        n_tests=k,
+        n_tests=n_tests,
         work=work,
-        fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
+        fewest=20 * n_tests,  # so that Holm's smallest adjusted p-value is below 0.05
     )
-    cells = predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    # The cost of a restricted fit grows with its parameters; below twenty classes reading the rows
+    # is what costs.
+    fit_cost_factor = max(1.0, (n_tests + 1) / 20.0)
+    cells = predictions.probs.size * n_tests * fit_cost_factor
     if method == "auto" and fit.converged and cells > N_CELLS_PER_WORK * work:
         statistics, dfs, tails = _wald(fit, plan)
     else:
-        family, whole = Family(predictions), whole_fit(predictions, fit)
-        fits = [without_class(family, whole, j) for j in range(k)]
-        tails = [against_larger(plan, family, small, family, whole) for small in fits]
-        statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
-    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
-    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+        family = Family(predictions)
+        whole = whole_fit(predictions, fit)
+        restricted = [without_class(family, whole, j) for j in range(n_tests)]
+        statistics = [gain(small, whole) for small in restricted]
+        dfs = [whole.df - small.df for small in restricted]
+        tails = [against_larger(plan, family, small, family, whole) for small in restricted]
+    pvalues = [tail.pvalue for tail in tails]
+    chi2_pvalues = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    methods = [tail.method for tail in tails]
+    distinct_methods = sorted(set(methods))
+    # The baseline's own shift and slope are 1 by definition: its row of the table has no test.
+    b = predictions.baseline_index
     columns: dict[str, Any] = {
         "class": list(predictions.classes),
         "statistic": np.insert(statistics, b, np.nan),
         "df": np.insert(dfs, b, 0),
         "pvalue": np.insert(pvalues, b, np.nan),
         "adjusted": np.insert(holm(pvalues), b, np.nan),
-        "chi2_pvalue": np.insert(chi2, b, np.nan),
-        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
+        "chi2_pvalue": np.insert(chi2_pvalues, b, np.nan),
+        "method": [*methods[:b], "", *methods[b:]],
     }
-    methods = sorted({tail.method for tail in tails})
     return ClassTests(
         table=Table(columns | in_the_large(predictions)),
-        method=methods[0] if len(methods) == 1 else "mixed",
+        method=distinct_methods[0] if len(distinct_methods) == 1 else "mixed",
         reason=tails[0].reason,
         n_resamples=max(tail.n_resamples for tail in tails),
         baseline=predictions.baseline,
@@ -345,14 +362,18 @@ def run_class_tests(
 
 def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[PValue]]:
     """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
-    k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
-    away = np.concatenate([fit.tau, fit.gamma - 1.0])
-    statistics, dfs = [], []
-    for j in range(k):
-        own = np.array([j, k + j])
-        own = own[~np.isnan(np.diagonal(fit.cov_theta)[own])]
+    n_free = len(fit.tau)
+    why = plan.doubt(fit.df).but(Limit.FITS)
+    away_from_identity = np.concatenate([fit.tau, fit.gamma - 1.0])
+    is_estimated = ~np.isnan(np.diagonal(fit.cov_theta))
+    statistics = []
+    dfs = []
+    for j in range(n_free):
+        own = np.array([j, n_free + j])
+        own = own[is_estimated[own]]
         covariance = fit.cov_theta[np.ix_(own, own)]
-        statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
+        away = away_from_identity[own]
+        statistics.append(float(away @ np.linalg.solve(covariance, away)))
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
     tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
@@ -361,24 +382,26 @@ def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list
 
 def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
     """Fit the model with class j at the identity, from the others' estimates."""
-    k = len(family.identity) // 2
-    own = np.zeros(2 * k, dtype=bool)
-    own[[j, k + j]] = True
-    basis = whole.basis[:, ~whole.basis[own].any(axis=0)]
-    start = np.where(own, family.identity, whole.theta) if whole.settled else None
+    n_free = len(family.identity) // 2
+    is_own = np.zeros(2 * n_free, dtype=bool)
+    is_own[[j, n_free + j]] = True
+    moves_own = whole.basis[is_own].any(axis=0)
+    basis = whole.basis[:, ~moves_own]
+    start = np.where(is_own, family.identity, whole.theta) if whole.settled else None
     return restricted_fit(family, basis, start)
 
 
 def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
     """Return predicted and observed shares of each class with z, p-values and Holm's."""
-    weight = np.ones(predictions.n_samples)
-    if predictions.sample_weight is not None:
-        weight = predictions.sample_weight
-    probs, total = predictions.probs, float(weight.sum())
-    expected, observed, exact = weight @ probs, predictions.class_weight, None
+    probs = predictions.probs
+    weight = predictions.row_weight
+    total = float(weight.sum())
+    observed = predictions.class_weight
+    expected = weight @ probs
     variance = np.zeros(predictions.n_classes)
     for rows in row_blocks(*probs.shape):
         variance += weight[rows] @ (probs[rows] * (1.0 - probs[rows]))
+    exact = None
     if predictions.has_whole_weights and total <= MAX_ROWS_FOR_EXACT_TAIL:
         exact = _two_sided_of_each(predictions, observed)
     return shares(observed, expected, variance, total, exact)
@@ -386,17 +409,20 @@ def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
 
 def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
     """Return the exact two-sided p-value of each class's number of rows."""
-    probs, times = predictions.probs, None
+    probs = predictions.probs
+    n_copies = None
     if predictions.sample_weight is not None:
-        times = predictions.sample_weight.astype(np.int64)
+        n_copies = predictions.sample_weight.astype(np.int64)
     pvalues = []
-    for first in range(0, predictions.n_classes, N_CLASSES_AT_ONCE):
-        # A column of a table of many classes is one number of each page of memory.
-        columns = probs[:, first : first + N_CLASSES_AT_ONCE].T.copy()
-        columns = columns if times is None else np.repeat(columns, times, axis=1)
-        counts = observed[first : first + N_CLASSES_AT_ONCE]
-        pairs = zip(columns, counts, strict=True)
-        pvalues += [_two_sided_pvalue(*pair, predictions.n_classes) for pair in pairs]
+    n_at_once = 32
+    for first in range(0, predictions.n_classes, n_at_once):
+        some = slice(first, first + n_at_once)
+        # A single column of a table of many classes is one number of each page of memory.
+        columns = probs[:, some].T.copy()
+        if n_copies is not None:
+            columns = np.repeat(columns, n_copies, axis=1)
+        for column, count in zip(columns, observed[some], strict=True):
+            pvalues.append(_two_sided_pvalue(column, count, predictions.n_classes))
     return np.array(pvalues)
 
 
@@ -406,22 +432,29 @@ def shares(
     """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (observed - expected) / np.sqrt(variance)
-    if exact is None:
+    pvalues = exact
+    if pvalues is None:
         from scipy.special import erfc
 
-        exact = erfc(np.abs(z) / np.sqrt(2.0))
+        pvalues = erfc(np.abs(z) / np.sqrt(2.0))
     return {
         "predicted": (expected / total).tolist(),
         "observed": (observed / total).tolist(),
         "z": z.tolist(),
-        "large_pvalue": exact.tolist(),
-        "large_adjusted": holm(exact).tolist(),
+        "large_pvalue": pvalues.tolist(),
+        "large_adjusted": holm(pvalues).tolist(),
     }
 
 
 def _two_sided_pvalue(probs: Floats, count: float, n_classes: int) -> float:
     """Return twice the smaller tail of the number of hits."""
-    law = poisson_binomial if n_classes < MIN_CLASSES_FOR_PCG else poisson_binomial_of_rare
-    mass, k = law(probs), int(count)
-    tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
-    return min(1.0, max(MIN_EXACT_PVALUE, 2.0 * tail))
+    distribution = poisson_binomial
+    if n_classes >= MIN_CLASSES_FOR_PCG:
+        distribution = poisson_binomial_of_rare
+    mass = distribution(probs)
+    k = int(count)
+    at_most = float(mass[: k + 1].sum())
+    at_least = float(mass[k:].sum())
+    pvalue = 2.0 * min(at_most, at_least)
+    # The masses come from Fourier transforms, whose rounding hides anything below 1e-12.
+    return min(1.0, max(1e-12, pvalue))

@@ -38,8 +38,6 @@ from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from ..exceptions import PYTHON, Option, Phrase, Words
 
-N_COLUMNS_AT_ONCE = 32
-"""Columns that are copied at once: one alone is a number of each page of memory."""
 FALSE_COPIES_LEVEL = 1e-6
 """Chance that independent rows look like copies, as of the other data checks."""
 MIN_DIFFERENT_ROWS = 20
@@ -78,13 +76,14 @@ class Copies:
         """
         order = np.argsort(self.row_and_label, kind="stable")
         _, first, size = np.unique(self.row_and_label[order], return_index=True, return_counts=True)
-        place = np.arange(len(order)) - np.repeat(first, size)  # among its equals
+        position_among_equals = np.arange(len(order)) - np.repeat(first, size)
         if self.times is not None:
-            begins = place % self.times == 0
+            begins_group = position_among_equals % self.times == 0
         else:
-            begins = (place == 0) | np.repeat(size > most, size)
+            has_too_many_equals = np.repeat(size > most, size)
+            begins_group = (position_among_equals == 0) | has_too_many_equals
         groups = np.empty(len(order), dtype=np.intp)
-        groups[order] = np.cumsum(begins) - 1
+        groups[order] = np.cumsum(begins_group) - 1
         return groups
 
 
@@ -144,15 +143,17 @@ def find_copies(
         _, first = np.unique(seen, axis=0, return_index=True)
         predictions = predictions.take(first)
         set_of_row = set_of_row[first]
+    n_rows = predictions.n_samples
     row_and_label = set_of_row * predictions.n_classes + predictions.codes
-    different, times = np.unique(row_and_label, return_counts=True)
-    n_copies = predictions.n_samples - len(different)
+    different, n_times = np.unique(row_and_label, return_counts=True)
+    n_copies = n_rows - len(different)
     if n_copies == 0:
         return None
-    repeated = int(np.gcd.reduce(times))
-    if repeated > 1 and len(different) >= MIN_DIFFERENT_ROWS:
-        n_rows = predictions.n_samples  # other equal rows may be chance
-        return Copies(n_rows - n_rows // repeated, repeated, row_and_label)
+    repeats = int(np.gcd.reduce(n_times))
+    if repeats > 1 and len(different) >= MIN_DIFFERENT_ROWS:
+        # What occurs 2 r times may be two rows that were equal by chance: one of r is the original.
+        n_originals = n_rows // repeats
+        return Copies(n_rows - n_originals, repeats, row_and_label)
     if labels_agree_too_often(predictions, recalibrated, set_of_row, chance):
         return Copies(n_copies, None, row_and_label)
     return None
@@ -174,7 +175,8 @@ def labels_agree_too_often(
     rows = predictions.take(first_row[has_several_rows])
     agreement_as_given = (rows.probs**2).sum(axis=1)
     agreement_recalibrated = (recalibrated(rows) ** 2).sum(axis=1)
-    expected = float((1.0 - np.maximum(agreement_as_given, agreement_recalibrated)).sum())
+    agreement = np.maximum(agreement_as_given, agreement_recalibrated)
+    expected = float((1.0 - agreement).sum())
     if n_differing >= expected:
         return False
     log_bound = n_differing - expected
@@ -214,8 +216,9 @@ def row_keys(table: Floats) -> NDArray[np.uint64]:
     multiplier = np.uint64(0x9E3779B97F4A7C15)
     shift = np.uint64(29)
     keys = np.zeros(len(table), dtype=np.uint64)
-    for first in range(0, table.shape[1], N_COLUMNS_AT_ONCE):
-        columns = table[:, first : first + N_COLUMNS_AT_ONCE].T.astype(np.float64, order="C")
+    n_at_once = 32  # a single column of a wide table is one number of each page of memory
+    for first in range(0, table.shape[1], n_at_once):
+        columns = table[:, first : first + n_at_once].T.astype(np.float64, order="C")
         columns += 0.0  # -0.0 + 0.0 is 0.0
         for column in columns.view(np.uint64):
             keys ^= column

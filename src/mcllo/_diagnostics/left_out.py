@@ -27,7 +27,9 @@ twice the number of classes, up to 10 % below; there labels are drawn.
 grow by the classes that are most off once the others are left out; an accepted set is compared with
 all that differ from it in one class. What the sets mean is in `_diagnostics/attribution`.
 
-`MiscalibratedClass`: how a class that was named is wrong, free of any baseline.
+`describe_class` says how a class that was named is wrong, free of any baseline: the classes that
+are not named are right among themselves, as far as the rows tell, so that its odds against them
+are its own fault.
 
 ==========  ====================================================================================
 odds        of the class against all classes that are not named, on the rows that have one of
@@ -38,10 +40,8 @@ example     of a few round probabilities that occur, the one that these odds mov
 change      mean |change| of its probability by these odds: classes are ordered by it
 ==========  ====================================================================================
 
-The classes that are not named are right among themselves, as far as the rows tell, so that the odds
-against them are the class's own fault. Intervals have the level they are asked for:
-`ClassAttribution` asks for one that makes shares and slopes hold for all named classes together
-(Bonferroni).
+Its intervals have the level they are asked for; `ClassAttribution` asks for one that makes shares
+and slopes hold for all named classes together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -65,29 +65,23 @@ from .._validation.predictions import Predictions
 from ..metrics._reliability import wilson
 
 MAX_EXPANDED_ROWS = 10_000_000
-"""Rows up to which those that count several times are written out, and labels can be drawn."""
-TINY = 1e-300
-CHUNK_ENTRIES = 50_000
-"""Probabilities that are worked on at once, so that they stay in cache."""
+"""Rows up to which those that count several times are written out, and labels can be drawn; a round
+number."""
 MIN_OTHER_CLASSES_SHARE = 1e-15
-"""Least part of a row that the other classes are taken to have."""
-MIN_CLASS_VARIANCE = 20.0  # from which chi-square is trusted
-MIN_VARIANCE_PER_CLASS = 2.0  # the same for each class that is kept
-# of a class, from which a very small chi-square p-value needs no draws
-MIN_VARIANCE_WITHOUT_DRAWS = 5.0
-MAX_PVALUE_WITHOUT_DRAWS = 1e-6  # how small
-WORK_PER_LABEL = 5.0  # work of a label that is drawn
-N_DRAWS_OF_COSTLY_SET = 99  # where more would cost too much
-TIE_TOL = 1e-9
-"""Relative difference of statistics that counts as none."""
-MIN_RELATIVE_DETERMINANT = 1e-10
-"""Determinant of V, relative to its diagonal, below which a slope cannot be told from a shift."""
+"""Least part of a row that the other classes are taken to have: a few units of rounding of 1."""
+MIN_CLASS_VARIANCE = 20.0
+"""Variance ``sum_i q_ij (1 - q_ij)`` of a class from which chi-square is trusted; measured, see the
+module's text."""
+WORK_PER_LABEL = 5.0
+"""Work (probabilities that are read) of a label that is drawn; a round number."""
+N_DRAWS_OF_COSTLY_SET = 99
+"""Draws for a set where the number that was asked for would cost too much: the fewest that reach a
+p-value of 0.01."""
 MAX_BRANCHES = 3
-"""Classes by which a set grows at most, the most off first."""
-ENOUGH_LEVEL_FACTOR = 0.5
-"""Times alpha: level at which the named classes must not be enough for others to be accused."""
+"""Classes by which a set grows at most, the most off first; a round number."""
 RIVAL_LEVEL_FACTOR = 2.0
-"""Times alpha: level at which larger sets without a class must be rejected for it to be named."""
+"""Times alpha: level at which larger sets without a class must be rejected for it to be named;
+docs/explanation/miscalibrated-classes.md has how often classes are named wrongly with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +113,10 @@ class LeftOut:
     @property
     def suspects(self) -> Codes:
         """The classes that are left, the most off first."""
+        # Scores that differ by rounding alone are ordered by column, on every machine.
         order = np.argsort(-np.round(self.scores, 9), kind="stable")
-        return order[[j not in self.classes for j in order.tolist()]]
+        is_left = [j not in self.classes for j in order.tolist()]
+        return order[is_left]
 
 
 class LeaveOut:
@@ -141,20 +137,28 @@ class LeaveOut:
         work: float = ATTRIBUTION_WORK,
         slope: float | None = None,
     ) -> None:
-        p, most = predictions, max(1000, int(work / 2.0 / predictions.n_classes**2))
-        self.draws = p.has_whole_weights and float(p.class_weight.sum()) <= MAX_EXPANDED_ROWS
-        if self.draws:
-            p = p.expand_weights()
-        if p.n_samples > most:
-            picked = np.random.default_rng(seed).choice(p.n_samples, most, replace=False)
-            p = p.take(np.sort(picked))
-        self.n_samples, self.n_classes = p.n_samples, p.n_classes
-        self.probs, self.codes, self.weight = p.probs.T.copy(), p.codes, p.sample_weight
-        self.logs = np.log(np.maximum(self.probs, TINY))
+        n_classes = predictions.n_classes
+        max_rows = max(1000, int(work / 2.0 / n_classes**2))
+        n_labels = float(predictions.class_weight.sum())
+        self.can_draw = predictions.has_whole_weights and n_labels <= MAX_EXPANDED_ROWS
+        if self.can_draw:
+            predictions = predictions.expand_weights()
+        if predictions.n_samples > max_rows:
+            rng = np.random.default_rng(seed)
+            picked = rng.choice(predictions.n_samples, max_rows, replace=False)
+            predictions = predictions.take(np.sort(picked))
+        self.n_samples = predictions.n_samples
+        self.n_classes = n_classes
+        self.probs = predictions.probs.T.copy()
+        self.codes = predictions.codes
+        self.weight = predictions.sample_weight
+        self.logs = np.log(np.maximum(self.probs, 1e-300))  # a probability of 0 has a logarithm
         if self.probs.size * WORK_PER_LABEL * n_resamples > work:
             n_resamples = min(n_resamples, N_DRAWS_OF_COSTLY_SET)
+        # With fewer draws no p-value could be as small as alpha.
         self.n_resamples = max(n_resamples, math.ceil(1.0 / alpha) - 1)
-        self.alpha, self.seed = alpha, seed
+        self.alpha = alpha
+        self.seed = seed
         self.slope = slope
         self.left = work
         self._known: dict[frozenset[int], LeftOut] = {}
@@ -171,34 +175,41 @@ class LeaveOut:
         """Work of a test."""
         return float(self.probs.size)
 
-    def _test(self, out: frozenset[int]) -> LeftOut:
+    def _test(self, left_out: frozenset[int]) -> LeftOut:
         self.left -= self.price
-        rest = RemainingClasses(self, np.array([j for j in range(self.n_classes) if j not in out]))
-        own = rest.scores(rest.counts[None], rest.sums[None])[0]
+        kept = np.array([j for j in range(self.n_classes) if j not in left_out])
+        remaining = RemainingClasses(self, kept)
         scores = np.zeros(self.n_classes)
-        scores[rest.kept] = own
-        statistic, times = float(own.max()), len(own) if len(own) > 2 else 1
-        pvalue, method = min(1.0, times * math.exp(-0.5 * statistic)), "chi2"
-        if self.draws and rest.needs_draws(pvalue):
-            pvalue, method = self._exact(rest, statistic), "exact"
-        strength = statistic - 2.0 * math.log(times)
-        return LeftOut(out, statistic, pvalue, method, scores, strength, rest.slope)
+        scores[kept] = remaining.scores(remaining.counts[None], remaining.sums[None])[0]
+        statistic = float(scores[kept].max())
+        # Two classes are off together: their scores are the same one.
+        n_scores = len(kept) if len(kept) > 2 else 1
+        pvalue = min(1.0, n_scores * math.exp(-0.5 * statistic))
+        method = "chi2"
+        if self.can_draw and remaining.needs_draws(pvalue):
+            pvalue = self._exact_pvalue(remaining, statistic)
+            method = "exact"
+        strength = statistic - 2.0 * math.log(n_scores)
+        return LeftOut(left_out, statistic, pvalue, method, scores, strength, remaining.slope)
 
-    def _exact(self, rest: RemainingClasses, statistic: float) -> float:
+    def _exact_pvalue(self, remaining: RemainingClasses, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""
-        q, features = rest.table()
-        n, probs = q.shape[1], q.T
+        q, features = remaining.table()
+        probs = q.T
+        n_rows = len(probs)
+        # Drawn labels that give the statistic of the data may differ from it by rounding.
+        tied_statistic = statistic * (1.0 - 1e-9)
 
         def exceeds(start: int, size: int) -> NDArray[np.bool_]:
             labels = draw_labels(probs, self.seed, start, size)
-            drawn = rest.scores(*label_sums(labels, features)).max(axis=1)
-            self.left -= WORK_PER_LABEL * size * n
-            return np.asarray(drawn >= statistic * (1.0 - TIE_TOL), np.bool_)
+            drawn = remaining.scores(*label_sums(labels, features)).max(axis=1)
+            self.left -= WORK_PER_LABEL * size * n_rows
+            return np.asarray(drawn >= tied_statistic, np.bool_)
 
         return monte_carlo_p(
             exceeds,
             n_resamples=self.n_resamples,
-            batch=max(1, BATCH_ENTRIES // n),
+            batch=max(1, BATCH_ENTRIES // n_rows),
             seed=self.seed,
             stop_at=max(1, math.floor(self.alpha * (self.n_resamples + 1))),
         ).pvalue
@@ -212,53 +223,59 @@ class RemainingClasses:
     """
 
     def __init__(self, data: LeaveOut, kept: Codes) -> None:
-        self.data, self.kept = data, kept
-        places = np.full(data.n_classes, -1)
-        places[kept] = np.arange(len(kept))
-        labels = places[data.codes]
+        n_kept = len(kept)
+        self.data = data
+        self.kept = kept
+        position_of_class = np.full(data.n_classes, -1)
+        position_of_class[kept] = np.arange(n_kept)
+        labels = position_of_class[data.codes]
         self.rows = np.flatnonzero(labels >= 0)
-        labels, weight = labels[self.rows], data.weight
-        self.slope = self._fitted_slope(labels)
-        own = np.empty(len(labels))
-        total = np.zeros((5, len(kept)))
-        step = max(64, CHUNK_ENTRIES // len(kept))
-        for start in range(0, len(self.rows), step):
-            part = slice(start, start + step)
-            q, others, f = self._chunk(self.rows[part])
-            own[part] = f[labels[part], np.arange(f.shape[1])]
-            if weight is not None:
-                q *= weight[self.rows[part]]
-            others *= q
-            total[0] += q.sum(axis=1)
-            total[1] += np.einsum("jn,jn->j", q, f)
-            total[2] += others.sum(axis=1)
-            others *= f
-            total[3] += others.sum(axis=1)
-            total[4] += np.einsum("jn,jn->j", others, f)
-        self.mean, self.variance = total[:2], total[2:]
-        w = np.ones(len(labels)) if weight is None else weight[self.rows]
-        counts, sums = np.bincount(labels, w, len(kept)), np.bincount(labels, w * own, len(kept))
-        self.counts, self.sums = counts.astype(np.float64), sums.astype(np.float64)
+        labels = labels[self.rows]
+        weight = None if data.weight is None else data.weight[self.rows]
+        self.slope = self._fitted_slope(labels, weight)
 
-    def _fitted_slope(self, labels: Codes) -> float:
+        feature_of_label = np.empty(len(labels))
+        self.mean = np.zeros((2, n_kept))
+        self.variance = np.zeros((3, n_kept))
+        chunk_rows = max(64, 50_000 // n_kept)  # arrays of 400 kB stay in the cache
+        for start in range(0, len(labels), chunk_rows):
+            part = slice(start, start + chunk_rows)
+            q, others, f = self._chunk(self.rows[part])
+            feature_of_label[part] = f[labels[part], np.arange(f.shape[1])]
+            if weight is not None:
+                q *= weight[part]
+            self.mean[0] += q.sum(axis=1)
+            self.mean[1] += np.einsum("jn,jn->j", q, f)
+            variance = np.multiply(others, q, out=others)
+            self.variance[0] += variance.sum(axis=1)
+            variance *= f
+            self.variance[1] += variance.sum(axis=1)
+            self.variance[2] += np.einsum("jn,jn->j", variance, f)
+
+        if weight is None:
+            weight = np.ones(len(labels))
+        self.counts = np.bincount(labels, weight, n_kept).astype(np.float64)
+        self.sums = np.bincount(labels, weight * feature_of_label, n_kept).astype(np.float64)
+
+    def _fitted_slope(self, labels: Codes, weight: Floats | None) -> float:
         """Return the one slope of the classes that are kept, where one is asked for."""
         if self.data.slope is None or len(labels) == 0:
             return 1.0
-        weight = None if self.data.weight is None else self.data.weight[self.rows]
         logs = self.data.logs[np.ix_(self.kept, self.rows)]
         return inverse_temperature(logs, labels, weight, near=self.data.slope).value
 
     def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""
-        picked = np.ix_(self.kept, rows)
-        features = self.data.logs[picked]
+        block = np.ix_(self.kept, rows)
+        features = self.data.logs[block]
         if self.slope == 1.0:
-            q = self.data.probs[picked]
+            q = self.data.probs[block]
         else:
             features -= features.max(axis=0)
             features *= self.slope
             q = np.exp(features)
         total = q.sum(axis=0)
+        # Beside a probability of almost 1 nothing is left: its log odds would be infinite.
         others = np.maximum(total - q, MIN_OTHER_CLASSES_SHARE * total)
         features -= np.log(others)
         q /= total
@@ -272,98 +289,116 @@ class RemainingClasses:
 
     def scores(self, counts: Floats, sums: Floats) -> Floats:
         """Return ``U_j' V_j^-1 U_j`` for many labels, of shape (draws, classes)."""
-        shift, slope = counts - self.mean[0], sums - self.mean[1]
-        a, b, d = self.variance
+        shift = counts - self.mean[0]
+        slope = sums - self.mean[1]
+        a, b, d = self.variance  # V = [[a, b], [b, d]]
         determinant = a * d - b * b
-        flat = ~(determinant > MIN_RELATIVE_DETERMINANT * a * d)
+        # Where all features are about the same, a slope cannot be told from a shift: the shift
+        # alone has one degree of freedom less, which keeps the test at its level.
+        is_singular = ~(determinant > 1e-10 * a * d)
         with np.errstate(divide="ignore", invalid="ignore"):
             both = (d * shift**2 - 2.0 * b * shift * slope + a * slope**2) / determinant
-            alone = np.where(a > 0.0, shift**2 / a, 0.0)
-        return np.where(flat, alone, both)
+            shift_alone = np.where(a > 0.0, shift**2 / a, 0.0)
+        return np.where(is_singular, shift_alone, both)
 
     def needs_draws(self, pvalue: float) -> bool:
         """Whether chi-square cannot be trusted with this p-value."""
-        least = float(self.variance[0].min())
-        if least >= max(MIN_CLASS_VARIANCE, MIN_VARIANCE_PER_CLASS * len(self.kept)):
+        least_variance = float(self.variance[0].min())
+        if least_variance >= max(MIN_CLASS_VARIANCE, 2.0 * len(self.kept)):
             return False
-        return len(self.rows) > 0 and not (
-            pvalue < MAX_PVALUE_WITHOUT_DRAWS and least >= MIN_VARIANCE_WITHOUT_DRAWS
-        )
+        # Chi-square is wrong by a factor, which does not matter for a p-value of a millionth; with
+        # a variance below 5 it may be wrong by any factor.
+        is_clear = pvalue < 1e-6 and least_variance >= 5.0
+        return len(self.rows) > 0 and not is_clear
 
 
 def smallest_sets(
     leave_out: LeaveOut, singles: list[LeftOut], alpha: float, most: int | None = None
 ) -> list[LeftOut]:
     """Return the smallest sets whose H_S is not rejected; empty beyond half of the classes."""
-    frontier, c = sorted(singles, key=lambda t: t.strength), leave_out.n_classes
-    most = c // 2 if most is None else most
-    width = c
-    for size in range(1, max(2, most + 1)):
-        if accepted := [t for t in frontier if t.pvalue > alpha]:
-            return _add_swapped_sets(leave_out, accepted, alpha) if size > 1 else accepted
+    if most is None:
+        most = leave_out.n_classes // 2
+    frontier = sorted(singles, key=_strength)
+    width = leave_out.n_classes
+    size = 1
+    while not any(test.pvalue > alpha for test in frontier):
         if leave_out.left < 0.0 or size + 1 > most:
-            break
+            return []
         frontier = grow_sets(leave_out, frontier[:width])
+        size += 1
+        # Halved at each size: the best sets grow further, and the search stays affordable.
         width = max(MAX_BRANCHES, width // 2)
-    return []
+    accepted = [test for test in frontier if test.pvalue > alpha]
+    if size == 1:  # every set of this size was tested
+        return accepted
+    return _add_swapped_sets(leave_out, accepted, alpha)
+
+
+def _strength(test: LeftOut) -> float:
+    """Return what sets are ordered by: the less, the better the other classes agree."""
+    return test.strength
 
 
 def grow_sets(leave_out: LeaveOut, sets: list[LeftOut], without: int = -1) -> list[LeftOut]:
     """Return sets with one class more, one of those most off but `without`; the best first."""
-    own: dict[frozenset[int], None] = {}
-    for t in sets:
-        more = [j for j in t.suspects.tolist() if j != without][:MAX_BRANCHES]
-        own |= dict.fromkeys(t.classes | {j} for j in more)
-    found = [leave_out(classes) for classes in own if leave_out.left >= 0.0]
-    return sorted(found, key=lambda t: t.strength)
+    grown: dict[frozenset[int], None] = {}  # a dict keeps the order, which decides where work ends
+    for test in sets:
+        suspects = [j for j in test.suspects.tolist() if j != without]
+        for j in suspects[:MAX_BRANCHES]:
+            grown[test.classes | {j}] = None
+    tests = [leave_out(classes) for classes in grown if leave_out.left >= 0.0]
+    return sorted(tests, key=_strength)
 
 
 def _add_swapped_sets(leave_out: LeaveOut, accepted: list[LeftOut], alpha: float) -> list[LeftOut]:
     """Add the sets that differ in one class from one of these, where they are not rejected."""
-    every = {t.classes: t for t in accepted}
-    for own in list(every):
-        for j in own:
-            for k in range(leave_out.n_classes):
-                other = (own - {j}) | {k}
-                if k not in own and leave_out.left >= 0.0:
-                    every[other] = leave_out(other)
-    return [t for _, t in sorted(every.items(), key=lambda e: sorted(e[0])) if t.pvalue > alpha]
+    tests = {test.classes: test for test in accepted}
+    for classes in list(tests):
+        outside = [k for k in range(leave_out.n_classes) if k not in classes]
+        for j in classes:
+            for k in outside:
+                if leave_out.left >= 0.0:
+                    swapped = (classes - {j}) | {k}
+                    tests[swapped] = leave_out(swapped)
+    in_order_of_columns = [tests[classes] for classes in sorted(tests, key=sorted)]
+    return [test for test in in_order_of_columns if test.pvalue > alpha]
 
 
-def told_apart(
+def name_classes(
     leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
 ) -> tuple[frozenset[int], list[frozenset[int]]]:
     """Return the classes that are named, and the alternatives beside them."""
     if not accepted:
         return frozenset(), []
-    common = frozenset.intersection(*(t.classes for t in accepted))
-    rivals: dict[frozenset[int], None] = {}
+    in_all = frozenset.intersection(*(test.classes for test in accepted))
     doubted = set()
-    for k in sorted(common):
-        found = _rivals(leave_out, accepted[0].classes, k, RIVAL_LEVEL_FACTOR * alpha)
-        if found:
+    rivals: dict[frozenset[int], None] = {}
+    for k in sorted(in_all):
+        rivals_of_k = _rivals(leave_out, accepted[0].classes, k, RIVAL_LEVEL_FACTOR * alpha)
+        if rivals_of_k:
             doubted.add(k)
-            rivals |= dict.fromkeys(t.classes for t in found)
-    named = common - doubted
-    others = [t.classes - named for t in accepted] + [own - named for own in rivals]
-    if named and leave_out(named).pvalue > ENOUGH_LEVEL_FACTOR * alpha:
-        # The named classes are all but enough: that others are off as well is mostly chance.
-        others = []
-    return named, [own for own in others if own]
+            rivals |= dict.fromkeys(test.classes for test in rivals_of_k)
+    named = in_all - doubted
+    # At half the level the named classes are all but enough: that others are off as well is mostly
+    # chance.
+    if named and leave_out(named).pvalue > 0.5 * alpha:
+        return named, []
+    alternatives = [test.classes - named for test in accepted]
+    alternatives += [classes - named for classes in rivals]
+    return named, [classes for classes in alternatives if classes]
 
 
-def _rivals(leave_out: LeaveOut, own: frozenset[int], k: int, level: float) -> list[LeftOut]:
-    """Return the sets without k, of one class more than `own`, that are not rejected at `level`."""
-    if len(own) + 1 > leave_out.n_classes // 2:
+def _rivals(leave_out: LeaveOut, classes: frozenset[int], k: int, level: float) -> list[LeftOut]:
+    """Return sets without k, of one class more than `classes`, that are not rejected at `level`."""
+    if len(classes) + 1 > leave_out.n_classes // 2:
         return []
-    rest = [(own - {k}) | {j} for j in range(leave_out.n_classes) if j not in own]
-    smaller = sorted((leave_out(other) for other in rest), key=lambda t: t.strength)
-    found = grow_sets(leave_out, smaller, without=k)
-    return [t for t in found if t.pvalue > level]
+    outside = [j for j in range(leave_out.n_classes) if j not in classes]
+    swapped = [leave_out((classes - {k}) | {j}) for j in outside]
+    larger = grow_sets(leave_out, sorted(swapped, key=_strength), without=k)
+    return [test for test in larger if test.pvalue > level]
 
 
 EXAMPLE_PROBS = (0.9, 0.7, 0.5, 0.3, 0.1, 0.05, 0.02)  # round probabilities that serve as examples
-MIN_EXAMPLE_ROWS = 20  # rows that must be at least as far out
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,93 +440,139 @@ class MiscalibratedClass(Result):
     def slope_kind(self) -> str:
         """'overconfident', 'underconfident', 'wrong_way', or '' where the rows cannot say."""
         low, high = self.gamma_interval
+        if high < 0.0:
+            return "wrong_way"
         if high < 1.0:
-            return "wrong_way" if high < 0.0 else "overconfident"
-        return "underconfident" if low > 1.0 else ""
+            return "overconfident"
+        if low > 1.0:
+            return "underconfident"
+        return ""
 
     @property
     def share_kind(self) -> str:
         """'low' where it comes true more often than predicted, 'high' where less, or ''."""
         if self.predicted < self.low:
             return "low"
-        return "high" if self.predicted > self.high else ""
+        if self.predicted > self.high:
+            return "high"
+        return ""
 
     def statement(self, level: float) -> Statement:
         """Return in a sentence or two how it is wrong."""
         name = repr(ellipsis(self.label))
-        leads = {"low": f"{name} is predicted too rarely", "high": f"{name} is predicted too often"}
-        slopes = {
-            "overconfident": "overconfident",
-            "underconfident": "underconfident",
-            "wrong_way": "upside down",
-        }
-        shares = f"its probability is {_percent(self.predicted)} on average, and it comes true in "
-        shares += f"{_percent(self.observed)} of the rows ({_range(self.low, self.high)})"
-        parts = [f"{leads[self.share_kind]}: {shares}."] if self.share_kind else []
+        share = (
+            f"its probability is {_percent(self.predicted)} on average, and it comes true in "
+            f"{_percent(self.observed)} of the rows ({_range(self.low, self.high)})"
+        )
+        sentences = []
+        if self.share_kind:
+            how_often = "rarely" if self.share_kind == "low" else "often"
+            sentences.append(f"{name} is predicted too {how_often}: {share}.")
         if self.slope_kind:
-            whose = "Its probabilities are" if parts else f"The probabilities of {name} are"
-            where = f"given {100 * self.given:g} %, it comes true in about {_percent(self.true)} "
-            where += f"({_range(self.true_low, self.true_high)})"
-            parts.append(f"{whose} {slopes[self.slope_kind]}: {where}.")
-        if not parts:
-            parts = [f"{name} is off, though these rows do not show in which way: {shares}."]
-        words = " ".join(parts)
-        numbers = {**self.to_dict(), "level": level, "slope": self.slope_kind}
-        return Statement("attribution", words, "bad", {**numbers, "share": self.share_kind})
+            subject = "Its probabilities" if sentences else f"The probabilities of {name}"
+            how = "upside down" if self.slope_kind == "wrong_way" else self.slope_kind
+            example = (
+                f"given {100 * self.given:g} %, it comes true in about {_percent(self.true)} "
+                f"({_range(self.true_low, self.true_high)})"
+            )
+            sentences.append(f"{subject} are {how}: {example}.")
+        if not sentences:
+            sentences = [f"{name} is off, though these rows do not show in which way: {share}."]
+        numbers = {
+            **self.to_dict(),
+            "level": level,
+            "slope": self.slope_kind,
+            "share": self.share_kind,
+        }
+        return Statement("attribution", " ".join(sentences), "bad", numbers)
 
 
-def how_wrong(
+def describe_class(
     predictions: Predictions, named: list[int], k: int, level: float
 ) -> MiscalibratedClass:
     """Return how class k is wrong against the classes that are not named."""
-    p, weight = predictions, predictions.sample_weight
-    total = float(p.n_samples if weight is None else weight.sum())
-    predicted = float(np.average(p.probs[:, k], weights=weight))
-    observed = float(p.class_weight[k]) / total
-    low, high = (float(e[0]) for e in wilson(np.array([observed]), np.array([total]), level))
-    fit = odds_fit(p, named, k)
-    change, unknown = abs(observed - predicted), (math.nan, math.nan)
-    odds = (math.nan, math.nan, unknown, unknown)
-    said: tuple[float, ...] = ()
-    if fit.converged:
-        interval = fit.confidence_interval(level)
-        (d, g), x = (e[0].tolist() for e in (interval.delta, interval.gamma)), p.probs[:, k]
-        odds = (float(fit.delta[0]), float(fit.gamma[0]), (d[0], d[1]), (g[0], g[1]))
-        moved = fit.recalibrate(np.column_stack([x, 1.0 - x]))[:, 0] - x
-        change = float(np.average(np.abs(moved), weights=weight))
-        said = _most_off(fit, x, level)
-    return MiscalibratedClass(p.classes[k], *odds, predicted, observed, low, high, change, *said)
+    weight = predictions.sample_weight
+    probs = predictions.probs[:, k]
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    predicted = float(np.average(probs, weights=weight))
+    observed = float(predictions.class_weight[k]) / total
+    low, high = wilson(np.array([observed]), np.array([total]), level)
+    shares: dict[str, Any] = {
+        "label": predictions.classes[k],
+        "predicted": predicted,
+        "observed": observed,
+        "low": float(low[0]),
+        "high": float(high[0]),
+    }
+    unknown = (math.nan, math.nan)
+
+    fit = odds_fit(predictions, named, k)
+    if not fit.converged:
+        return MiscalibratedClass(
+            **shares,
+            delta=math.nan,
+            gamma=math.nan,
+            delta_interval=unknown,
+            gamma_interval=unknown,
+            change=abs(observed - predicted),
+        )
+    interval = fit.confidence_interval(level)
+    delta_low, delta_high = interval.delta[0].tolist()
+    gamma_low, gamma_high = interval.gamma[0].tolist()
+    binary = np.column_stack([probs, 1.0 - probs])
+    recalibrated = fit.recalibrate(binary)[:, 0]
+    change = np.average(np.abs(recalibrated - probs), weights=weight)
+    return MiscalibratedClass(
+        **shares,
+        delta=float(fit.delta[0]),
+        gamma=float(fit.gamma[0]),
+        delta_interval=(delta_low, delta_high),
+        gamma_interval=(gamma_low, gamma_high),
+        change=float(change),
+        **_example(fit, probs, level),
+    )
 
 
-def _most_off(fit: MCLLOFit, probs: Floats, level: float) -> tuple[float, ...]:
+def _example(fit: MCLLOFit, probs: Floats, level: float) -> dict[str, float]:
     """Return a round probability that occurs and is most off, and what it should be."""
     from scipy.special import expit, ndtri
 
-    seen = [
-        v
-        for v in EXAMPLE_PROBS
-        if (probs >= v if v >= 0.5 else probs <= v).sum() >= MIN_EXAMPLE_ROWS
-    ]
-    given = np.array(seen or [0.5])
-    odds = np.log(given / (1.0 - given))
-    rows = np.column_stack([np.ones(len(odds)), odds])
-    middle = rows @ np.array([fit.tau[0], fit.gamma[0]])
-    cov = np.where(np.isnan(fit.cov_theta), 0.0, fit.cov_theta)
-    reach = float(ndtri(0.5 + level / 2.0)) * np.sqrt(np.einsum("ij,jk,ik->i", rows, cov, rows))
-    true, low, high = (expit(middle + sign * reach) for sign in (0.0, -1.0, 1.0))
+    occurring = []
+    for prob in EXAMPLE_PROBS:
+        as_far_out = probs >= prob if prob >= 0.5 else probs <= prob
+        if as_far_out.sum() >= 20:  # fewer rows would make it an extrapolation
+            occurring.append(prob)
+    given = np.array(occurring or [0.5])
+    log_odds = np.log(given / (1.0 - given))
+    design = np.column_stack([np.ones(len(log_odds)), log_odds])
+    middle = design @ np.array([fit.tau[0], fit.gamma[0]])
+    cov = np.where(np.isnan(fit.cov_theta), 0.0, fit.cov_theta)  # NaN: not estimated
+    standard_error = np.sqrt(np.einsum("ij,jk,ik->i", design, cov, design))
+    half_width = float(ndtri(0.5 + level / 2.0)) * standard_error
+    true = expit(middle)
+    low = expit(middle - half_width)
+    high = expit(middle + half_width)
     j = int(np.argmax(np.abs(true - given)))
-    return float(given[j]), float(true[j]), float(low[j]), float(high[j])
+    return {
+        "given": float(given[j]),
+        "true": float(true[j]),
+        "true_low": float(low[j]),
+        "true_high": float(high[j]),
+    }
 
 
 def odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
     """Fit the odds of class k against all classes that are not in `out`, on their rows."""
-    p, free = predictions, np.ones(predictions.n_classes, dtype=bool)
-    free[out] = False
-    rows = np.flatnonzero(free[p.codes] | (p.codes == k))
-    own, rest = p.probs[rows, k], p.probs[np.ix_(rows, np.flatnonzero(free))].sum(axis=1)
+    p = predictions
+    is_free = np.ones(p.n_classes, dtype=bool)
+    is_free[out] = False
+    rows = np.flatnonzero(is_free[p.codes] | (p.codes == k))
+    own = p.probs[rows, k]
+    rest = p.probs[np.ix_(rows, np.flatnonzero(is_free))].sum(axis=1)
     rest = np.maximum(rest, MIN_OTHER_CLASSES_SHARE * own)
+    total = own + rest
     binary = Predictions(
-        probs=np.column_stack([own, rest]) / (own + rest)[:, None],
+        probs=np.column_stack([own, rest]) / total[:, None],
         codes=np.where(p.codes[rows] == k, 0, 1),
         classes=("it", "the others"),
         baseline="the others",
@@ -503,9 +584,14 @@ def odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
 
 def set_bic(predictions: Predictions, classes: frozenset[int]) -> float:
     """Return the likelihood ratio of a set of classes that are off, less its parameters' price."""
-    own = sorted(classes)
-    gain = sum(odds_fit(predictions, own[i:], k).statistic for i, k in enumerate(own))
-    return gain - 2.0 * len(own) * math.log(float(predictions.class_weight.sum()))
+    ordered = sorted(classes)
+    statistic = 0.0
+    # Class by class: each against the classes after it that are not in the set, so that a chain of
+    # conditional likelihoods adds up to that of all.
+    for i, k in enumerate(ordered):
+        statistic += odds_fit(predictions, ordered[i:], k).statistic
+    log_total = math.log(float(predictions.class_weight.sum()))
+    return statistic - 2.0 * len(ordered) * log_total
 
 
 def _percent(value: float) -> str:

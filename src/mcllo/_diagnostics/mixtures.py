@@ -1,33 +1,28 @@
-"""Explanations that are no shift or slope: labels that mix with others. Two confused classes.
+"""Explanations that are no shift or slope: labels that mix with others, or follow no prediction.
 
 =============  =================================================================================
 leak a -> b    ``g_a = (1 - e) x_a``, ``g_b = x_b + e x_a``: what should be a is labelled b
 swap a, b      both ways with the same e
 confusion      both ways, each with a share of its own
-lapse          ``g = (1 - e) x + e r`` (`_diagnostics/mixtures`)
+lapse          ``g = (1 - e) x + e r``, r uniform or the mean prediction: some labels follow no
+               prediction, and sure predictions fail at a constant rate
+with slope     a lapse around ``softmax(u log x)``, beside one temperature, where that is better by
+               `MIN_SCORE_LEAD`
 log ratio      ``sum_i w_i log(1 + e d_i)``, ``d_i = g_{y_i} / x_{y_i} - 1`` at ``e = 1``: concave
                in e, so that a maximum is a root of its slope
 score          ``2 log likelihood ratio - df log n - 2 log m``: BIC, less what it takes to say
                which of the m explanations of its kind is meant
+leaves         what a lapse leaves: hits in groups of rows by confidence, against chi-square; Rao's
+               score test of a share e that changes with confidence
 =============  =================================================================================
+
+Labels that are wrong at random are a lapse, and so is a model that is sure of what nobody can know.
+One temperature pays for the few rows in which it fails with the sharpness of all others.
 
 Explanations are compared by their scores. If one of two is true, the other is k times likelier with
 a probability of at most ``1 / k`` (Royall 1997, section 1.4; exactly so where nothing is
 estimated): `MIN_SCORE_LEAD` is that of k = 20. Which of them is named is decided in
 `_diagnostics/attribution`.
-
-A lapse: some labels follow no prediction, and sure predictions fail at a constant rate.
-
-============  ==================================================================================
-lapse         ``g = (1 - e) x + e r``, r uniform or the mean prediction
-with slope    the same around ``softmax(u log x)``: a lapse beside one temperature, where that is
-              better by `MIN_SCORE_LEAD`
-leaves        hits in groups of rows by confidence, against chi-square; Rao's score test of a
-              share e that changes with confidence
-============  ==================================================================================
-
-Labels that are wrong at random are a lapse, and so is a model that is sure of what nobody can know.
-One temperature pays for the few rows in which it fails with the sharpness of all others.
 """
 
 from __future__ import annotations
@@ -47,23 +42,21 @@ from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
+from .nested_models import Z95
 
 Model = Literal["lapse", "leak", "swap", "confusion"]
 MIN_SCORE_LEAD = 2.0 * math.log(20.0)
 """Difference of scores from which one explanation is preferred: 20 times likelier."""
 MAX_ENTRIES = 1_000_000
-"""Rows times classes that explanations are fitted to; of more rows some are taken at random."""
-SHARE_GRID = (0.01, 0.03, 0.1, 0.3)
-"""Shares at which all pairs are compared before the best few are fitted."""
-MAX_FITTED_PAIRS = 3
-MAX_SHARE = 1.0 - 1e-9
-FIRST_SHARE = 0.02
+"""Rows times classes that explanations are fitted to (a round number); of more rows some are taken
+at random."""
+MAX_SHARE = 1.0 - 1e-9  # at a share of 1 rows may have probability 0
 SHARE_TOL = 1e-6
-MAX_STEPS = 100
+"""Relative; far below what a share of so many rows is known to."""
+MIN_LAPSES = 5.0
+"""Rows that must be lapses, by expectation, for one to be named: one odd row is no rate."""
 TINY = 1e-300
 """Least probability, so that it has a logarithm."""
-CHI2_95 = 3.841458820694124
-Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +97,9 @@ class Mixture(Result):
 
     def statement(self) -> Statement:
         """Return what it means, and what can be done."""
-        words = self._lapse_words() if self.model == "lapse" else self._pair_words()
-        kind = "attribution.lapse" if self.model == "lapse" else "attribution.pair"
-        return Statement(kind, words, "bad", self.to_dict())
+        if self.model == "lapse":
+            return Statement("attribution.lapse", self._lapse_words(), "bad", self.to_dict())
+        return Statement("attribution.pair", self._pair_words(), "bad", self.to_dict())
 
     def _lapse_words(self) -> str:
         words = (
@@ -129,12 +122,14 @@ class Mixture(Result):
                 f"{share} have the label of the other."
             )
         else:
+            other_way = ""
+            if self.model == "confusion":
+                back = f"about {_percent(self.back)} ({_range(self.back_low, self.back_high)})"
+                other_way = f", and {back} the other way"
             words = (
                 f"{first} is confused with {second}: of the rows that should be {first}, {share} "
-                f"have the label {second}"
+                f"have the label {second}{other_way}."
             )
-            back = f"about {_percent(self.back)} ({_range(self.back_low, self.back_high)})"
-            words += f", and {back} the other way." if self.model == "confusion" else "."
         return (
             f"{words} All else agrees with the labels. No temperature and no shift mends that: "
             "look at the labels of these two, or recalibrate with mcllo.AutoCalibrator."
@@ -158,17 +153,17 @@ class MixtureRows:
     """The rows that mixtures are fitted to, with what all of them need."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
-        p = predictions
-        most = max(1000, MAX_ENTRIES // p.n_classes)
-        if p.n_samples > most:
+        max_rows = max(1000, MAX_ENTRIES // predictions.n_classes)
+        if predictions.n_samples > max_rows:
             rng = np.random.default_rng([seed, 4])
-            p = p.take(np.sort(rng.choice(p.n_samples, most, replace=False)))
-        self.predictions = p
-        self.codes = p.codes
-        self.weight = p.row_weight
+            picked = rng.choice(predictions.n_samples, max_rows, replace=False)
+            predictions = predictions.take(np.sort(picked))
+        self.predictions = predictions
+        self.codes = predictions.codes
+        self.weight = predictions.row_weight
         self.total = float(self.weight.sum())
         self.log_total = math.log(self.total)
-        self.probs = np.maximum(p.probs, TINY)
+        self.probs = np.maximum(predictions.probs, TINY)
         self.logs = np.log(self.probs.T)
         self.own = self.of_labels(self.probs.T)
         self.log_likelihood = float(self.weight @ np.log(self.own))
@@ -176,6 +171,10 @@ class MixtureRows:
     def of_labels(self, values: Floats) -> Floats:
         """Return each row's value of the class that came true; `values` have shape (c, n)."""
         return values[self.codes, np.arange(len(self.codes))]
+
+    def score(self, gain: float, df: int, n_explanations: float = 1.0) -> float:
+        """Return the score of the best of `n_explanations` by its log likelihood ratio `gain`."""
+        return 2.0 * gain - df * self.log_total - 2.0 * math.log(n_explanations)
 
     def multiplied(self, slope: float) -> Floats:
         """Return ``softmax(slope log x)``, shape (c, n)."""
@@ -191,12 +190,14 @@ class MixtureRows:
     def temperature_score(self) -> float:
         """Return the score of one slope for all classes, the best."""
         weight = self.predictions.sample_weight
-        return self.slope_score(inverse_temperature(self.logs.copy(), self.codes, weight).value)
+        fitted = inverse_temperature(self.logs.copy(), self.codes, weight)
+        return self.slope_score(fitted.value)
 
     def slope_score(self, slope: float) -> float:
         """Return the score of this slope for all classes."""
         own = np.maximum(self.of_labels(self.multiplied(slope)), TINY)
-        return 2.0 * (float(self.weight @ np.log(own)) - self.log_likelihood) - self.log_total
+        log_likelihood = float(self.weight @ np.log(own))
+        return self.score(log_likelihood - self.log_likelihood, df=1)
 
     def slope_interval(self, out: frozenset[int], slope: float) -> tuple[float, float, float]:
         """Return a slope that was fitted without the classes `out`, with its 95 % interval."""
@@ -205,19 +206,32 @@ class MixtureRows:
         logs = self.logs[np.ix_(kept, rows)]
         q = slope * logs
         softmax(q)
+        # Fisher information of a slope: the variance of the log probabilities under the model.
         mean = (q * logs).sum(axis=0)
-        information = float(self.weight[rows] @ ((q * logs**2).sum(axis=0) - mean**2))
-        half = Z95 / math.sqrt(max(information, TINY))
-        return slope, slope - half, slope + half
+        variance = (q * logs**2).sum(axis=0) - mean**2
+        information = float(self.weight[rows] @ variance)
+        half_width = Z95 / math.sqrt(max(information, TINY))
+        return slope, slope - half_width, slope + half_width
+
+
+class Share(NamedTuple):
+    """A share with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+NO_SHARE = Share(0.0, 0.0, 0.0)
 
 
 def fit_pair(rows: MixtureRows) -> Fitted | None:
     """Return the pair of classes whose confusion explains most; None where none explains."""
-    p = rows.predictions
-    c = p.n_classes
-    gains = _pair_gains(rows)
-    order = np.argsort(-gains, axis=None, kind="stable")[:MAX_FITTED_PAIRS]
-    found = [_fit_confusion(rows, int(i) // c, int(i) % c) for i in order if gains.flat[i] > 0.0]
+    c = rows.predictions.n_classes
+    gains = _pair_gains(rows).ravel()
+    # The grid orders pairs by their gain well enough that the best is among the first three.
+    candidates = np.argsort(-gains, kind="stable")[:3].tolist()
+    found = [_fit_confusion(rows, *divmod(i, c)) for i in candidates if gains[i] > 0.0]
     if not found:
         return None
     return max(found, key=lambda fitted: fitted.mixture.score)
@@ -225,64 +239,79 @@ def fit_pair(rows: MixtureRows) -> Fitted | None:
 
 def _pair_gains(rows: MixtureRows) -> Floats:
     """Return for each pair a < b the best gain of the forms on a grid of shares: (c, c)."""
-    p = rows.predictions
-    c = p.n_classes
-    counts = p.class_weight
+    c = rows.predictions.n_classes
+    counts = rows.predictions.class_weight
     ratio = rows.probs / rows.own[:, None]
     best = np.zeros((c, c))
-    for share in SHARE_GRID:
+    for share in (0.01, 0.03, 0.1, 0.3):  # log likelihood ratios are flat in the share's logarithm
         swapped = rows.weight[:, None] * np.log1p(share * (ratio - 1.0))
         leaked = rows.weight[:, None] * np.log1p(share * ratio)
         # [y, b]: what the rows with label y gain by the exchange with b, by a leak from b.
         exchange = _sum_by_label(swapped, rows.codes, c)
         gained = _sum_by_label(leaked, rows.codes, c)
+        swap = exchange + exchange.T
         leak = gained.T + counts[:, None] * math.log1p(-share)  # [a, b]: from a to b
-        here = np.maximum(exchange + exchange.T, np.maximum(leak, leak.T))
-        best = np.maximum(best, here)
+        best_form = np.maximum(swap, np.maximum(leak, leak.T))
+        best = np.maximum(best, best_form)
     return np.triu(best, 1)
 
 
 def _fit_confusion(rows: MixtureRows, a: int, b: int) -> Fitted:
     """Return the best of both leaks, the swap, and the confusion of both shares."""
-    p = rows.predictions
+    c = rows.predictions.n_classes
+    classes = rows.predictions.classes
     rows_a = np.flatnonzero(rows.codes == a)
     rows_b = np.flatnonzero(rows.codes == b)
-    to_a = rows.probs[rows_a, b] / rows.own[rows_a]  # x_b / x_a where the label is a
-    to_b = rows.probs[rows_b, a] / rows.own[rows_b]
+    ratio_a = rows.probs[rows_a, b] / rows.own[rows_a]  # x_b / x_a where the label is a
+    ratio_b = rows.probs[rows_b, a] / rows.own[rows_b]
     weight = np.concatenate([rows.weight[rows_a], rows.weight[rows_b]])
     # Derivatives of g_y / x_y in the share of a -> b and of b -> a.
-    forth = np.concatenate([np.full(len(rows_a), -1.0), to_b])
-    back = np.concatenate([to_a, np.full(len(rows_b), -1.0)])
-    chosen = 2.0 * math.log(3.0 * p.n_classes * (p.n_classes - 1) / 2.0)
-    nothing = (0.0, 0.0, 0.0)
-    forms: list[_Pair] = []
-    for order, d in (((a, b), forth), ((b, a), back)):
-        share, score = _one_share(rows, d, weight, chosen)
-        forms.append(_Pair(score, "leak", order, share, nothing))
-    share, score = _one_share(rows, forth + back, weight, chosen)
-    forms.append(_Pair(score, "swap", (a, b), share, share))
-    best = max(forms, key=lambda form: form.score)
+    forth = np.concatenate([np.full(len(rows_a), -1.0), ratio_b])
+    back = np.concatenate([ratio_a, np.full(len(rows_b), -1.0)])
+    n_explanations = 3.0 * c * (c - 1) / 2.0  # two leaks and a swap of each pair
+
+    forms: list[tuple[Model, tuple[int, int], Floats]] = [
+        ("leak", (a, b), forth),
+        ("leak", (b, a), back),
+        ("swap", (a, b), forth + back),
+    ]
+    pairs = []
+    for model, order, d in forms:
+        share, gain = _share_with_interval(d, weight)
+        score = rows.score(gain, 1, n_explanations)
+        other_way = share if model == "swap" else NO_SHARE
+        pairs.append(_Pair(score, model, order, share, other_way))
+    best = max(pairs, key=lambda pair: pair.score)
     both = best_two_shares(forth, back, weight)
-    both_score = 2.0 * both.gain - 2.0 * rows.log_total - chosen
+    both_score = rows.score(both.gain, 2, n_explanations)
     if both_score > best.score + MIN_SCORE_LEAD:
         best = _Pair(both_score, "confusion", (a, b), both.forth, both.back)
+
     first, second = best.order
-    moved = best.sizes[0] * rows.probs[:, first] - best.back[0] * rows.probs[:, second]
+    moved = best.forth.value * rows.probs[:, first] - best.back.value * rows.probs[:, second]
     g = rows.probs.copy()
     g[:, first] -= moved
     g[:, second] += moved
-    labels = (p.classes[first], p.classes[second])
-    mixture = Mixture(best.model, labels, *best.sizes, *best.back, 1.0, best.score)
+    mixture = Mixture(
+        model=best.model,
+        labels=(classes[first], classes[second]),
+        share=best.forth.value,
+        low=best.forth.low,
+        high=best.forth.high,
+        back=best.back.value,
+        back_low=best.back.low,
+        back_high=best.back.high,
+        slope=1.0,
+        score=best.score,
+    )
     return Fitted(mixture, g)
 
 
-def _one_share(
-    rows: MixtureRows, d: Floats, weight: Floats, chosen: float
-) -> tuple[tuple[float, float, float], float]:
-    """Return the best share with its interval, and the score of it."""
+def _share_with_interval(d: Floats, weight: Floats) -> tuple[Share, float]:
+    """Return the best share with its interval, and its gain in log likelihood."""
     share, gain = best_share(d, weight)
-    ends = share_interval(d, weight, share)
-    return (share, *ends), 2.0 * gain - rows.log_total - chosen
+    low, high = share_interval(d, weight, share)
+    return Share(share, low, high), gain
 
 
 class _Pair(NamedTuple):
@@ -291,15 +320,15 @@ class _Pair(NamedTuple):
     score: float
     model: Model
     order: tuple[int, int]
-    sizes: tuple[float, float, float]
-    back: tuple[float, float, float]
+    forth: Share
+    back: Share
 
 
 class _TwoShares(NamedTuple):
     """Shares of both ways with their intervals, and the gain in log likelihood."""
 
-    forth: tuple[float, float, float]
-    back: tuple[float, float, float]
+    forth: Share
+    back: Share
     gain: float
 
 
@@ -307,11 +336,12 @@ def _sum_by_label(values: Floats, codes: Codes, c: int) -> Floats:
     """Return the sums of the rows of `values` with each label, shape (c, c)."""
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=c)
+    # `reduceat` would give a row for labels that do not occur: the next label's first row.
     present = np.flatnonzero(counts)
     starts = np.concatenate([[0], np.cumsum(counts[present])[:-1]])
-    found = np.zeros((c, c))
-    found[present] = np.add.reduceat(values[order], starts, axis=0)
-    return found
+    sums = np.zeros((c, c))
+    sums[present] = np.add.reduceat(values[order], starts, axis=0)
+    return sums
 
 
 def best_share(d: Floats, weight: Floats) -> tuple[float, float]:
@@ -322,15 +352,18 @@ def best_share(d: Floats, weight: Floats) -> tuple[float, float]:
     """
     if len(d) == 0 or weight @ d <= 0.0:
         return 0.0, 0.0
-    low, high, share = 0.0, MAX_SHARE, FIRST_SHARE
-    for _ in range(MAX_STEPS):
-        each = d / (1.0 + share * d)
-        slope = float(weight @ each)
+    low = 0.0
+    high = MAX_SHARE
+    share = 0.02
+    for _ in range(100):
+        terms = d / (1.0 + share * d)
+        slope = float(weight @ terms)
+        curvature = float(weight @ (terms * terms))
         if slope > 0.0:
             low = share
         else:
             high = share
-        trial = share + slope / float(weight @ (each * each))
+        trial = share + slope / curvature
         if not low < trial < high:
             trial = 0.5 * (low + high)
         if abs(trial - share) <= SHARE_TOL * share:
@@ -343,13 +376,17 @@ def share_interval(d: Floats, weight: Floats, share: float) -> tuple[float, floa
     """Return the shares whose likelihood ratio to the best is within chi-square's 95 %."""
     if share == 0.0:
         return 0.0, 0.0
-    least = float(weight @ np.log1p(share * d)) - 0.5 * CHI2_95
+    least = float(weight @ np.log1p(share * d)) - 0.5 * Z95**2
 
     def above(e: float) -> float:
         return float(weight @ np.log1p(e * d)) - least
 
-    low = 0.0 if above(0.0) >= 0.0 else _bisect(above, share, 0.0)
-    high = 1.0 if above(MAX_SHARE) >= 0.0 else _bisect(above, share, MAX_SHARE)
+    low = 0.0
+    if above(0.0) < 0.0:
+        low = _bisect(above, share, 0.0)
+    high = 1.0
+    if above(MAX_SHARE) < 0.0:
+        high = _bisect(above, share, MAX_SHARE)
     return low, high
 
 
@@ -366,21 +403,23 @@ def _bisect(function: Callable[[float], float], inside: float, outside: float) -
 
 def best_two_shares(forth: Floats, back: Floats, weight: Floats) -> _TwoShares:
     """Return the maximum of ``sum w log(1 + e forth + f back)``, concave in (e, f)."""
-    shares = np.zeros(2)
     d = np.stack([forth, back])
+    shares = np.zeros(2)
     # One share after the other rises without a step size; a dozen rounds are enough for a score.
     for _ in range(12):
         for k in (0, 1):
-            rest = 1.0 + shares[1 - k] * d[1 - k]
-            shares[k] = best_share(d[k] / rest, weight)[0]
-    inside = 1.0 + shares @ d
-    scaled = d / inside
-    curvature = (scaled * weight) @ scaled.T
-    half = Z95 * np.sqrt(np.maximum(np.diagonal(np.linalg.pinv(curvature)), 0.0))
-    low = np.maximum(shares - half, 0.0)
-    high = np.minimum(shares + half, 1.0)
-    forth_size, back_size = (tuple(size.tolist()) for size in np.stack([shares, low, high]).T)
-    return _TwoShares(forth_size, back_size, float(weight @ np.log(inside)))
+            other = 1 - k
+            given_other = 1.0 + shares[other] * d[other]
+            shares[k], _ = best_share(d[k] / given_other, weight)
+    ratio = 1.0 + shares @ d
+    scores = d / ratio
+    information = (scores * weight) @ scores.T
+    variance = np.maximum(np.diagonal(np.linalg.pinv(information)), 0.0)
+    half_width = Z95 * np.sqrt(variance)
+    low = np.maximum(shares - half_width, 0.0)
+    high = np.minimum(shares + half_width, 1.0)
+    both = [Share(*interval) for interval in np.stack([shares, low, high]).T.tolist()]
+    return _TwoShares(forth=both[0], back=both[1], gain=float(weight @ np.log(ratio)))
 
 
 def _percent(value: float) -> str:
@@ -391,123 +430,143 @@ def _range(low: float, high: float) -> str:
     return f"{100.0 * low:.1f} to {100.0 * high:.1f}"
 
 
-MIN_LAPSES = 5.0
-"""Rows that must be lapses, by expectation, for one to be named: one odd row is no rate."""
-MAX_DOUBT_PER_LAPSE_RATE = 0.5
-"""A row is sure whose 1 - confidence is below this part of the rate of lapses."""
-LOG_SLOPE_RANGE = (math.log(0.2), math.log(5.0))
-"""Where the slope beside a lapse is sought."""
-SLOPE_TOL = 2e-3
-"""Of log u: the log likelihood is flat there."""
-N_CONFIDENCE_GROUPS = 10
-MIN_DOUBT = 1e-6
-"""Least 1 - confidence: how far beyond that a prediction is sure says nothing of a trend."""
+class _Lapse(NamedTuple):
+    """A lapse beside a slope."""
 
-
-class _Steep(NamedTuple):
-    """A lapse beside a slope, with the interval of its share."""
-
+    score: float
     slope: float
-    share: float
-    ends: tuple[float, float]
-    log_likelihood: float
+    share: Share
 
 
 def fit_lapse(rows: MixtureRows) -> Fitted | None:
     """Return the better lapse, alone or beside a slope; None where it is next to nothing."""
-    p = rows.predictions
+    n_classes = rows.predictions.n_classes
+    uniform = np.full(n_classes, 1.0 / n_classes)
     # Not the shares of the labels: these fit a constant prediction to any labels.
     mean_prediction = np.average(rows.probs, axis=0, weights=rows.weight)
-    targets = [np.full(p.n_classes, 1.0 / p.n_classes), mean_prediction]
-    fits = [best_share(r[rows.codes] / rows.own - 1.0, rows.weight) for r in targets]
+    targets = [uniform, mean_prediction]
+    changes = [target[rows.codes] / rows.own - 1.0 for target in targets]
+    fits = [best_share(d, rows.weight) for d in changes]
     k = int(np.argmax([gain for _, gain in fits]))
     share, gain = fits[k]
-    chosen = 2.0 * math.log(len(targets))
-    score = 2.0 * gain - rows.log_total - chosen
+    score = rows.score(gain, 1, len(targets))
     if score <= 0.0 or share * rows.total < MIN_LAPSES:
         return None
-    steep = _lapse_with_slope(rows, targets[k])
-    steep_score = 2.0 * (steep.log_likelihood - rows.log_likelihood) - 2.0 * rows.log_total - chosen
-    if steep_score > score + MIN_SCORE_LEAD:
-        return _fitted_lapse(rows, targets[k], steep.slope, steep.share, steep.ends, steep_score)
-    ends = share_interval(targets[k][rows.codes] / rows.own - 1.0, rows.weight, share)
-    return _fitted_lapse(rows, targets[k], 1.0, share, ends, score)
+    with_slope = _lapse_with_slope(rows, targets[k], len(targets))
+    if with_slope.score > score + MIN_SCORE_LEAD:
+        return _fitted_lapse(rows, targets[k], with_slope)
+    low, high = share_interval(changes[k], rows.weight, share)
+    return _fitted_lapse(rows, targets[k], _Lapse(score, 1.0, Share(share, low, high)))
 
 
-def _lapse_with_slope(rows: MixtureRows, target: Floats) -> _Steep:
+def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lapse:
     """Return the best slope, with the best lapse at it."""
 
-    def at(log_slope: float, share: float | None = None) -> tuple[float, float]:
-        """Return the log likelihood at a slope, and its best share unless one is given."""
-        own = np.maximum(rows.of_labels(rows.multiplied(math.exp(log_slope))), TINY)
-        log_likelihood = float(rows.weight @ np.log(own))
-        d = target[rows.codes] / own - 1.0
-        if share is None:
-            share, gain = best_share(d, rows.weight)
-        else:
-            gain = float(rows.weight @ np.log1p(share * d))
+    def terms(log_slope: float) -> tuple[float, Floats]:
+        """Return the log likelihood without a lapse, and each row's change per share."""
+        tempered = rows.multiplied(math.exp(log_slope))
+        own = np.maximum(rows.of_labels(tempered), TINY)
+        return float(rows.weight @ np.log(own)), target[rows.codes] / own - 1.0
+
+    def best_at(log_slope: float) -> tuple[float, float]:
+        """Return the log likelihood with the best share at a slope, and that share."""
+        log_likelihood, d = terms(log_slope)
+        share, gain = best_share(d, rows.weight)
         return log_likelihood + gain, share
 
-    log_slope = _golden_section(lambda v: at(v)[0], *LOG_SLOPE_RANGE)
-    value, share = at(log_slope)
-    # Curvature by differences: a hundredth of the slope and a tenth of the share are far above
-    # rounding and far below what the log likelihood bends over.
-    step = np.array([0.01, 0.1 * min(share, 1.0 - share)])
-    place = np.array([log_slope, share])
-    curvature = np.empty((2, 2))
-    around = {s: at(*(place + step * s))[0] for s in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))}
-    curvature[0, 0] = 2.0 * value - around[1, 0] - around[-1, 0]
-    curvature[1, 1] = 2.0 * value - around[0, 1] - around[0, -1]
-    curvature[0, 1] = curvature[1, 0] = around[1, 0] + around[0, 1] - value - around[1, 1]
-    variance = float(np.linalg.pinv(curvature)[1, 1])
-    half = Z95 * step[1] * math.sqrt(max(variance, 0.0))
-    ends = (max(0.0, share - half), min(1.0, share + half))
-    return _Steep(math.exp(log_slope), share, ends, value)
+    def profile(log_slope: float) -> float:
+        return best_at(log_slope)[0]
+
+    def joint(log_slope: float, share: float) -> float:
+        log_likelihood, d = terms(log_slope)
+        return log_likelihood + float(rows.weight @ np.log1p(share * d))
+
+    log_slope = _golden_section(profile, math.log(0.2), math.log(5.0))
+    middle, share = best_at(log_slope)
+    # Curvature by differences, in units of these steps: a hundredth of the slope and a tenth of the
+    # share are far above rounding and far below what the log likelihood bends over.
+    up_slope = log_slope + 0.01
+    share_step = 0.1 * min(share, 1.0 - share)
+    up_share = share + share_step
+    higher_slope = joint(up_slope, share)
+    lower_slope = joint(log_slope - 0.01, share)
+    higher_share = joint(log_slope, up_share)
+    lower_share = joint(log_slope, share - share_step)
+    both_higher = joint(up_slope, up_share)
+    cross = higher_slope + higher_share - middle - both_higher
+    information = np.array(
+        [
+            [2.0 * middle - higher_slope - lower_slope, cross],
+            [cross, 2.0 * middle - higher_share - lower_share],
+        ]
+    )
+    variance = float(np.linalg.pinv(information)[1, 1])
+    half_width = Z95 * share_step * math.sqrt(max(variance, 0.0))
+    low = max(0.0, share - half_width)
+    high = min(1.0, share + half_width)
+    score = rows.score(middle - rows.log_likelihood, 2, n_targets)
+    return _Lapse(score, math.exp(log_slope), Share(share, low, high))
 
 
 def _golden_section(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function with one peak has it, to `SLOPE_TOL`."""
+    """Return where a function with one peak has it.
+
+    To 0.002, which is a fifth of a percent of a slope whose logarithm is sought: the log likelihood
+    is flat there. Not SciPy's, for the reason in `best_share`.
+    """
     part = (math.sqrt(5.0) - 1.0) / 2.0
     left = high - part * (high - low)
     right = low + part * (high - low)
-    f_left, f_right = function(left), function(right)
-    while high - low > SLOPE_TOL:
+    f_left = function(left)
+    f_right = function(right)
+    while high - low > 2e-3:
         if f_left > f_right:
-            high, right, f_right = right, left, f_left
+            high = right
+            right = left
+            f_right = f_left
             left = high - part * (high - low)
             f_left = function(left)
         else:
-            low, left, f_left = left, right, f_right
+            low = left
+            left = right
+            f_left = f_right
             right = low + part * (high - low)
             f_right = function(right)
     return 0.5 * (low + high)
 
 
-def _fitted_lapse(
-    rows: MixtureRows,
-    target: Floats,
-    slope: float,
-    share: float,
-    ends: tuple[float, float],
-    score: float,
-) -> Fitted:
+def _fitted_lapse(rows: MixtureRows, target: Floats, lapse: _Lapse) -> Fitted:
     """Return the lapse with its size: how often the most probable class fails by it."""
-    x = rows.probs if slope == 1.0 else rows.multiplied(slope).T
+    x = rows.probs
+    if lapse.slope != 1.0:
+        x = rows.multiplied(lapse.slope).T
+    share = lapse.share.value
     g = (1.0 - share) * x + share * target
     # A lapse may hit the most probable class by chance: then it does not fail.
-    top_target = target[rows.probs.argmax(axis=1)]
-    fails = 1.0 - float(np.average(top_target, weights=rows.weight))
-    nan = math.nan
-    sizes = (fails * share, fails * ends[0], fails * ends[1])
-    mixture = Mixture("lapse", (), *sizes, nan, nan, nan, slope, score)
+    target_of_top = target[rows.probs.argmax(axis=1)]
+    fails = 1.0 - float(np.average(target_of_top, weights=rows.weight))
+    mixture = Mixture(
+        model="lapse",
+        labels=(),
+        share=fails * share,
+        low=fails * lapse.share.low,
+        high=fails * lapse.share.high,
+        back=math.nan,
+        back_low=math.nan,
+        back_high=math.nan,
+        slope=lapse.slope,
+        score=lapse.score,
+    )
     return Fitted(mixture, g, share, target)
 
 
 def has_sure_rows(rows: MixtureRows, fitted: Fitted) -> bool:
     """Whether there are rows sure enough to see lapses in: else "however sure" is not known."""
     doubt = 1.0 - rows.probs.max(axis=1)
-    is_sure = doubt < MAX_DOUBT_PER_LAPSE_RATE * fitted.mixture.share
-    return fitted.lapse_share * float(rows.weight @ is_sure) >= MIN_LAPSES
+    # A row is sure that expects to fail at most half as often as lapses let it.
+    is_sure = doubt < 0.5 * fitted.mixture.share
+    expected_lapses = fitted.lapse_share * float(rows.weight @ is_sure)
+    return expected_lapses >= MIN_LAPSES
 
 
 def constant_rate(rows: MixtureRows, fitted: Fitted) -> float:
@@ -517,31 +576,39 @@ def constant_rate(rows: MixtureRows, fitted: Fitted) -> float:
     expected = fitted.probs[np.arange(len(top)), top]
     residual = rows.weight * ((rows.codes == top) - expected)
     variance = rows.weight * expected * (1.0 - expected)
-    group = equal_parts(confidence, rows.weight, N_CONFIDENCE_GROUPS)
+    group = equal_parts(confidence, rows.weight, 10)
     group_residual = np.bincount(group, residual)
     group_variance = np.bincount(group, variance)
     # The 1 keeps a group that expects next to no failure from deciding alone.
-    groups = chi2_sf(float((group_residual**2 / (group_variance + 1.0)).sum()), group.max() + 1)
-    return min(1.0, 2.0 * min(groups, _trend(rows, fitted)))
+    statistic = float((group_residual**2 / (group_variance + 1.0)).sum())
+    pvalue_of_groups = chi2_sf(statistic, group.max() + 1)
+    # Bonferroni: the groups see any departure, the trend the likeliest one sooner.
+    return min(1.0, 2.0 * min(pvalue_of_groups, _trend_pvalue(rows, fitted)))
 
 
-def _trend(rows: MixtureRows, fitted: Fitted) -> float:
+def _trend_pvalue(rows: MixtureRows, fitted: Fitted) -> float:
     """Return the p-value of Rao's score test: does the share of lapses change with confidence?
 
     The scores of a row and each label it could have: of the share e, of e as it changes with
     ``z = log(1 - confidence)``, and of the slope u where that was fitted.
     """
-    g, share, target = fitted.probs, fitted.lapse_share, fitted.target
+    g = fitted.probs
+    share = fitted.lapse_share
+    target = fitted.target
     x = (g - share * target) / (1.0 - share)
-    logs = rows.logs.T
-    z = np.log(np.maximum(1.0 - rows.probs.max(axis=1), MIN_DOUBT))
-    of_share = (target - x) / g
-    scores = [of_share * (z - z.mean())[:, None], of_share]
+    # How far beyond 0.999999 a prediction is sure says nothing of a trend.
+    doubt = np.maximum(1.0 - rows.probs.max(axis=1), 1e-6)
+    z = np.log(doubt)
+    share_score = (target - x) / g
+    trend_score = share_score * (z - z.mean())[:, None]
+    scores = [trend_score, share_score]
     if fitted.mixture.slope != 1.0:
-        scores.append((1.0 - share) * x * (logs - (x * logs).sum(axis=1, keepdims=True)) / g)
-    every = np.stack(scores)
-    information = np.einsum("aij,bij,ij->ab", every, every, g * rows.weight[:, None])
-    own = every[:, np.arange(len(g)), rows.codes] @ rows.weight
-    covariance = np.linalg.pinv(information)
+        logs = rows.logs.T
+        mean_log = (x * logs).sum(axis=1, keepdims=True)
+        scores.append((1.0 - share) * x * (logs - mean_log) / g)
+    all_scores = np.stack(scores)
+    information = np.einsum("aij,bij,ij->ab", all_scores, all_scores, g * rows.weight[:, None])
+    observed = trend_score[np.arange(len(g)), rows.codes] @ rows.weight
     # At the estimate the other scores are 0, so that this is the whole quadratic form.
-    return chi2_sf(float(own[0] ** 2 * covariance[0, 0]), 1)
+    variance_inverse = np.linalg.pinv(information)[0, 0]
+    return chi2_sf(float(observed**2 * variance_inverse), 1)

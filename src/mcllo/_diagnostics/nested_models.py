@@ -1,30 +1,4 @@
-"""The nested models: fitted, compared with each other, and their numbers.
-
-===========  =====================================================================================
-model        ``theta = theta0 + A beta``; A picks columns of ``theta = (tau_1 .. tau_K, gamma_1 ..
-             gamma_K)``, a common slope is the sum of the columns of gamma; or the full map
-statistic    ``2 [l(model) - l(identity)]`` on the model's parameters
-larger       the same against MCLLO (MCLLO: against the full map): enough?
-AIC, BIC     ``2 df - 2 l``, ``df log n - 2 l``
-===========  =====================================================================================
-
-MCLLO itself is `fit_predictions`. Every comparison has a chi-square p-value and one by the method
-of `_diagnostics/restricted_models`.
-
-What is rejected is decided by closed testing. A true model m below MCLLO could be contradicted by
-two tests, its own against MCLLO and MCLLO's against the full map, so both share the level:
-
-========  =================================================================================
-identity  rejected locally iff ``p <= alpha``: the main test, nothing is taken from it
-between   iff ``p_m <= (1 - w) alpha`` or ``p_full <= w alpha``, w = `FULL_MAP_LEVEL_SHARE`
-MCLLO     iff ``p_full <= alpha``
-rejected  locally, and everything inside as well
-========  =================================================================================
-
-``p_full`` counts only where there is a full map, and where its p-value is not chi-square's in spite
-of too little information; else ``w = 0``.
-
-`nested_models`: which kind of miscalibration? Nested models from the identity to the full map.
+"""Which kind of miscalibration? Nested models from the identity to the full map.
 
 ==============  ==========================================  ===================  ===========
 model           log odds after recalibration                parameters           inside
@@ -38,16 +12,27 @@ mcllo           ``tau_j + gamma_j l_j``                     2 (c - 1)           
 full            ``tau_j + sum_k W_jk l_k``                  c (c - 1)            all above
 ==============  ==========================================  ===================  ===========
 
-Each is ``theta = theta0 + A beta`` on the solver of the whole fit
-(`_diagnostics/restricted_models`). Against the identity the p-value is exact where chi-square
-cannot be trusted; see `_diagnostics/restricted_models`.
+Each is ``theta = theta0 + A beta``, A columns of ``theta = (tau_1 .. tau_K, gamma_1 .. gamma_K)``
+(a common slope is the sum of those of gamma), on the solver of the whole fit. How each is tested
+against the identity and against the larger model that says whether it is enough (MCLLO; for MCLLO
+the full map) is in `_diagnostics/restricted_models`. ``AIC = 2 df - 2 l``, ``BIC = df log n
+- 2 l``. Only `scale` and `mcllo` depend on the baseline.
 
-Closed testing: "the labels follow model m" is tested against MCLLO (MCLLO itself against the full
-map, which shares the level of the models below; `_diagnostics/nested_models`). The intersection
-of two of these hypotheses is again one of them, so rejecting m only when m and every model inside
-it are rejected at level alpha keeps the probability of any false rejection at alpha. The smallest
-model that is not rejected is named. The identity's test is that of `calibration_test`. Only `scale`
-and `mcllo` depend on the baseline.
+Closed testing: the intersection of two of the hypotheses "the labels follow model m" is again one
+of them, so rejecting m only when m and every model inside it are rejected at level alpha keeps the
+probability of any false rejection at alpha. The smallest model that is not rejected is named. The
+identity's test is that of `calibration_test`. A true model m below MCLLO could be contradicted by
+two tests, its own against MCLLO and MCLLO's against the full map, so both share the level:
+
+========  =================================================================================
+identity  rejected locally iff ``p <= alpha``: the main test, nothing is taken from it
+between   iff ``p_m <= (1 - w) alpha`` or ``p_full <= w alpha``, w = `FULL_MAP_LEVEL_SHARE`
+MCLLO     iff ``p_full <= alpha``
+rejected  locally, and everything inside as well
+========  =================================================================================
+
+``p_full`` counts only where there is a full map, and where its p-value is not chi-square's in spite
+of too little information; else ``w = 0``.
 
 What is said of the choice does not overclaim: "enough" always means that at this level the labels
 do not contradict it; where AIC or BIC clearly prefers another model, that is said in the same
@@ -108,15 +93,15 @@ NAMES = {
 }
 """What the models are called in a sentence."""
 FULL_MAP_LEVEL_SHARE = 0.2
-"""Part of the level that a model below MCLLO leaves to MCLLO's test against the full map."""
+"""Part of the level that a model below MCLLO leaves to MCLLO's test against the full map: a round
+number, small because few are wrong in that way alone."""
 MAX_CLASSES_OF_FULL_MAP = 30
-"""Classes beyond which the full map is not fitted."""
+"""Classes beyond which the full map, then of 870 parameters and more, is not fitted; a round
+number."""
 FULL_MAP_PRODUCTS_PER_WORK = 200.0
-"""Products of a Hessian of the full map, ``n (c (c - 1))^2``, that a cell of `work` pays for."""
-
-
-Z95 = 1.959963984540054
-TINY = 1e-300
+"""Products of a Hessian of the full map, ``n (c (c - 1))^2``, that a cell of `work` pays for; a
+round number."""
+Z95 = 1.959963984540054  # normal quantile of two-sided 95 %; its square is that of chi-square, 1 df
 
 
 class Models:
@@ -125,26 +110,35 @@ class Models:
     """
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = NESTED_WORK) -> None:
-        self.mcllo, self.fits = Family(predictions), {}
+        self.mcllo = Family(predictions)
+        self.fits: dict[str, RestrictedFit] = {}
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
                 self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
         settled = fit.converged or self.fits["mcllo"].settled
         self.fits["mcllo"] = replace(whole_fit(predictions, fit), settled=settled)
-        weight, c = predictions.sample_weight, predictions.n_classes
-        self.total = float(predictions.n_samples if weight is None else weight.sum())
-        why = ""
-        if c > MAX_CLASSES_OF_FULL_MAP:
-            why = f"more than {MAX_CLASSES_OF_FULL_MAP} classes"
-        elif c * (c - 1) >= self.total:
-            why = f"{c * (c - 1)} parameters for {self.total:g} rows"
-        elif predictions.n_samples * float(c * (c - 1)) ** 2 > FULL_MAP_PRODUCTS_PER_WORK * work:
-            why = "too much data for its many parameters"
-        self.skipped = why and f"the full map is left out: {why}"
-        if not why:
+        self.total = float(predictions.row_weight.sum())
+        self.skipped = ""
+        why_not = self._why_no_full_map(predictions, work)
+        if why_not:
+            self.skipped = f"the full map is left out: {why_not}"
+        else:
             self.full = Family(predictions, full=True)
             basis = self.full.identified(np.eye(len(self.full.identity)))
             self.fits["full"] = restricted_fit(self.full, basis)
+
+    def _why_no_full_map(self, predictions: Predictions, work: float) -> str:
+        """Return why the full map is not fitted; empty where it is."""
+        n_classes = predictions.n_classes
+        n_parameters = n_classes * (n_classes - 1)
+        if n_classes > MAX_CLASSES_OF_FULL_MAP:
+            return f"more than {MAX_CLASSES_OF_FULL_MAP} classes"
+        if n_parameters >= self.total:
+            return f"{n_parameters} parameters for {self.total:g} rows"
+        products = predictions.n_samples * float(n_parameters) ** 2
+        if products > FULL_MAP_PRODUCTS_PER_WORK * work:
+            return "too much data for its many parameters"
+        return ""
 
     def slope(self) -> tuple[float, float, float]:
         """Return the slope of one temperature with its 95 % interval; NaN where there is none."""
@@ -152,27 +146,32 @@ class Models:
         if fit.df == 0 or not fit.settled:
             return math.nan, math.nan, math.nan
         direction = mcllo_bases(len(self.mcllo.log_odds))["temperature"][:, 0]
-        curvature = float(direction @ self.mcllo.partition()(fit.theta).hessian @ direction)
-        value, half = float(fit.theta[-1]), Z95 / math.sqrt(max(curvature, TINY))
-        return value, value - half, value + half
+        hessian = self.mcllo.partition()(fit.theta).hessian
+        information = float(direction @ hessian @ direction)
+        half_width = Z95 / math.sqrt(max(information, 1e-300))
+        slope = float(fit.theta[-1])
+        return slope, slope - half_width, slope + half_width
 
     def larger(self, name: str) -> str | None:
         """Return the model that says whether this one is enough."""
-        larger = {"mcllo": "full", "full": None}.get(name, "mcllo")
+        if name == "full":
+            return None
+        larger = "full" if name == "mcllo" else "mcllo"
         return larger if larger in self.fits else None
 
 
 def mcllo_bases(n_compared: int) -> dict[str, Floats]:
     """Return the free directions of theta = (tau, gamma), for each model up to MCLLO."""
     every = np.eye(2 * n_compared)
-    tau, gamma = every[:, :n_compared], every[:, n_compared:]
-    common = gamma.sum(axis=1, keepdims=True)
+    tau = every[:, :n_compared]
+    gamma = every[:, n_compared:]
+    common_slope = gamma.sum(axis=1, keepdims=True)
     return {
         "identity": every[:, :0],
-        "temperature": common,
+        "temperature": common_slope,
         "shift": tau,
         "scale": gamma,
-        "common_slope": np.hstack([tau, common]),
+        "common_slope": np.hstack([tau, common_slope]),
         "mcllo": every,
     }
 
@@ -256,31 +255,38 @@ def nested_models_rows(
     models: Models, plan: PValuePlan, test: CalibrationTest, alpha: float
 ) -> tuple[NestedModelRow, ...]:
     """Return a row for each model; `test` is that of the identity against MCLLO."""
-    above = {name: _compare(models, plan, test, name, models.larger(name)) for name in models.fits}
-    rejected = closed_test(local_pvalues(above), INSIDE, alpha)
-    return tuple(
-        NestedModelRow(
+    comparisons = {
+        name: _compare(models, plan, test, name, models.larger(name)) for name in models.fits
+    }
+    rejected = closed_test(local_pvalues(comparisons), INSIDE, alpha)
+    rows = []
+    for name, fit in models.fits.items():
+        from_identity = _compare(models, plan, test, "identity", name)
+        to_larger = comparisons[name]
+        why = to_larger.tail.why
+        row = NestedModelRow(
             model=name,
             df=fit.df,
-            **_compare(models, plan, test, "identity", name).columns(),
+            **from_identity.columns(),
             larger=models.larger(name),
-            larger_df=above[name].df,
-            **above[name].columns("larger_"),
+            larger_df=to_larger.df,
+            **to_larger.columns("larger_"),
             rejected=rejected[name],
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
             bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-            larger_too_costly=(why := above[name].tail.why) is not None and why.too_costly,
+            larger_too_costly=why is not None and why.too_costly,
         )
-        for name, fit in models.fits.items()
-    )
+        rows.append(row)
+    return tuple(rows)
 
 
 def local_pvalues(above: Mapping[str, ModelComparison]) -> dict[str, float]:
     """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
-    local, full = {name: found.tail.pvalue for name, found in above.items()}, above["mcllo"]
-    doubtful = full.tail.why is not None and full.tail.why.too_costly
-    if full.df == 0 or (doubtful and full.tail.method == "chi2"):
+    local = {name: comparison.tail.pvalue for name, comparison in above.items()}
+    full = above["mcllo"]
+    was_too_costly = full.tail.why is not None and full.tail.why.too_costly
+    if full.df == 0 or (was_too_costly and full.tail.method == "chi2"):
         return local | {"mcllo": math.nan}
     for name in local.keys() - {"identity", "mcllo", "full"}:
         own = local[name] / (1.0 - FULL_MAP_LEVEL_SHARE)
@@ -294,24 +300,24 @@ def _compare(
     """Return the likelihood ratio of two models with its p-value; nothing where there is none."""
     if large is None:
         return ModelComparison(math.nan, 0, PValue(math.nan, ""))
-    below, above = models.fits[small], models.fits[large]
-    family, value = models.full if large == "full" else models.mcllo, gain(below, above)
+    below = models.fits[small]
+    above = models.fits[large]
+    family = models.full if large == "full" else models.mcllo
+    statistic = gain(below, above)
     if small == large:
         tail = PValue(1.0, "exact")
     elif (small, large) == ("identity", "mcllo"):
         tail = PValue(test.pvalue, test.method, test.n_resamples, why=test.why)
     elif small == "identity":
-        tail = against_identity(plan, family, above.basis, value)
+        tail = against_identity(plan, family, above.basis, statistic)
     else:
         tail = against_larger(plan, models.mcllo, below, family, above)
-    return ModelComparison(value, above.df - below.df, tail)
+    return ModelComparison(statistic, above.df - below.df, tail)
 
 
 MIN_CRITERION_LEAD = 2.0
-"""How much smaller AIC or BIC must be for a model to be preferred."""
-N_TESTS = 10
-"""Parts of the work; the simulated p-values of models below MCLLO take one each, four against the
-identity and four against MCLLO."""
+"""How much smaller AIC or BIC must be for a model to be preferred; below that the other has
+"substantial support" (Burnham and Anderson 2002, section 2.6)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,8 +393,10 @@ class NestedModels(NotebookResult):
     @property
     def table(self) -> Table:
         """All numbers, a row for each model."""
-        names = self.rows[0].to_dict()
-        return Table({name: [getattr(row, name) for row in self.rows] for name in names})
+        columns = {}
+        for name in self.rows[0].to_dict():
+            columns[name] = [getattr(row, name) for row in self.rows]
+        return Table(columns)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each model."""
@@ -402,7 +410,7 @@ class NestedModels(NotebookResult):
     @property
     def sentence(self) -> str:
         """What the choice says about the predictions, and on which evidence."""
-        return " ".join(said.text for said in self.statements())
+        return " ".join(statement.text for statement in self.statements())
 
     def statements(self, p: PStyle = p_words) -> list[Statement]:
         """Return the same as statements: the kind, the evidence, rivals, what lies beyond.
@@ -410,30 +418,36 @@ class NestedModels(NotebookResult):
         Each is a sentence; p-values are written by `p`.
         """
         chosen = self.row(self.chosen)
-        found = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
-        said = [self._name()]
-        evidence = (
-            f"Nothing beyond that was found at level {self.alpha:g} (p {found}), which is not "
-            "proof."
-        )
-        if chosen.larger is None:
-            evidence = f"Every smaller model is rejected at level {self.alpha:g}."
-            if chosen.model == "full":
-                evidence = self._beyond(p)
-        elif chosen.model == "identity":
-            evidence = f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
-        elif self.separated:
-            evidence = f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {found})."
-        said.append(Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}))
+        evidence = self._evidence(chosen, p)
+        statements = [self._name()]
+        statements.append(Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}))
+
         kept = [row.model for row in self.rows if not row.rejected]
-        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
-        if others := [name for name in least if name != self.chosen]:
-            words = f"Not rejected either: {join_words([NAMES[name] for name in others])}."
-            said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
+        smallest_kept = [name for name in kept if not set(kept) & set(INSIDE[name])]
+        rivals = [name for name in smallest_kept if name != self.chosen]
+        if rivals:
+            words = f"Not rejected either: {join_words([NAMES[name] for name in rivals])}."
+            statements.append(Statement("kind.rivals", words, "doubt", {"models": rivals}))
         if chosen.larger_too_costly and chosen.larger_method == "chi2":
             words = "That p-value is chi-square's, which so little information may not support."
-            said.append(Statement("kind.weak", words, "doubt"))
-        return said
+            statements.append(Statement("kind.weak", words, "doubt"))
+        return statements
+
+    def _evidence(self, chosen: NestedModelRow, p: PStyle) -> str:
+        """Return on which evidence a model is chosen."""
+        if chosen.model == "full":
+            return self._beyond(p)
+        if chosen.larger is None:
+            return f"Every smaller model is rejected at level {self.alpha:g}."
+        pvalue = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
+        if chosen.model == "identity":
+            return f"At level {self.alpha:g}, p {pvalue}; that is not proof of calibration."
+        if self.separated:
+            return f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {pvalue})."
+        return (
+            f"Nothing beyond that was found at level {self.alpha:g} (p {pvalue}), which is not "
+            "proof."
+        )
 
     def _name(self) -> Statement:
         """Return the kind, with what AIC and BIC say against it."""
@@ -442,27 +456,31 @@ class NestedModels(NotebookResult):
         if self.separated or not preferred:
             level: Level = "doubt" if self.separated else "plain"
             return Statement("kind.name", self.kind, level, numbers)
-        which, names = list(preferred), [NAMES[model] for model in preferred.values()]
-        words = f"{join_words(which)} prefer{'s' * (len(which) == 1)} {names[0]}"
-        if len(set(names)) == 2:
+        names = [NAMES[model] for model in preferred.values()]
+        if len(preferred) == 1:
+            words = f"{join_words(list(preferred))} prefers {names[0]}"
+        elif names[0] == names[1]:
+            words = f"{join_words(list(preferred))} prefer {names[0]}"
+        else:
             words = f"AIC prefers {names[0]}, and BIC {names[1]}"
         return Statement("kind.name", f"{self.kind} But {words}.", "doubt", numbers)
 
     def _beyond(self, p: PStyle) -> str:
         """Return the evidence for the full map, and what the best of the others would be."""
-        top = self.row("mcllo")
-        found = p(top.larger_pvalue, bound=top.larger_method == "bound")
-        words = f"The full map fits better than MCLLO at level {self.alpha:g} (p {found}): look at "
-        words += "how classes are confused."
-        if self.simple not in ("", "mcllo", "full"):
-            own = self.row(self.simple)
-            found = p(own.larger_pvalue, bound=own.larger_method == "bound")
-            words += (
-                f" Of the simpler recalibrations, {NAMES[self.simple]} may do as well as "
-                "shifts and "
-            )
-            words += f"slopes (p {found})."
-        return words
+        mcllo = self.row("mcllo")
+        pvalue = p(mcllo.larger_pvalue, bound=mcllo.larger_method == "bound")
+        words = (
+            f"The full map fits better than MCLLO at level {self.alpha:g} (p {pvalue}): look at "
+            "how classes are confused."
+        )
+        if self.simple in ("", "mcllo", "full"):
+            return words
+        simple = self.row(self.simple)
+        pvalue = p(simple.larger_pvalue, bound=simple.larger_method == "bound")
+        return (
+            f"{words} Of the simpler recalibrations, {NAMES[self.simple]} may do as well as "
+            f"shifts and slopes (p {pvalue})."
+        )
 
     def __str__(self) -> str:
         table = Table(
@@ -577,48 +595,69 @@ def fit_nested_models(
     alpha: float = 0.05,
     work: float = NESTED_WORK,
 ) -> NestedModels:
-    """Climb the nested models for validated predictions; a fit or test made already is not made
-    again.
-    """
+    """Fit and test the nested models; a fit or test that is given is not made again."""
     check_share("alpha", alpha)
     plan = PValuePlan.from_predictions(
         predictions,
         method=method,
         n_resamples=n_resamples,
         seed=seed,
-        n_tests=N_TESTS,
+        # Models below MCLLO have a simulated p-value each, four against the identity and four
+        # against MCLLO: eight, rounded up.
+        n_tests=10,
         work=work,
     )
-    fit = fit_predictions(predictions) if fit is None else fit
+    if fit is None:
+        fit = fit_predictions(predictions)
     models = Models(predictions, fit, work)
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = nested_models_rows(models, plan, test, alpha)
     chosen = smallest(rows, {row.model for row in rows if row.rejected})
-    simple = chosen
-    if chosen.model == "full":
-        own = {row.model: row.larger_pvalue for row in rows} | {"mcllo": 1.0}
-        off = closed_test(own, INSIDE, alpha * (1.0 - FULL_MAP_LEVEL_SHARE))
-        simple = smallest(rows, {"full", *(model for model in own if off[model])})
-    own_fit, sure = models.fits[chosen.model], not preferred_models(rows, chosen.model)
-    separated = chosen.model != "identity" and (fit.separated or not own_fit.settled)
-    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
-    how = "mixed" if len(used) == 2 else "chi2" if used == {True} else "simulated"
+    chosen_fit = models.fits[chosen.model]
+    separated = chosen.model != "identity" and (fit.separated or not chosen_fit.settled)
+    if separated:
+        kind = UNTOLD
+    else:
+        sure = not preferred_models(rows, chosen.model)
+        kind = kind_words(chosen.model, chosen_fit, predictions, sure)
     why = plan.choose(models.mcllo, fit.df).why
     return NestedModels(
         rows=rows,
         chosen=chosen.model,
-        kind=UNTOLD if separated else kind_words(chosen.model, own_fit, predictions, sure),
+        kind=kind,
         alpha=alpha,
-        method=how,
+        method=_method(rows),
         reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
         why=why,
         slope=models.slope(),
-        simple=simple.model,
+        simple=_smallest_below_full(rows, chosen, alpha).model,
         separated=separated,
     )
+
+
+def _method(rows: Sequence[NestedModelRow]) -> str:
+    """Return how the p-values of models against larger ones were computed."""
+    are_chi2 = [row.larger_method == "chi2" for row in rows if row.larger_method is not None]
+    if all(are_chi2) and are_chi2:
+        return "chi2"
+    if any(are_chi2):
+        return "mixed"
+    return "simulated"
+
+
+def _smallest_below_full(
+    rows: Sequence[NestedModelRow], chosen: NestedModelRow, alpha: float
+) -> NestedModelRow:
+    """Return the model that would be chosen if the full map did not exist."""
+    if chosen.model != "full":
+        return chosen
+    pvalues = {row.model: row.larger_pvalue for row in rows}
+    pvalues["mcllo"] = 1.0  # nothing is left that could contradict it
+    rejected = closed_test(pvalues, INSIDE, alpha * (1.0 - FULL_MAP_LEVEL_SHARE))
+    return smallest(rows, {"full", *(model for model in pvalues if rejected[model])})
 
 
 def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
@@ -627,45 +666,51 @@ def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
     Of equals the likelier; models that coincide for two classes are equal.
     """
     kept = [row for row in rows if row.model not in off]
-    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
-    return max(fewest, key=lambda row: round(row.log_likelihood, 6))
+    fewest_parameters = min(row.df for row in kept)
+    smallest_rows = [row for row in kept if row.df == fewest_parameters]
+    return max(smallest_rows, key=lambda row: round(row.log_likelihood, 6))
 
 
 def preferred_models(rows: Sequence[NestedModelRow], chosen: str) -> dict[str, str]:
     """Return by name of the criterion, AIC or BIC, the model that it clearly prefers."""
-    found, own = {}, next(row for row in rows if row.model == chosen)
-    for name in ("aic", "bic"):
-        best = min(rows, key=lambda row: getattr(row, name))
-        if getattr(own, name) - getattr(best, name) > MIN_CRITERION_LEAD:
-            found[name.upper()] = best.model
-    return found
+    preferred = {}
+    chosen_row = next(row for row in rows if row.model == chosen)
+    for criterion in ("aic", "bic"):
+        values = {row.model: getattr(row, criterion) for row in rows}
+        best = min(values, key=values.__getitem__)
+        if getattr(chosen_row, criterion) - values[best] > MIN_CRITERION_LEAD:
+            preferred[criterion.upper()] = best
+    return preferred
 
 
 UNTOLD = (
     "The kind cannot be told: these predictions separate the labels, so that recalibrations fit "
-    "these few "
-    "rows without limit."
+    "these few rows without limit."
 )
 
 
 def kind_words(model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True) -> str:
     """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
     baseline = repr(ellipsis(predictions.baseline))
-    slope, shifts = fit.theta[-1], model in ("shift", "common_slope")
-    shift = _largest_shift(fit, predictions) if shifts else ""
-    words = {
-        "identity": "No departure found.",
-        "temperature": f"One temperature {'is' if sure else 'may be'} enough: the predictions are "
-        f"{_slope(slope)}.",
-        "shift": f"Class priors have shifted: {shift}.",
-        "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
-        "common_slope": f"Class priors have shifted ({shift}), and the predictions are "
-        f"{_slope(slope)}.",
-        "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
-        "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
-        "on the probabilities of the others.",
-    }
-    return words[model]
+    if model == "identity":
+        return "No departure found."
+    if model == "temperature":
+        verb = "is" if sure else "may be"
+        return f"One temperature {verb} enough: the predictions are {_slope(fit.theta[-1])}."
+    if model == "shift":
+        return f"Class priors have shifted: {_largest_shift(fit, predictions)}."
+    if model == "scale":
+        return f"Classes differ in slope against {baseline}; no shift is needed."
+    if model == "common_slope":
+        shift = _largest_shift(fit, predictions)
+        slope = _slope(fit.theta[-1])
+        return f"Class priors have shifted ({shift}), and the predictions are {slope}."
+    if model == "mcllo":
+        return f"Classes differ in slope: each needs its own shift and slope against {baseline}."
+    return (
+        "Shifts and slopes class by class are not enough: the odds of a class also depend on the "
+        "probabilities of the others."
+    )
 
 
 def _slope(gamma: float) -> str:
@@ -678,6 +723,9 @@ def _slope(gamma: float) -> str:
 def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
     """Return the pair of classes whose odds are off most, whatever the baseline."""
     tau = np.insert(fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0)
-    up, down = int(np.argmax(tau)), int(np.argmin(tau))
-    pair = f"{ellipsis(predictions.classes[up])!r} against {ellipsis(predictions.classes[down])!r}"
-    return f"most for {pair}, odds times {format_number(float(np.exp(tau[up] - tau[down])))}"
+    highest = int(np.argmax(tau))
+    lowest = int(np.argmin(tau))
+    raised = repr(ellipsis(predictions.classes[highest]))
+    lowered = repr(ellipsis(predictions.classes[lowest]))
+    factor = float(np.exp(tau[highest] - tau[lowest]))
+    return f"most for {raised} against {lowered}, odds times {format_number(factor)}"

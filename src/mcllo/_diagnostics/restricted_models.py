@@ -1,4 +1,4 @@
-"""Linear restrictions of MCLLO and of the full map: ``theta = start + basis beta``.
+"""Restrictions of MCLLO and of the full map, ``theta = start + basis beta``, and their p-values.
 
 In the full map every class's odds may depend on those of all others: the multinomial logit of the
 labels on all log odds, the same for every baseline (the full framework of Van Hoorde et al. 2014).
@@ -22,8 +22,6 @@ Whether the identity holds is a simple hypothesis, so labels drawn from the pred
 p-values for any larger model. Whether a model with parameters is large enough is a composite one:
 labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
 not lean on chi-square either.
-
-p-values of nested models: chi-square, exact, by parametric bootstrap, or a guaranteed bound.
 
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
@@ -125,9 +123,8 @@ from .._validation.predictions import Predictions
 from ..exceptions import InputError
 
 MIN_EIGENVALUE = 1e-10
-"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
-MIN_INFORMATION_SHARE = 1e-3
-"""Part of the identity's information below which Newton does not start at an estimate."""
+"""Eigenvalue of a correlation matrix below which a direction counts as not identified: well above
+rounding (1e-16 times the number of rows), far below what rows tell apart; a round number."""
 
 
 def design_matrix(log_odds: Floats) -> Floats:
@@ -142,8 +139,9 @@ def full_identity(n_compared: int) -> Floats:
 
 def mcllo_places(n_compared: int) -> Codes:
     """Return where MCLLO's ``(tau, gamma)`` stand in theta of the full map."""
-    first = (n_compared + 1) * np.arange(n_compared)
-    return np.concatenate([first, first + 1 + np.arange(n_compared)])
+    tau = (n_compared + 1) * np.arange(n_compared)
+    gamma = tau + 1 + np.arange(n_compared)
+    return np.concatenate([tau, gamma])
 
 
 def full_statistic(features: Floats, codes: Codes, weight: Floats | None) -> Floats:
@@ -159,31 +157,44 @@ class FullPartition:
     """
 
     def __init__(self, features: Floats, weight: Floats | None = None) -> None:
-        self.features, self.weight = features, weight
+        self.features = features
+        self.weight = weight
         self.n_features, self.n_samples = features.shape
-        size = self.n_features * (self.n_features - 1)
-        self._rows = max(256, CHUNK_ELEMENTS // size)
+        n_parameters = self.n_features * (self.n_features - 1)
+        self._rows = max(256, CHUNK_ELEMENTS // n_parameters)
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
-        d, k = self.n_features, self.n_features - 1
-        value, gradient = 0.0, np.zeros(k * d)
-        gram, blocks = np.zeros((k * d, k * d)), np.zeros((k * d, d))
+        d = self.n_features
+        k = d - 1
+        weights = theta.reshape(k, d)
+        identity = identity_theta(k)
+        value = 0.0
+        gradient = np.zeros(k * d)
+        gram = np.zeros((k * d, k * d))
+        blocks = np.zeros((k * d, d))
         for start in range(0, self.n_samples, self._rows):
-            x = self.features[:, start : start + self._rows]
-            g, per_row = predicted_probabilities(identity_theta(k), theta.reshape(k, d) @ x)
+            rows = slice(start, start + self._rows)
+            x = self.features[:, rows]
+            eta = weights @ x
+            g, log_partition = predicted_probabilities(identity, eta)
             stack = (g[:k, None] * x).reshape(k * d, -1)
-            weight = None if self.weight is None else self.weight[start : start + self._rows]
-            scaled = stack if weight is None else stack * weight
-            value += float(per_row.sum() if weight is None else per_row @ weight)
+            scaled = stack
+            if self.weight is not None:
+                scaled = stack * self.weight[rows]
+                log_partition = log_partition * self.weight[rows]
+            value += float(log_partition.sum())
             gradient += scaled.sum(axis=1)
             gram += scaled @ stack.T
             blocks += scaled @ x.T
         hessian = -gram
+        diagonal = np.arange(d)
         for j in range(k):
-            block = blocks[j * d : (j + 1) * d]
-            block[np.arange(d), np.arange(d)] *= DIAGONAL_ROUNDING_FACTOR
-            hessian[j * d : (j + 1) * d, j * d : (j + 1) * d] += block
+            own = slice(j * d, (j + 1) * d)
+            block = blocks[own]
+            # Room for rounding: without it the difference of two equal sums may be indefinite.
+            block[diagonal, diagonal] *= DIAGONAL_ROUNDING_FACTOR
+            hessian[own, own] += block
         return Derivatives(value, gradient, hessian)
 
 
@@ -197,23 +208,29 @@ class FullDraws(StatisticDraws):
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``, shape (size, K c)."""
         labels = draw_labels(self.probs, self.seed, start, size)
-        return np.hstack([(labels == j).astype(np.float64) @ self._features for j in self.columns])
+        sums = []
+        for j in self.columns:
+            has_label = (labels == j).astype(np.float64)
+            sums.append(has_label @ self._features)
+        return np.hstack(sums)
 
 
 class Family:
     """MCLLO or the full map as an exponential family, with the data's sufficient statistic."""
 
     def __init__(self, predictions: Predictions, *, full: bool = False) -> None:
-        odds, weight = predictions.log_odds, predictions.sample_weight
         codes = predictions.model_codes
-        self.full, self.log_odds, self.weight = full, odds, weight
+        self.full = full
+        self.log_odds = predictions.log_odds
+        self.weight = predictions.sample_weight
+        n_compared = len(self.log_odds)
         if full:
-            self.features = design_matrix(odds)
-            self.identity = full_identity(len(odds))
-            self.statistic = full_statistic(self.features, codes, weight)
+            self.features = design_matrix(self.log_odds)
+            self.identity = full_identity(n_compared)
+            self.statistic = full_statistic(self.features, codes, self.weight)
         else:
-            self.identity = identity_theta(len(odds))
-            self.statistic = sufficient_statistic(odds, codes, weight)
+            self.identity = identity_theta(n_compared)
+            self.statistic = sufficient_statistic(self.log_odds, codes, self.weight)
 
     def partition(self) -> LogPartition | FullPartition:
         """Return A with buffers of its own."""
@@ -232,14 +249,15 @@ class Family:
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
         correlation, scale = unit_diagonal(hessian)
         values, vectors = np.linalg.eigh(correlation)
-        return (basis / scale) @ vectors[:, values > MIN_EIGENVALUE]
+        is_identified = values > MIN_EIGENVALUE
+        return (basis / scale) @ vectors[:, is_identified]
 
     def _independent(self) -> bool:
         """Whether no combination of log odds is constant: then every model here is identified."""
-        gram = np.atleast_2d(np.cov(self.log_odds, aweights=self.weight, bias=True))
-        size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
-        constant = np.diagonal(gram) <= MIN_EIGENVALUE * size
-        return not constant.any() and exceeds(gram, MIN_EIGENVALUE)
+        covariance = np.atleast_2d(np.cov(self.log_odds, aweights=self.weight, bias=True))
+        mean_square = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
+        is_constant = np.diagonal(covariance) <= MIN_EIGENVALUE * mean_square
+        return not is_constant.any() and exceeds(covariance, MIN_EIGENVALUE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,15 +303,19 @@ def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -
     objective = RestrictedObjective(family.likelihood(), origin, basis)
     beta = np.zeros(basis.shape[1])
     if len(beta) == 0:
-        return RestrictedFit(origin, min(0.0, -objective(beta).value), basis, True)
+        log_likelihood = -objective(beta).value
+        return RestrictedFit(origin, min(0.0, log_likelihood), basis, True)
     solution = minimize(objective, beta)
-    first, last = solution.start.hessian, solution.terms.hessian
-    faded = np.diagonal(last) < MIN_INFORMATION_SHARE * np.diagonal(first)
+    first = np.diagonal(solution.start.hessian)
+    last = np.diagonal(solution.terms.hessian)
+    # Where labels are separated the solver stops far out, with next to no information left: Newton
+    # and bootstrap draws must not start there. A thousandth is a round number.
+    has_faded = bool((last < 1e-3 * first).any())
     return RestrictedFit(
         theta=origin + basis @ solution.x,
         log_likelihood=min(0.0, -solution.value),
         basis=basis,
-        settled=solution.converged and not bool(faded.any()),
+        settled=solution.converged and not has_faded,
     )
 
 
@@ -320,10 +342,6 @@ def likelihood_ratio(family: Family, basis: Floats, origin: Floats) -> Likelihoo
     return LikelihoodRatio(family.log_odds, family.weight, basis=basis, origin=origin)
 
 
-MAX_CHI2_PVALUE_FOR_BOUND = 1e-6
-"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
-
-
 def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
 
@@ -334,8 +352,9 @@ def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full
     if n < 4:
         return 1.0
     halves = []
-    for k in (0, 1):
-        family = Family(predictions.take(np.arange(k, n, 2)), full=full)
+    for first_row in (0, 1):
+        half = predictions.take(np.arange(first_row, n, 2))
+        family = Family(half, full=full)
         fit = restricted_fit(family, small)
         origin = fit.theta if fit.settled else family.identity
         halves.append(LikelihoodHalf(family.likelihood(), origin, fit.log_likelihood))
@@ -361,6 +380,7 @@ class ProjectedScore:
     def reaches(self, statistics: Floats, observed: Floats) -> NDArray[np.bool_]:
         """Return which rows reach the statistic of `observed`, ties included."""
         value = float(self(observed[None])[0])
+        # Draws that tie with the data may differ from them by rounding, relative and around 0.
         return self(statistics) >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
 
@@ -456,15 +476,24 @@ class PValuePlan:
 
     def _affordable(self, family: Family, work: float, why: Reason) -> Choice:
         """Return the best simulation that `work` pays for."""
-        cells, c = self.predictions.n_expanded_probs, self.predictions.n_classes
-        price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
-        refits = work / (FULL_MAP_WORK_DIVISOR if family.full else self.n_tests) / price
-        scores = refits * (N_SCORES_PER_FULL_MAP_REFIT if family.full else N_SCORES_PER_REFIT)
+        n_classes = self.predictions.n_classes
+        if family.full:
+            cost_factor = n_classes**2 / 4.0
+            n_sharing = FULL_MAP_WORK_DIVISOR
+            n_scores_per_refit = N_SCORES_PER_FULL_MAP_REFIT
+        else:
+            cost_factor = max(1.0, n_classes / 10.0)
+            n_sharing = self.n_tests
+            n_scores_per_refit = N_SCORES_PER_REFIT
+        price = self.predictions.n_expanded_probs * cost_factor
+        n_refits = work / n_sharing / price
+        n_scores = n_refits * n_scores_per_refit
         fewest = min(self.fewest, self.n_resamples)
-        if refits >= fewest:
-            return Choice("refit", int(min(self.n_resamples, refits)), why)
-        if scores >= fewest:
-            return Choice("score", int(min(self.n_resamples, scores)), why.noting(Note.SCORED))
+        if n_refits >= fewest:
+            return Choice("refit", int(min(self.n_resamples, n_refits)), why)
+        if n_scores >= fewest:
+            n_draws = int(min(self.n_resamples, n_scores))
+            return Choice("score", n_draws, why.noting(Note.SCORED))
         return Choice("chi2", 0, why.but(Limit.FULL_MAP if family.full else Limit.TESTS))
 
     def doubt(self, df: int) -> Reason:
@@ -472,8 +501,9 @@ class PValuePlan:
         return self._trusted(df)[1]
 
     def _trusted(self, df: int) -> tuple[str, Reason]:
+        """Return how `calibration_test` would test as many parameters, and why."""
         if df not in self._chosen:
-            # one draw of a score costs nothing: what is left is whether chi-square can be trusted
+            # One draw of a score costs nothing: what is left is whether chi-square can be trusted.
             self._chosen[df] = choose_method(self.predictions, df, "score", 1)
         return self._chosen[df]
 
@@ -486,52 +516,57 @@ class PValuePlan:
 
 def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> PValue:
     """Return the p-value of the identity against the model spanned by `basis`."""
-    nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
-    guess = chi2_sf(value, basis.shape[1])
-    found = _pvalue_without_draws(plan, family, choice, nothing, basis, guess)
+    df = basis.shape[1]
+    no_parameters = basis[:, :0]
+    choice = plan.choose(family, df)
+    chi2 = chi2_sf(value, df)
+    found = _pvalue_without_draws(plan, family, choice, no_parameters, basis, chi2)
     if found is not None:
         return found
     draws = _draws(plan, family)
     if choice.kind == "score":
-        score = ProjectedScore(family, family.identity, nothing, basis)
-        return _simulate_pvalue(
-            plan, choice, draws, partial(score.reaches, observed=family.statistic)
-        )
+        score = ProjectedScore(family, family.identity, no_parameters, basis)
+        reaches = partial(score.reaches, observed=family.statistic)
+        return _simulate_pvalue(plan, choice, draws, reaches)
     ratio = likelihood_ratio(family, basis, family.identity)
-    return _simulate_pvalue(
-        plan, choice, draws, partial(ratio.reaches, threshold=value), "exact", guess
-    )
+    reaches = partial(ratio.reaches, threshold=value)
+    return _simulate_pvalue(plan, choice, draws, reaches, "exact", chi2)
 
 
 def against_larger(
     plan: PValuePlan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
 ) -> PValue:
     """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
-    value, choice = gain(small, large), plan.choose(family, large.df)
-    guess = chi2_sf(value, large.df - small.df)
-    places = mcllo_places(len(mcllo.log_odds)) if family.full else np.arange(len(mcllo.identity))
-    inside = np.zeros((len(family.identity), small.df))
-    inside[places] = small.basis
-    found = _pvalue_without_draws(plan, family, choice, inside, large.basis, guess)
+    value = gain(small, large)
+    choice = plan.choose(family, large.df)
+    chi2 = chi2_sf(value, large.df - small.df)
+    # Where the parameters of the smaller model stand among those of the larger one's family.
+    places = np.arange(len(mcllo.identity))
+    if family.full:
+        places = mcllo_places(len(mcllo.log_odds))
+    small_basis = np.zeros((len(family.identity), small.df))
+    small_basis[places] = small.basis
+    found = _pvalue_without_draws(plan, family, choice, small_basis, large.basis, chi2)
     if found is not None:
         return found
-    draws, rows = _draws(plan, family), plan.rows
-    draws.probs = recalibrate(small.theta, rows.log_odds, rows.baseline_index)
-    start = family.identity.copy()
+
+    draws = _draws(plan, family)
+    draws.probs = recalibrate(small.theta, plan.rows.log_odds, plan.rows.baseline_index)
+    theta = family.identity.copy()
     if choice.kind == "score":
-        start[places] = small.theta
-        score = ProjectedScore(family, start, inside, large.basis)
-        return _simulate_pvalue(
-            plan, choice, draws, partial(score.reaches, observed=family.statistic)
-        )
-    start[places] = origin = small.theta if small.settled else mcllo.identity
+        theta[places] = small.theta
+        score = ProjectedScore(family, theta, small_basis, large.basis)
+        reaches = partial(score.reaches, observed=family.statistic)
+        return _simulate_pvalue(plan, choice, draws, reaches)
+    origin = small.theta if small.settled else mcllo.identity
+    theta[places] = origin
     ratio = NestedRatio(
         small=likelihood_ratio(mcllo, small.basis, origin),
-        large=likelihood_ratio(family, large.basis, start),
+        large=likelihood_ratio(family, large.basis, theta),
         places=places,
     )
     reaches = partial(ratio.reaches, threshold=value)
-    return _simulate_pvalue(plan, choice, draws, reaches, "bootstrap", guess)
+    return _simulate_pvalue(plan, choice, draws, reaches, "bootstrap", chi2)
 
 
 def gain(small: RestrictedFit, large: RestrictedFit) -> float:
@@ -545,11 +580,16 @@ def _pvalue_without_draws(
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
     if small.shape[1] == large.shape[1]:
         return PValue(1.0, "chi2", why=choice.why)
-    if choice.doubtful and chi2 < MAX_CHI2_PVALUE_FOR_BOUND:
+    # The bound uses half of the rows at a time: of a chi-square p-value above a millionth nothing
+    # would be left, and it costs four fits.
+    if choice.doubtful and chi2 < 1e-6:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
-        if bound * MIN_BOUND_FACTOR * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
+        smallest_simulated = 1.0 / (max(choice.n_draws, plan.fewest) + 1)
+        if bound * MIN_BOUND_FACTOR < smallest_simulated:
             return PValue(bound, "bound", why=plan.doubt(large.shape[1]))
-    return PValue(chi2, "chi2", why=choice.why) if choice.kind == "chi2" else None
+    if choice.kind == "chi2":
+        return PValue(chi2, "chi2", why=choice.why)
+    return None
 
 
 def _simulate_pvalue(
@@ -560,8 +600,13 @@ def _simulate_pvalue(
     method: str = "score",
     guess: float | None = None,
 ) -> PValue:
+    """Return the share of draws whose statistics reach the data's."""
+
+    def drawn_reaches(start: int, size: int) -> NDArray[np.bool_]:
+        return reaches(draws(start, size))
+
     found = monte_carlo_p(
-        lambda start, size: reaches(draws(start, size)),
+        drawn_reaches,
         n_resamples=choice.n_draws,
         batch=draws.batch,
         seed=plan.seed,
@@ -572,4 +617,7 @@ def _simulate_pvalue(
 
 
 def _draws(plan: PValuePlan, family: Family) -> StatisticDraws:
-    return (FullDraws if family.full else StatisticDraws)(plan.rows, plan.seed)
+    """Return draws of the family's sufficient statistic, labels from the predictions."""
+    if family.full:
+        return FullDraws(plan.rows, plan.seed)
+    return StatisticDraws(plan.rows, plan.seed)

@@ -1,7 +1,8 @@
-"""`homogeneity_test`: is it the same map in every subgroup?
+"""Calibration in subgroups: is it the same map in all, and is each one calibrated by itself?
 
-Subgroup g has the log partition A_g and the sufficient statistic s_g (`_model/likelihood`); without
-an index they are those of all rows, sums over the subgroups. theta is the estimate of all rows:
+`homogeneity_test`: subgroup g has the log partition A_g and the sufficient statistic s_g
+(`_model/likelihood`); without an index they are those of all rows, sums over the subgroups. theta
+is the estimate of all rows:
 
 ====================  ======================================================================
 likelihood ratio      ``2 [sum_g sup l_g - sup l]``, ``l_g(theta) = theta . s_g - A_g(theta)``
@@ -22,9 +23,8 @@ the price. That one map fits all is not a simple hypothesis: the map is estimate
 of the bootstrap approximate. What a refit to each draw would move is projected out instead, to
 first order (Neyman's C(alpha)). ``docs/how-to/subgroups.md`` has the measured sizes.
 
-`assess_subgroups`: each subgroup by itself, tested, sized and summed up in one slope.
-
-With G subgroups, each of level alpha / G or in Holm's order:
+`assess_subgroups`: with G subgroups, each is tested, sized and summed up in one slope, of level
+alpha / G or in Holm's order:
 
 ====================  ======================================================================
 test                  the calibration test of its rows (`_inference/calibration_test`), exact
@@ -141,35 +141,38 @@ class SubgroupScores:
     """
 
     def __init__(self, rows: Predictions, parts: Sequence[Codes], theta: Floats) -> None:
-        odds, b = rows.log_odds, rows.baseline_index
-        self.parts, self._columns = parts, np.delete(np.arange(rows.n_classes), b)
-        inside = [np.ascontiguousarray(odds[:, part]) for part in parts]
-        self._values = [np.insert(own, b, 0.0, axis=0) for own in inside]
-        terms = [LogPartition(own)(theta) for own in inside]
+        b = rows.baseline_index
+        self.parts = parts
+        self._columns = np.delete(np.arange(rows.n_classes), b)
+        log_odds = [np.ascontiguousarray(rows.log_odds[:, part]) for part in parts]
+        self._values = [np.insert(own, b, 0.0, axis=0) for own in log_odds]
+        terms = [LogPartition(own)(theta) for own in log_odds]
         self.means = np.array([term.gradient for term in terms])
-        self.roots = [
-            whitening(term.hessian, free_parameters(own))
-            for term, own in zip(terms, inside, strict=True)
-        ]
+        self.roots = []
+        for term, own in zip(terms, log_odds, strict=True):
+            self.roots.append(whitening(term.hessian, free_parameters(own)))
         total = terms[0]
         for term in terms[1:]:
             total = total + term
-        self.common = whitening(total.hessian, free_parameters(odds))
+        self.common = whitening(total.hessian, free_parameters(rows.log_odds))
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of labels, columns of the table."""
-        scores = self._sufficient(labels) - self.means
-        found: Floats = -((scores.sum(axis=1) @ self.common) ** 2).sum(axis=1)
+        scores = self._sufficient(labels) - self.means  # (draws, G, 2K)
+        common_score = scores.sum(axis=1)
+        statistics: Floats = -((common_score @ self.common) ** 2).sum(axis=1)
         for g, root in enumerate(self.roots):
-            found += ((scores[:, g] @ root) ** 2).sum(axis=1)
-        return found
+            statistics += ((scores[:, g] @ root) ** 2).sum(axis=1)
+        return statistics
 
     def _sufficient(self, labels: NDArray[np.intp]) -> Floats:
         """Return the sufficient statistics of each subgroup, shape (draws, G, 2K)."""
-        pairs = zip(self.parts, self._values, strict=True)
-        found = [label_sums(labels[:, part], own) for part, own in pairs]
-        counts, sums = (np.stack(each, axis=1) for each in zip(*found, strict=True))
-        return np.concatenate([counts[..., self._columns], sums[..., self._columns]], axis=2)
+        statistics = []
+        for part, values in zip(self.parts, self._values, strict=True):
+            counts, sums = label_sums(labels[:, part], values)
+            own = [counts[:, self._columns], sums[:, self._columns]]
+            statistics.append(np.concatenate(own, axis=1))
+        return np.stack(statistics, axis=1)
 
 
 def homogeneity_test(
@@ -200,21 +203,25 @@ def homogeneity_test(
     """
     df = sum(own.df for own in fits) - fit.df
     probs = recalibrate(fit.theta, predictions.log_odds, predictions.baseline_index)
-    why, stop_at = Reason(Ground.ASKED), None if method == "exact" else N_EXCEEDANCES
+    why = Reason(Ground.ASKED)
     if method == "auto":
         why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)
     separate = math.fsum(own.log_likelihood for own in fits)
-    value, kind = max(0.0, 2.0 * (separate - fit.log_likelihood)), "lr"
+    value = max(0.0, 2.0 * (separate - fit.log_likelihood))
+    kind = "lr"
     found = PValue(chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
-        entries = predictions.n_expanded_probs
-        draws = n_resamples if why.is_chosen_by_user else int(min(n_resamples, work / entries))
         scores, rows, places = _scores(predictions, parts, fit.theta)
-        value, kind = float(scores.of_labels(rows.codes[None])[0]), "score"
-        found = PValue(chi2_sf(value, df), "chi2")
-        if draws >= min(MIN_REFITS, n_resamples):
-            found = _simulate_pvalue(scores, probs[places], value, draws, seed, stop_at)
+        value = float(scores.of_labels(rows.codes[None])[0])
+        kind = "score"
+        n_draws = n_resamples
+        if not why.is_chosen_by_user:
+            n_draws = int(min(n_resamples, work / predictions.n_expanded_probs))
+        if n_draws >= min(MIN_REFITS, n_resamples):
+            stop_at = None if method == "exact" else N_EXCEEDANCES
+            found = _simulate_pvalue(scores, probs[places], value, n_draws, seed, stop_at)
         else:
+            found = PValue(chi2_sf(value, df), "chi2")
             why = why.but(Limit.SIZE)
     return HomogeneityTest(
         statistic=value,
@@ -234,34 +241,40 @@ def _is_chi2_trusted(
     predictions: Predictions, probs: Floats, dfs: Sequence[int], parts: Sequence[Codes]
 ) -> Reason:
     """Return whether chi-square holds in each subgroup, well enough for all of them together."""
-    weight = predictions.sample_weight
-    counts = np.ones(len(probs)) if weight is None else weight
-    errors = counts * (1.0 - probs.max(axis=1))
-    spread = probs * (1.0 - probs) * counts[:, None]
-    more = math.sqrt(len(parts))
-    fewest = min(errors[part].sum() / max(df, 1) for part, df in zip(parts, dfs, strict=True))
+    weight = predictions.row_weight
+    errors = weight * (1.0 - probs.max(axis=1))
+    variance = probs * (1.0 - probs) * weight[:, None]
+    # What one test needs must be there sqrt(G) times: see the module's text.
+    factor = math.sqrt(len(parts))
+    errors_per_parameter = [
+        float(errors[part].sum() / max(df, 1)) for part, df in zip(parts, dfs, strict=True)
+    ]
+    fewest = min(errors_per_parameter)
+
+    def least_variance() -> float:
+        return min(float(variance[part].sum(axis=0).min()) for part in parts) / factor
+
     why = trust_chi2(
-        "lr",
-        float(fewest) / more,
-        n_clipped=predictions.n_clipped,
-        least_variance=lambda: min(float(spread[p].sum(axis=0).min()) for p in parts) / more,
+        "lr", fewest / factor, n_clipped=predictions.n_clipped, least_variance=least_variance
     )
-    return replace(why, errors=float(fewest)).noting(SMALLEST_SUBGROUP_TEXT)
+    return replace(why, errors=fewest).noting(SMALLEST_SUBGROUP_TEXT)
 
 
 def _scores(
     predictions: Predictions, parts: Sequence[Codes], theta: Floats
 ) -> tuple[SubgroupScores, Predictions, Codes]:
     """Return the statistic, the rows written out, and which row each of them was."""
-    rows, places = predictions, np.arange(predictions.n_samples)
-    if predictions.sample_weight is not None:
-        rows = expand_weights(predictions)
-        places = np.repeat(places, written_times(predictions.sample_weight, rows.n_classes))
-        group = np.empty(predictions.n_samples, dtype=np.intp)
-        for g, part in enumerate(parts):
-            group[part] = g
-        parts = [np.flatnonzero(group[places] == g) for g in range(len(parts))]
-    return SubgroupScores(rows, parts, theta), rows, places
+    places = np.arange(predictions.n_samples)
+    if predictions.sample_weight is None:
+        return SubgroupScores(predictions, parts, theta), predictions, places
+    rows = expand_weights(predictions)
+    places = np.repeat(places, written_times(predictions.sample_weight, rows.n_classes))
+    group = np.empty(predictions.n_samples, dtype=np.intp)
+    for g, part in enumerate(parts):
+        group[part] = g
+    group_of_row = group[places]
+    expanded_parts = [np.flatnonzero(group_of_row == g) for g in range(len(parts))]
+    return SubgroupScores(rows, expanded_parts, theta), rows, places
 
 
 def _simulate_pvalue(
@@ -273,21 +286,22 @@ def _simulate_pvalue(
     stop_at: int | None,
 ) -> PValue:
     """Return how often labels of the common map give at least `value`."""
+    # Draws that tie with the data may differ from them by rounding, relative and around 0.
+    threshold = value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        found = scores.of_labels(draw_labels(probs, seed, start, size))
-        return found >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
+        labels = draw_labels(probs, seed, start, size)
+        return scores.of_labels(labels) >= threshold
 
-    cells = max(len(probs), len(scores.parts) * probs.shape[1])
-    batch = max(1, min(512, BATCH_ENTRIES // cells))
+    n_rows, n_classes = probs.shape
+    cells_per_draw = max(n_rows, len(scores.parts) * n_classes)
+    batch = max(1, min(512, BATCH_ENTRIES // cells_per_draw))
     found = monte_carlo_p(exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at)
     return replace(found, method="bootstrap")
 
 
 CONFIDENCE_LEVEL = 0.95
 """Confidence of all intervals together."""
-MAX_SLOPE = 1e3
-"""Slope beyond which an end of an interval counts as infinite."""
 
 
 @dataclass(frozen=True)
@@ -370,27 +384,29 @@ def assess_subgroups(
         Draws of the test that one map fits all, and what all draws are made from.
     """
     assert predictions.by is not None
-    names, parts = predictions.by.names, predictions.by.parts
-    confidence = 1.0 - (1.0 - CONFIDENCE_LEVEL) / len(parts)
+    names = predictions.by.names
+    parts = predictions.by.parts
+    n_groups = len(parts)
+    confidence = 1.0 - (1.0 - CONFIDENCE_LEVEL) / n_groups
     with suppress_warnings():
         fitted = own_tests(predictions, rule, n_resamples=n_resamples, seed=seed, **options)
-        same_fits = [own.fit for own in fitted]
-        if rule:  # every subgroup has chosen its own baseline
-            same_fits = [fit_predictions(predictions.take(part)) for part in parts]
+        fits = [own.fit for own in fitted]
+        if rule:  # every subgroup has chosen its own baseline: one map needs the same in all
+            fits = [fit_predictions(predictions.take(part)) for part in parts]
         test = homogeneity_test(
             predictions,
             pooled.fit,
-            same_fits,
+            fits,
             parts,
             method=options.get("method", "auto"),
             n_resamples=n_resamples,
-            seed=_seed(seed, len(parts)),
+            seed=_seed(seed, n_groups),
         )
         adjusted = holm([own.test.pvalue for own in fitted])
-        groups = [
-            _subgroup(names[g], fitted[g], float(adjusted[g]), confidence, _seed(seed, g))
-            for g in range(len(parts))
-        ]
+        groups = []
+        for g in range(n_groups):
+            own_seed = _seed(seed, g)
+            groups.append(_subgroup(names[g], fitted[g], float(adjusted[g]), confidence, own_seed))
         slope = estimate_slope(predictions, CONFIDENCE_LEVEL, pooled.fit.df)
         return Divided(test, tuple(groups), slope, confidence)
 
@@ -407,13 +423,13 @@ def own_tests(
     assert predictions.by is not None
     parts = predictions.by.parts
     draws = n_resamples * max(1, math.ceil(len(parts) / N_SUBGROUPS_PER_N_DRAWS))
+    tests = []
     with suppress_warnings():
-        return [
-            fit_and_test(
-                _alone(predictions, part), rule, n_resamples=draws, seed=_seed(seed, g), **options
-            )
-            for g, part in enumerate(parts)
-        ]
+        for g, part in enumerate(parts):
+            rows = _alone(predictions, part)
+            own_seed = _seed(seed, g)
+            tests.append(fit_and_test(rows, rule, n_resamples=draws, seed=own_seed, **options))
+    return tests
 
 
 def _alone(predictions: Predictions, part: Codes) -> Predictions:
@@ -422,8 +438,10 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
     raised = rows.raised
     if raised is None or not raised.any():
         return replace(rows, by=None, raised=None, n_clipped=0, n_clipped_true=0)
-    true = int(raised[np.arange(len(part)), rows.codes].sum())
-    return replace(rows, by=None, n_clipped=int(raised.sum()), n_clipped_true=true)
+    is_raised_label = raised[np.arange(len(part)), rows.codes]
+    return replace(
+        rows, by=None, n_clipped=int(raised.sum()), n_clipped_true=int(is_raised_label.sum())
+    )
 
 
 def _seed(seed: int, place: int) -> int:
@@ -434,19 +452,22 @@ def _seed(seed: int, place: int) -> int:
 def _subgroup(
     name: Any, fitted: FittedTest, adjusted: float, confidence: float, seed: int
 ) -> Subgroup:
-    rows, many = fitted.predictions, (1.0 - CONFIDENCE_LEVEL) / (1.0 - confidence)
+    """Return what is said of one subgroup, at a level that allows for their number."""
+    rows = fitted.predictions
+    weight = rows.sample_weight
+    n_groups = (1.0 - CONFIDENCE_LEVEL) / (1.0 - confidence)
     size = estimate_effect_size(rows, fitted.fit, confidence=confidence, seed=seed)
-    weight, top = rows.sample_weight, rows.probs.argmax(axis=1)
+    power = power_at(size.power, fitted.fit.df, TEST_LEVEL_FOR_POWER / n_groups)
+    is_right = rows.probs.argmax(axis=1) == rows.codes
+    top_probs = rows.probs.max(axis=1)
     return Subgroup(
         name=name,
         n_samples=rows.n_samples,
-        accuracy=float(np.average(top == rows.codes, weights=weight)),
-        expected_accuracy=float(np.average(rows.probs.max(axis=1), weights=weight)),
+        accuracy=float(np.average(is_right, weights=weight)),
+        expected_accuracy=float(np.average(top_probs, weights=weight)),
         test=fitted.test,
         adjusted=adjusted,
-        effect_size=replace(
-            size, power=power_at(size.power, fitted.fit.df, TEST_LEVEL_FOR_POWER / many)
-        ),
+        effect_size=replace(size, power=power),
         goodness_of_fit=goodness_of_fit(rows, fitted.fit, n_resamples=MIN_FIT_DRAWS, seed=seed),
         slope=estimate_slope(rows, confidence, fitted.fit.df),
         absent=rows.absent,
@@ -469,13 +490,14 @@ def power_at(power: float, df: int, level: float) -> float:
         return power
     critical = chi2.isf(TEST_LEVEL_FOR_POWER, df)
 
-    def gap(shift: float) -> float:
-        return float(ncx2.sf(critical, df, shift)) - power
+    def gap(noncentrality: float) -> float:
+        return float(ncx2.sf(critical, df, noncentrality)) - power
 
     high = 1.0
     while gap(high) < 0.0:
         high *= 2.0
-    return float(ncx2.sf(chi2.isf(level, df), df, brentq(gap, 0.0, high)))
+    noncentrality = brentq(gap, 0.0, high)
+    return float(ncx2.sf(chi2.isf(level, df), df, noncentrality))
 
 
 def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> Slope:
@@ -486,20 +508,25 @@ def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> 
     from scipy.stats import chi2
 
     k = len(predictions.log_odds)
-    family, along = Family(predictions), np.concatenate([np.zeros(k), np.ones(k)])[:, None]
-    if family.identified(along).shape[1] == 0:
+    family = Family(predictions)
+    direction = np.concatenate([np.zeros(k), np.ones(k)])  # all gamma alike
+    basis = direction[:, None]
+    if family.identified(basis).shape[1] == 0:
         return Slope(np.nan, np.nan, np.nan)
-    fit, likelihood = restricted_fit(family, along), family.likelihood()
+    fit = restricted_fit(family, basis)
+    likelihood = family.likelihood()
 
-    def lost(u: float) -> float:
-        return fit.log_likelihood + likelihood(u * along[:, 0]).value
+    def lost(slope: float) -> float:
+        return fit.log_likelihood + likelihood(slope * direction).value
 
     best = float(fit.theta[-1])
-    error = float((along.T @ likelihood(fit.theta).hessian @ along).item())
-    step = 1.0 / math.sqrt(error) if error > 0.0 else 1.0
+    information = float(direction @ likelihood(fit.theta).hessian @ direction)
+    step = 1.0 / math.sqrt(information) if information > 0.0 else 1.0
     allowed = 0.5 * float(chi2.isf(1.0 - confidence, max(df, 1)))
-    low, high = (_profile_interval_end(lost, best, sign * step, allowed) for sign in (-1.0, 1.0))
-    if not fit.settled and math.isinf(high if best > 0.0 else low):
+    low = _profile_interval_end(lost, best, -step, allowed)
+    high = _profile_interval_end(lost, best, step, allowed)
+    far_end = high if best > 0.0 else low
+    if not fit.settled and math.isinf(far_end):
         best = math.copysign(math.inf, best)
     return Slope(best, low, high)
 
@@ -510,10 +537,16 @@ def _profile_interval_end(
     """Return where the likelihood has fallen by `allowed`, going by steps that double."""
     from scipy.optimize import brentq
 
-    inside, outside = best, best + step
+    inside = best
+    outside = best + step
     while lost(outside) < allowed:
-        inside, step = outside, 2.0 * step
+        inside = outside
+        step *= 2.0
         outside = inside + step
-        if abs(outside) > MAX_SLOPE:
+        if abs(outside) > 1e3:  # as good as infinite: all probabilities would be 0 or 1
             return math.copysign(math.inf, step)
-    return float(brentq(lambda u: lost(u) - allowed, inside, outside, xtol=1e-6, rtol=1e-6))
+
+    def gap(slope: float) -> float:
+        return lost(slope) - allowed
+
+    return float(brentq(gap, inside, outside, xtol=1e-6, rtol=1e-6))

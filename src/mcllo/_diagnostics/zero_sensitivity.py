@@ -38,6 +38,7 @@ from .._validation.rounding import (
 from ..exceptions import ZeroProbabilityWarning
 
 CLIP_VALUES = (1e-12, DEFAULT_CLIP, 1e-4)
+"""Floors that are tried: the default, and a factor that matters to both sides of it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +115,8 @@ class ZeroSensitivity(Result):
         bool
             True where the answer depends on the bound.
         """
-        return len({test.rejects(alpha) for test in self.tests}) > 1
+        decisions = {test.rejects(alpha) for test in self.tests}
+        return len(decisions) > 1
 
     def sentences(self, alpha: float = 0.05) -> list[str]:
         """Return what a reader must know about the zeros."""
@@ -122,52 +124,74 @@ class ZeroSensitivity(Result):
 
     def statements(self, alpha: float = 0.05, p: PStyle = p_words) -> list[Statement]:
         """Return the same as statements, p-values written by `p`."""
-        hangs = self.hangs_on_the_floor(alpha)
-        what = "0" if self.all_zero else f"0 or below {self.clip:g}"
-        shown = [_p_word(test, p) for test in self.tests]
-        found, at = ", ".join(shown), "zeros clipped to"
-        if len(set(shown)) == 1:
-            found, at = shown[0], "zeros clipped to any of"
-        words = (
-            f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities are "
-            f"{what}; the p-value is {found} with {at} {', '.join(map(floor_text, self.floors))}"
-        )
-        words += f": the decision at level {alpha:g} depends on the clipping." if hangs else "."
-        pvalues = [test.pvalue for test in self.tests]
-        numbers = {"floors": self.floors, "pvalues": pvalues, "hangs": hangs}
-        said = [Statement("zeros.floors", words, "doubt" if hangs else "plain", numbers)]
+        statements = [self._floors_statement(alpha, p)]
+        # A 0 that was rounded did not say "never".
         is_rounded = self.decimals is not None and self.lattice is None
-        if (n := self.n_clipped_true) and not is_rounded:  # a rounded 0 did not say "never"
-            had = "probability 0" if self.all_zero else f"a probability of {what}"
-            so = "the raw predictions are refuted" if self.all_zero else "a 0 refutes raw ones"
-            words = (
-                f"{format_count(n)} {'label' if n == 1 else 'labels'} had {had}: {so} whatever the "
-                "clipping; p-values refer to the clipped ones."
-            )
-            said.append(Statement("zeros.refuted", words, "bad", {"n_labels": n}))
+        if self.n_clipped_true and not is_rounded:
+            statements.append(self._refuted_statement())
         if self.lattice is not None or self.decimals is not None:
             numbers = {"lattice": self.lattice, "decimals": self.decimals}
             words = self._about_resolution()
-            said.append(Statement("zeros.resolution", words, "plain", numbers))
-        return said
+            statements.append(Statement("zeros.resolution", words, "plain", numbers))
+        return statements
+
+    def _floors_statement(self, alpha: float, p: PStyle) -> Statement:
+        """Return how many zeros there are, and what the p-value is with each floor."""
+        pvalues = [_p_word(test, p) for test in self.tests]
+        if len(set(pvalues)) == 1:
+            found = f"{pvalues[0]} with zeros clipped to any of"
+        else:
+            found = f"{', '.join(pvalues)} with zeros clipped to"
+        floors = ", ".join(floor_text(floor) for floor in self.floors)
+        hangs = self.hangs_on_the_floor(alpha)
+        decision = f": the decision at level {alpha:g} depends on the clipping." if hangs else "."
+        words = (
+            f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities are "
+            f"{self._what_is_clipped()}; the p-value is {found} {floors}{decision}"
+        )
+        numbers = {
+            "floors": self.floors,
+            "pvalues": [test.pvalue for test in self.tests],
+            "hangs": hangs,
+        }
+        return Statement("zeros.floors", words, "doubt" if hangs else "plain", numbers)
+
+    def _refuted_statement(self) -> Statement:
+        """Return that labels came true whose probability was 0."""
+        n_labels = self.n_clipped_true
+        labels = "label" if n_labels == 1 else "labels"
+        if self.all_zero:
+            had = "probability 0"
+            refuted = "the raw predictions are refuted"
+        else:
+            had = f"a probability of {self._what_is_clipped()}"
+            refuted = "a 0 refutes raw ones"
+        words = (
+            f"{format_count(n_labels)} {labels} had {had}: {refuted} whatever the clipping; "
+            "p-values refer to the clipped ones."
+        )
+        return Statement("zeros.refuted", words, "bad", {"n_labels": n_labels})
+
+    def _what_is_clipped(self) -> str:
+        return "0" if self.all_zero else f"0 or below {self.clip:g}"
 
     def _about_resolution(self) -> str:
         digits = f"{self.decimals} decimal{'' if self.decimals == 1 else 's'}"
         if self.lattice is None:
-            half = 0.5 * 10.0 ** -(self.decimals or 0)
+            half_step = 0.5 * 10.0 ** -(self.decimals or 0)
             return (
-                f"Probabilities have {digits}: a 0 stands for something below {half:g}, and a test "
-                "takes it as what suits the labels unless `clip` is given."
+                f"Probabilities have {digits}: a 0 stands for something below {half_step:g}, and a "
+                "test takes it as what suits the labels unless `clip` is given."
             )
         rounded = "" if self.decimals is None else f", with {digits}"
-        text = (
+        words = (
             f"Probabilities are multiples of 1/{self.lattice}{rounded} "
             f"(fractions of {self.lattice} votes?)"
         )
         if self.recalibration_clip is None:
-            return f"{text}."
+            return f"{words}."
         floor = f"1/{1.0 / self.recalibration_clip:g}"
-        return f"{text}: a penalised recalibration clips zeros to {floor}."
+        return f"{words}: a penalised recalibration clips zeros to {floor}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
@@ -177,9 +201,8 @@ class ZeroSensitivity(Result):
     def __str__(self) -> str:
         rows = [["clip", "statistic", "p", "method"]]
         for floor, test in zip(self.floors, self.tests, strict=True):
-            rows.append(
-                [floor_text(floor), format_number(test.statistic, 4), _p_word(test), test.method]
-            )
+            statistic = format_number(test.statistic, 4)
+            rows.append([floor_text(floor), statistic, _p_word(test), test.method])
         return "\n".join([*self.sentences(), align(rows)])
 
     def __repr__(self) -> str:
@@ -268,31 +291,39 @@ def compute_zero_sensitivity(
     seed: Seed = None,
 ) -> ZeroSensitivity | None:
     """Return the sensitivity of validated predictions."""
-    p, zero = predictions, zero_cells(predictions)
-    if not (p.n_zeros and zero.any()):
+    p = predictions
+    is_zero = zero_cells(p)
+    if p.n_zeros == 0 or not is_zero.any():
         return None
     if method == "auto" and p.n_expanded_probs * n_resamples > ZEROS_WORK:
-        # chi-square for large tables whose rows, the zeros aside, hold enough information
-        aside, df = replace(p, n_clipped=0), 2 * (p.n_classes - 1)
-        method = "chi2" if choose_method(aside, df, statistic, n_resamples)[0] == "chi2" else "auto"
-    options: dict[str, Any] = {
-        "statistic": statistic,
-        "method": method,
-        "n_resamples": n_resamples,
-        "seed": seed_entropy(seed),
-    }
+        # Chi-square for large tables whose rows, the zeros aside, hold enough information.
+        zeros_aside = replace(p, n_clipped=0)
+        df = 2 * (p.n_classes - 1)
+        trusted, _ = choose_method(zeros_aside, df, statistic, n_resamples)
+        if trusted == "chi2":
+            method = "chi2"
+    entropy = seed_entropy(seed)
     floors = _floors(p)
-    with suppress_warnings(
-        *ESTIMATION_WARNINGS
-    ):  # what there is to say is said of the predictions' own fit
-        tests = tuple(fit_and_test(clip_again(p, floor), **options).test for floor in floors)
+    tests = []
+    # What there is to say is said of the predictions' own fit.
+    with suppress_warnings(*ESTIMATION_WARNINGS):
+        for floor in floors:
+            fitted = fit_and_test(
+                clip_again(p, floor),
+                statistic=statistic,
+                method=method,
+                n_resamples=n_resamples,
+                seed=entropy,  # the same draws for all floors
+            )
+            tests.append(fitted.test)
+    is_zero_of_label = is_zero[np.arange(p.n_samples), p.codes]
     resolution = raw_resolution(p)
     return ZeroSensitivity(
         floors=floors,
-        tests=tests,
+        tests=tuple(tests),
         n_probs=p.probs.size,
-        n_clipped=int(zero.sum()),
-        n_clipped_true=int(zero[np.arange(p.n_samples), p.codes].sum()),
+        n_clipped=int(is_zero.sum()),
+        n_clipped_true=int(is_zero_of_label.sum()),
         all_zero=only_zeros(p),
         clip=DEFAULT_CLIP if p.clip is None else p.clip,
         lattice=resolution.votes,
@@ -303,17 +334,24 @@ def compute_zero_sensitivity(
 
 def _floors(predictions: Predictions) -> tuple[float, ...]:
     """Return the floors to try: ours, and the one the user chose."""
-    chosen = () if predictions.clip is None else (predictions.clip,)
-    return tuple(sorted({f for f in (*CLIP_VALUES, *chosen) if f * predictions.n_classes < 1.0}))
+    floors = {*CLIP_VALUES}
+    if predictions.clip is not None:
+        floors.add(predictions.clip)
+    # A row of so many floors would sum to more than 1.
+    possible = [floor for floor in floors if floor * predictions.n_classes < 1.0]
+    return tuple(sorted(possible))
 
 
 def floor_text(value: float) -> str:
     """Return ``1e-12``, ``1e-6``, ``1e-4``, ``0.02``."""
-    text = f"{value:.3g}" if value > 1e-3 else f"{value:.3g}".replace("e-0", "e-")
+    if value > 1e-3:
+        return f"{value:.3g}"
+    text = f"{value:.3g}".replace("e-0", "e-")
     return "1e-4" if text == "0.0001" else text
 
 
 def _p_word(test: CalibrationTest, p: PStyle = p_words) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
-    least = test.method == "exact" and test.pvalue <= 1.0 / (test.n_resamples + 1)
-    return p(test.pvalue, bound=least or test.method == "bound").bare
+    smallest_possible = 1.0 / (test.n_resamples + 1)
+    is_bound = test.method == "exact" and test.pvalue <= smallest_possible
+    return p(test.pvalue, bound=is_bound).bare

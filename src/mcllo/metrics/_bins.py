@@ -37,18 +37,17 @@ Index = NDArray[np.intp]
 NBins = int | Literal["sqrt"]
 Binning = Literal["width", "mass"]
 
-BIN_EDGE_TOL = 1e-7
-"""Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
-
 
 def top_label(probs: Floats) -> tuple[Index, Floats]:
     """Return the most probable class of each row, of ties the first, and its probability."""
     index = np.empty(len(probs), dtype=np.intp)
     if probs.flags.c_contiguous:
-        for rows in row_blocks(*probs.shape):  # NumPy's argmax copies what is read-only
+        # By blocks of rows: NumPy's argmax copies what is read-only.
+        for rows in row_blocks(*probs.shape):
             index[rows] = probs[rows].argmax(axis=1)
         return index, probs[np.arange(len(probs)), index]
-    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
+    # Class by class in memory: an argmax over classes would copy. The first of ties is set last.
+    most = probs.max(axis=1)
     for k in range(probs.shape[1] - 1, -1, -1):
         index[probs[:, k] == most] = k
     return index, most
@@ -90,8 +89,9 @@ def assign_bins(
 ) -> tuple[Index, Floats]:
     """Return the bin of each value, and the edges between the bins."""
     edges = inner_edges(values, n_bins, binning, weight)
-    width = binning == "width"
-    return width_index(values, len(edges) + 1) if width else bin_index(values, edges), edges
+    if binning == "width":
+        return width_index(values, len(edges) + 1), edges
+    return bin_index(values, edges), edges
 
 
 def width_index(values: Floats, n_bins: int) -> Index:
@@ -109,10 +109,12 @@ def width_index(values: Floats, n_bins: int) -> Index:
     whole = np.rint(scaled)
     index: Index = scaled.astype(np.intp)
     scaled -= whole
-    near = np.nonzero(np.abs(scaled, out=scaled) < BIN_EDGE_TOL)
+    # 1e-7: far above the rounding of a product, far below the distance of different probabilities.
+    near = np.nonzero(np.abs(scaled, out=scaled) < 1e-7)
     if len(near[0]):
         edge = whole[near]
-        index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)
+        is_in_bin_below = values[near] <= edge / n_bins
+        index[near] = np.maximum(edge - is_in_bin_below, 0.0)
     return np.minimum(index, n_bins - 1, out=index)
 
 
@@ -146,7 +148,8 @@ def mass_edges(values: Floats, n_bins: int, weight: Floats | None = None) -> Flo
 def midpoint_edges(values: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
     """Return Kumar's inner edges: midway between neighbouring runs of the sorted values."""
     cuts = rank_blocks(total_weight(values, weight), n_bins)[1:-1]
-    below, above = _order_statistics(values, np.stack([cuts - 1.0, cuts]), weight)
+    last_before = cuts - 1.0
+    below, above = _order_statistics(values, np.stack([last_before, cuts]), weight)
     return np.unique((below + above) / 2.0)
 
 
@@ -178,11 +181,13 @@ def block_totals(
     order = np.argsort(key, kind="stable")
     own = np.ones(len(key)) if weight is None else weight[order]
     cuts = rank_blocks(total_weight(key, weight), n_blocks)
-    reach = np.concatenate([[0.0], np.cumsum(own)])
-    sums = np.zeros((len(columns), len(reach)))
+    # Cumulated sums as a function of cumulated weight: straight lines within a row give each side
+    # of a cut its part.
+    cumulated = np.concatenate([[0.0], np.cumsum(own)])
+    sums = np.zeros((len(columns), len(cumulated)))
     np.cumsum(columns[:, order] * own, axis=1, out=sums[:, 1:])
-    at_cuts = np.array([np.interp(cuts, reach, row) for row in sums])
-    return np.diff(cuts), np.diff(at_cuts, axis=1)
+    sums_at_cuts = np.array([np.interp(cuts, cumulated, row) for row in sums])
+    return np.diff(cuts), np.diff(sums_at_cuts, axis=1)
 
 
 def total_weight(values: Floats, weight: Floats | None) -> float:
@@ -194,16 +199,20 @@ def weighted_quantile(values: Floats, levels: Any, weight: Floats | None = None)
     """Return ``numpy.quantile`` of the rows written out."""
     if weight is None:
         return np.asarray(np.quantile(values, levels))
-    position = (total_weight(values, weight) - 1.0) * np.asarray(levels)
-    lower = np.floor(position)
+    rank = (total_weight(values, weight) - 1.0) * np.asarray(levels)
+    lower = np.floor(rank)
     below, above = _order_statistics(values, np.stack([lower, lower + 1.0]), weight)
-    return np.asarray(below + (above - below) * (position - lower))
+    return np.asarray(below + (above - below) * (rank - lower))
 
 
 def _order_statistics(values: Floats, ranks: Floats, weight: Floats | None) -> Floats:
     """Return the sorted values at zero-based `ranks` of the rows written out."""
     order = np.argsort(values, kind="stable")
-    reach = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
-    place = np.searchsorted(reach, ranks, side="right")
-    last = len(values) - 1 if weight is None else int(np.flatnonzero(weight[order])[-1])
-    return values[order][np.clip(place, 0, last)]
+    if weight is None:
+        cumulated = np.arange(1.0, len(values) + 1.0)
+        last = len(values) - 1
+    else:
+        cumulated = np.cumsum(weight[order])
+        last = int(np.flatnonzero(weight[order])[-1])
+    position = np.searchsorted(cumulated, ranks, side="right")
+    return values[order][np.clip(position, 0, last)]

@@ -58,12 +58,17 @@ class Pooled:
     @classmethod
     def from_values(cls, values: Floats, hits: Floats, weight: Floats | None = None) -> Pooled:
         """Pool rows; those of weight 0 are none."""
-        own = np.ones(len(values)) if weight is None else weight
-        if not own.all():
-            values, hits, own = values[own > 0.0], hits[own > 0.0], own[own > 0.0]
+        if weight is None:
+            weight = np.ones(len(values))
+        counts = weight > 0.0
+        if not counts.all():
+            values = values[counts]
+            hits = hits[counts]
+            weight = weight[counts]
         distinct, index = np.unique(values, return_inverse=True)
-        total = np.bincount(index, own).astype(np.float64)
-        return cls(distinct, total, np.bincount(index, own * hits) / total)
+        total = np.bincount(index, weight).astype(np.float64)
+        frequency = np.bincount(index, weight * hits) / total
+        return cls(distinct, total, frequency)
 
     def curve(self) -> Floats:
         """Return g at each value."""
@@ -71,12 +76,17 @@ class Pooled:
 
     def decomposed(self, score: Score = "brier") -> ScoreDecomposition:
         """Return the parts of a score."""
-        share = np.full(len(self.values), np.average(self.frequency, weights=self.weight))
-        observed, best, uninformed = (
-            mean_score(predicted, self.frequency, self.weight, score)
-            for predicted in (self.values, self.curve(), share)
+        overall = np.average(self.frequency, weights=self.weight)
+        uninformed = np.full(len(self.values), overall)
+        score_as_given = mean_score(self.values, self.frequency, self.weight, score)
+        score_of_best = mean_score(self.curve(), self.frequency, self.weight, score)
+        score_uninformed = mean_score(uninformed, self.frequency, self.weight, score)
+        return ScoreDecomposition(
+            score_as_given - score_of_best,
+            score_uninformed - score_of_best,
+            score_uninformed,
+            score_as_given,
         )
-        return ScoreDecomposition(observed - best, uninformed - best, uninformed, observed)
 
 
 def isotonic(frequency: Floats, weight: Floats) -> Floats:
@@ -105,7 +115,8 @@ def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Scor
 
 def pooled_predictions(predictions: Predictions, label: Hashable | None) -> Pooled:
     """Return the rows of one class, or of the most probable ones, pooled."""
-    return Pooled.from_values(*values_and_hits(predictions, label), predictions.sample_weight)
+    values, hits = values_and_hits(predictions, label)
+    return Pooled.from_values(values, hits, predictions.sample_weight)
 
 
 def decompose_isotonic(

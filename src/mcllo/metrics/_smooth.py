@@ -1,6 +1,7 @@
-"""A smooth curve of hits on predictions, with a band, on plain arrays.
+"""Reliability as a smooth curve with a band, and the distances read from it; no bins.
 
-Predictions x of something that happened (hit 1) or not (0), with weights w:
+Predictions x of one class, or of each row's most probable class, that it happens (hit 1) or not
+(0), with weights w:
 
 ================  ==========================================================================
 log odds          ``l = log(x / (1 - x))``, x within [1e-12, 1 - 1e-12]
@@ -17,9 +18,15 @@ estimate          least ``Q(b) = sum w log(1 + exp(-+ log odds)) + |b|^2 / 2``: 
                   ``|b|^2``, but for lapses, is the mean squared departure under these weights
 band at l         lowest and highest ``l + B(l) b`` among all b with ``2 (Q(b) - Q) <= z^2``:
                   the curves that explain the labels nearly as well (profile likelihood)
-null of the ICI   mean of ``|x (1 - x) B(l) b|``, b one Newton step from 0 with hits drawn from x
 dependent rows    ``z^2 c(l)`` instead, c the variance of the curve by the sandwich over groups
                   (or rows whose weights are no counts) over that of independent rows
+points            evenly over probabilities and again over log odds, smallest to largest row;
+                  the band is computed at 51 of them, with straight lines of log odds between
+ICI               ``mean |curve(x) - x|`` over the rows (integrated calibration index)
+its null          95 % of calibrated rows like these have a smaller one: the mean of
+                  ``|x (1 - x) B(l) b|``, b one Newton step from 0 with hits drawn from x,
+                  `N_DRAWS` times, seed 0; not for dependent rows
+E50, E90, Emax    median, 90th percentile and maximum of ``|curve(x) - x|``
 ================  ==========================================================================
 
 Labels of which a share is wrong at random bend the curve in its tails, where sure predictions fail
@@ -33,21 +40,6 @@ this one is .02 wide, and both cover the truth.
 
 The set of b is convex with the estimate inside, so each end is sought on its surface: a direction
 (Venzon and Moolgavkar 1988), then how far it goes, by Newton on a convex function of one variable.
-Above `MAX_DISTINCT_PREDICTIONS` distinct predictions, those whose log odds agree to 0.01 are taken
-as one.
-
-Reliability as a smooth curve with a band, and the distances read from it; no bins.
-
-The curve is the spline of `metrics/_smooth`, of one class, or of each row's most probable class.
-
-================  ==========================================================================
-ICI               ``mean |curve(x) - x|`` over the rows (integrated calibration index)
-its null          95 % of calibrated rows like these have a smaller one: labels drawn `N_DRAWS`
-                  times from the predictions, seed 0; not for dependent rows
-E50, E90, Emax    median, 90th percentile and maximum of ``|curve(x) - x|``
-points            evenly over probabilities and again over log odds, smallest to largest row
-band              computed at `N_BAND_POINTS` of them; straight lines of log odds between
-================  ==========================================================================
 
 The band holds point by point, for curves about as smooth as the spline: narrow waves between its
 knots are averaged out (the isotonic curve, `metrics/_isotonic`, has no such limit). The spline is
@@ -80,20 +72,14 @@ MIN_PROB = 1e-12
 """Smallest probability, and smallest distance from 1, that log odds are taken of."""
 RIDGE = 1.0
 """Strength of the pull: a prior standard deviation of 1 log odds in each direction."""
-MIN_KNOTS = 5
-MAX_KNOTS = 10
+MIN_KNOTS = 5  # enough for most curves (Harrell 2015, section 2.4.6)
 N_LAPSES = 2
 LAPSE_ODDS = 0.01
 """Where their columns bend. 0.02 and 0.04 held the truth as often or less; the spline makes up for
 other rates, from 1 to 10 % of wrong labels."""
-OUTER_KNOT_QUANTILE = 0.25
-"""Quantile of the first knot, and of the last one from above, times the number of knots."""
 MAX_DISTINCT_PREDICTIONS = 2000
-LOG_ODDS_CELL_WIDTH = 0.01
-CONSTANT_COLUMN_TOL = 1e-9
-"""Range of a column up to which it counts as the same in every row."""
-MAX_TURNS = 6  # directions tried for an end of the band
-MAX_STEPS = 60  # evaluations for how far each goes
+"""Distinct predictions beyond which those whose log odds agree to 0.01 are taken as one; round
+numbers."""
 BAND_END_TOL = 1e-4
 """Part of z^2 by which an end may miss it, and log odds by which a turn may still move it."""
 
@@ -106,7 +92,8 @@ def n_knots_for(expected: float) -> int:
     >>> [n_knots_for(m) for m in (10, 300, 1000, 5000, 1e6)]
     [5, 5, 6, 9, 10]
     """
-    return int(np.clip(round(1.6 * expected**0.2), MIN_KNOTS, MAX_KNOTS))
+    max_knots = 10  # a round number; more did not help, see the module's text
+    return int(np.clip(round(1.6 * expected**0.2), MIN_KNOTS, max_knots))
 
 
 def log_odds(probs: Floats) -> Floats:
@@ -126,12 +113,16 @@ def natural_columns(x: Floats, knots: Floats) -> Floats:
     """Return x and, for K knots, K - 2 cubics that are straight lines beyond the outer knots."""
     columns = [x]
     if len(knots) > 2:
-        before, last = knots[-2:]
-        near_last, beyond = _cube(x - before), _cube(x - last)
+        first = knots[0]
+        second_last, last = knots[-2:]
+        cube_second_last = _cube(x - second_last)
+        cube_last = _cube(x - last)
         for knot in knots[:-2]:
-            bent = _cube(x - knot) - near_last * ((last - knot) / (last - before))
-            bent += beyond * ((before - knot) / (last - before))
-            columns.append(bent / (last - knots[0]) ** 2)
+            # Harrell (2015), section 2.4.5: beyond the last knot squares and cubes cancel.
+            bent = _cube(x - knot)
+            bent -= cube_second_last * ((last - knot) / (last - second_last))
+            bent += cube_last * ((second_last - knot) / (last - second_last))
+            columns.append(bent / (last - first) ** 2)
     return np.stack(columns, axis=1)
 
 
@@ -142,8 +133,9 @@ def lapse_columns(x: Floats) -> Floats:
 
 
 def _cube(x: Floats) -> Floats:
-    above = np.maximum(x, 0.0)
-    return above * above * above
+    """Return the cube of what is positive; products are many times as fast as a power."""
+    positive = np.maximum(x, 0.0)
+    return positive * positive * positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,18 +150,22 @@ class Basis:
     @classmethod
     def from_values(cls, values: Floats, weight: Floats, n_knots: int | None) -> Basis:
         """Place the knots and make the columns independent; labels are not asked."""
-        x, p = log_odds(values), np.clip(values, MIN_PROB, 1.0 - MIN_PROB)
+        x = log_odds(values)
+        p = np.clip(values, MIN_PROB, 1.0 - MIN_PROB)
         has_lapses = n_knots is None
         if n_knots is None:
-            n_knots = n_knots_for(float(min(weight @ p, weight @ (1.0 - p))))
+            expected_hits = float(weight @ p)
+            expected_misses = float(weight @ (1.0 - p))
+            n_knots = n_knots_for(min(expected_hits, expected_misses))
         knots = _quantiles(x, weight * np.sqrt(p * (1.0 - p)), n_knots)
-        information = weight * p * (1.0 - p)
-        information /= information.sum()
         columns = natural_columns(x, knots)
         if has_lapses:
             columns = np.column_stack([columns, lapse_columns(x)])
+        information = weight * p * (1.0 - p)
+        information /= information.sum()
         centre = information @ columns
-        away = (columns - centre) * (np.ptp(columns, axis=0) > CONSTANT_COLUMN_TOL)
+        varies = np.ptp(columns, axis=0) > 1e-9  # what is left of a constant column is rounding
+        away = (columns - centre) * varies
         covariance = away.T @ (away * information[:, None])
         return cls(knots, has_lapses, centre, _root(covariance, has_lapses))
 
@@ -178,7 +174,8 @@ class Basis:
         columns = natural_columns(x, self.knots)
         if self.has_lapses:
             columns = np.column_stack([columns, lapse_columns(x)])
-        return np.column_stack([np.ones(len(x)), (columns - self.centre) @ self.root])
+        independent = (columns - self.centre) @ self.root
+        return np.column_stack([np.ones(len(x)), independent])
 
 
 def _root(covariance: Floats, has_lapses: bool) -> Floats:
@@ -203,11 +200,12 @@ def _root(covariance: Floats, has_lapses: bool) -> Floats:
 def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
     """Return the distinct ones of evenly spaced weighted quantiles."""
     order = np.argsort(x, kind="stable")
-    reach = np.cumsum(weight[order])
-    places = (reach - 0.5 * weight[order]) / reach[-1]
-    first = OUTER_KNOT_QUANTILE / max(count, MIN_KNOTS)
-    found = np.interp(np.linspace(first, 1.0 - first, count), places, x[order])
-    return np.unique(found.round(9))
+    cumulated = np.cumsum(weight[order])
+    levels = (cumulated - 0.5 * weight[order]) / cumulated[-1]
+    # The first of 5 knots at 5 %, as Harrell (2015), section 2.4.6; of more of them further out.
+    first = 0.25 / max(count, MIN_KNOTS)
+    quantiles = np.interp(np.linspace(first, 1.0 - first, count), levels, x[order])
+    return np.unique(quantiles.round(9))
 
 
 class SplineLikelihood:
@@ -218,21 +216,26 @@ class SplineLikelihood:
 
     def __init__(self, x: Floats, weight: Floats, hits: Floats, basis: Basis) -> None:
         rows = basis(x)
-        self.constant, self.statistic = float(x @ (weight * hits)), rows.T @ (weight * hits)
+        self.constant = float(x @ (weight * hits))
+        self.statistic = rows.T @ (weight * hits)
         if len(x) > MAX_DISTINCT_PREDICTIONS:
-            _, index = np.unique(np.rint(x / LOG_ODDS_CELL_WIDTH), return_inverse=True)
+            _, index = np.unique(np.rint(x / 0.01), return_inverse=True)
             total = np.bincount(index, weight).astype(np.float64)
-            x, weight = np.bincount(index, weight * x) / total, total
+            x = np.bincount(index, weight * x) / total
+            weight = total
             rows = basis(x)
-        self.x, self.weight, self.rows = x, weight, rows
+        self.x = x
+        self.weight = weight
+        self.rows = rows
 
     def __call__(self, beta: Floats) -> Derivatives:
         """Return Q, its gradient and Hessian at `beta`."""
         chance = chances(self.x + self.rows @ beta)
+        value = float(self.values(beta[None])[0])
         gradient = self.rows.T @ (self.weight * chance) - self.statistic + RIDGE * beta
         curvature = self.weight * chance * (1.0 - chance)
-        hessian = self.rows.T @ (self.rows * curvature[:, None]) + RIDGE * np.eye(len(beta))
-        return Derivatives(float(self.values(beta[None])[0]), gradient, hessian)
+        hessian = self.rows.T @ (self.rows * curvature[:, None])
+        return Derivatives(value, gradient, hessian + RIDGE * np.eye(len(beta)))
 
     def values(self, betas: Floats) -> Floats:
         """Return Q at each row of `betas`."""
@@ -245,10 +248,12 @@ class SplineLikelihood:
         """Return gradients (T, size) and Hessians (T, size, size) at each row of `betas`."""
         size = betas.shape[1]
         chance = chances(self.x[:, None] + self.rows @ betas.T)
-        gradients = (self.weight[:, None] * chance).T @ self.rows - self.statistic + RIDGE * betas
-        squares = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.x), -1)
-        curvature = (self.weight[:, None] * chance * (1.0 - chance)).T
-        hessians = (curvature @ squares).reshape(-1, size, size)
+        weighted = self.weight[:, None] * chance
+        gradients = weighted.T @ self.rows - self.statistic + RIDGE * betas
+        # All Hessians in one product: the columns of `products` are those of x x', row by row.
+        products = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.x), -1)
+        curvature = weighted * (1.0 - chance)
+        hessians = (curvature.T @ products).reshape(-1, size, size)
         return gradients, hessians + RIDGE * np.eye(size)
 
 
@@ -262,7 +267,7 @@ class Spline:
         Columns at any log odds.
     beta, covariance : ndarray
         Their coefficients, and the inverse Hessian of Q.
-    likelihood : Hits
+    likelihood : SplineLikelihood
         What they were fitted to.
     """
 
@@ -276,12 +281,12 @@ class Spline:
         cls, values: Floats, hits: Floats, weight: Floats, n_knots: int | None = None
     ) -> Spline:
         """Fit the curve of hits on predictions; rows of weight 0 are none."""
-        counted = weight > 0.0
-        values, hits, weight = values[counted], hits[counted], weight[counted]
-        distinct, index = np.unique(values, return_inverse=True)
+        counts = weight > 0.0
+        weight = weight[counts]
+        distinct, index = np.unique(values[counts], return_inverse=True)
         total = np.bincount(index, weight).astype(np.float64)
+        frequency = np.bincount(index, weight * hits[counts]) / total
         basis = Basis.from_values(distinct, total, n_knots)
-        frequency = np.bincount(index, weight * hits) / total
         likelihood = SplineLikelihood(log_odds(distinct), total, frequency, basis)
         beta = minimize(likelihood, np.zeros(likelihood.rows.shape[1])).x
         return cls(basis, beta, inverse(likelihood(beta).hessian), likelihood)
@@ -297,16 +302,19 @@ class Spline:
         One Newton step, and the curve linear in it, say what fits would: in probabilities, not
         in log odds, where few hits make long steps. Weights must count rows.
         """
-        cells = self.likelihood
-        counts = cells.weight
-        p = chances(cells.x)
+        x = self.likelihood.x
+        rows = self.likelihood.rows
+        counts = self.likelihood.weight
+        p = chances(x)
         variance = p * (1.0 - p)
         rng = np.random.default_rng(seed)
-        hits = rng.binomial(np.rint(counts).astype(np.int64), p, size=(n_draws, len(p)))
-        scores = (hits - counts * p) @ cells.rows
-        hessian = cells.rows.T @ (cells.rows * (counts * variance)[:, None])
-        steps = np.linalg.solve(hessian + RIDGE * np.eye(len(hessian)), scores.T)
-        away = np.abs(variance[:, None] * (cells.rows @ steps))
+        n_trials = np.rint(counts).astype(np.int64)
+        hits = rng.binomial(n_trials, p, size=(n_draws, len(p)))
+        scores = (hits - counts * p) @ rows
+        hessian = rows.T @ (rows * (counts * variance)[:, None])
+        hessian += RIDGE * np.eye(len(hessian))
+        steps = np.linalg.solve(hessian, scores.T)
+        away = np.abs(variance[:, None] * (rows @ steps))
         return np.asarray(counts @ away / counts.sum())
 
     def band(self, x: Floats, z: float, sandwich: Floats | None = None) -> tuple[Floats, Floats]:
@@ -315,66 +323,82 @@ class Spline:
         `sandwich` is the covariance of beta where rows depend on each other.
         """
         at = self.basis(x)
+        middle = x + at @ self.beta
         variance = np.einsum("tp,pq,tq->t", at, self.covariance, at)
-        reach = np.full(len(x), z)
+        radius = np.full(len(x), z)
         if sandwich is not None:
-            reach *= np.sqrt(np.einsum("tp,pq,tq->t", at, sandwich, at) / variance)
-        middle, step = x + at @ self.beta, at @ self.covariance / np.sqrt(variance)[:, None]
-        aims, starts = np.vstack([-at, at]), np.vstack([-step, step])
-        ends = self._furthest(aims, starts, np.tile(reach, 2))
-        below, above = np.split(ends, 2)
+            robust_variance = np.einsum("tp,pq,tq->t", at, sandwich, at)
+            radius *= np.sqrt(robust_variance / variance)
+        # Where Q is a parabola, the end lies in this direction, `radius` of these steps away.
+        steps = at @ self.covariance / np.sqrt(variance)[:, None]
+        aims = np.vstack([-at, at])
+        starts = np.vstack([-steps, steps])
+        distance = self._furthest(aims, starts, np.tile(radius, 2))
+        below, above = np.split(distance, 2)
         return middle - below, middle + above
 
-    def _furthest(self, aims: Floats, starts: Floats, reach: Floats) -> Floats:
-        """Return the most of ``aim . (b - beta)`` while ``2 (Q(b) - Q) <= reach^2``, aim by aim.
+    def _furthest(self, aims: Floats, starts: Floats, radius: Floats) -> Floats:
+        """Return the most of ``aim . (b - beta)`` while ``2 (Q(b) - Q) <= radius^2``, aim by aim.
 
-        The largest value that a turn brought is kept, so that more turns never lower it.
+        1. Start on the surface of that set, in the direction `starts`.
+        2. Q as a parabola around there: go to where the parabola's surface is furthest in the
+           direction of the aim (Venzon and Moolgavkar 1988).
+        3. Scale that to the surface of Q. The largest value is kept, so that more turns never lower
+           it; stop when none rises by more than `BAND_END_TOL`. Six turns are enough.
         """
-        away = self._surface(starts * reach[:, None], reach)
-        most = np.einsum("tp,tp->t", aims, away)
-        for _ in range(MAX_TURNS):
+        away = self._to_surface(starts * radius[:, None], radius)
+        furthest = _dot(aims, away)
+        for _ in range(6):
             gradients, hessians = self.likelihood.derivatives(self.beta + away)
-            towards = np.linalg.solve(hessians, np.stack([aims, gradients], axis=2))
-            missing = 2.0 * self._excess(away, reach)
-            left = np.einsum("tp,tp->t", gradients, towards[:, :, 1]) - missing
-            scale = np.sqrt(np.maximum(left, 0.0) / np.einsum("tp,tp->t", aims, towards[:, :, 0]))
-            turned = away + scale[:, None] * towards[:, :, 0] - towards[:, :, 1]
-            turned = self._surface(turned, reach)
-            found = np.einsum("tp,tp->t", aims, turned)
-            better = found > most
-            away = np.where(better[:, None], turned, away)
-            gained = np.maximum(found - most, 0.0)
-            most = np.maximum(most, found)
-            if gained.max() <= BAND_END_TOL:
+            solved = np.linalg.solve(hessians, np.stack([aims, gradients], axis=2))
+            aim_step = solved[:, :, 0]
+            newton_step = solved[:, :, 1]
+            excess = self.likelihood.values(self.beta + away) - self._least - 0.5 * radius**2
+            left = np.maximum(_dot(gradients, newton_step) - 2.0 * excess, 0.0)
+            scale = np.sqrt(left / _dot(aims, aim_step))
+            turned = self._to_surface(away + scale[:, None] * aim_step - newton_step, radius)
+            reached = _dot(aims, turned)
+            gain = reached - furthest
+            away = np.where((gain > 0.0)[:, None], turned, away)
+            furthest = np.maximum(furthest, reached)
+            if gain.max() <= BAND_END_TOL:
                 break
-        return most
-
-    def _excess(self, away: Floats, reach: Floats) -> Floats:
-        """Return ``Q(beta + away) - Q - reach^2 / 2`` of each row."""
-        return self.likelihood.values(self.beta + away) - self._least - 0.5 * reach**2
+        return furthest
 
     @property
     def _least(self) -> float:
+        """Q at the estimate."""
         return float(self.likelihood.values(self.beta[None])[0])
 
-    def _surface(self, directions: Floats, reach: Floats) -> Floats:
-        """Scale each direction so that it ends where ``2 (Q - least) = reach^2``."""
-        own = self.likelihood
-        start, slopes = own.x + own.rows @ self.beta, own.rows @ directions.T
-        linear = directions @ (own.statistic - RIDGE * self.beta)
-        square = RIDGE * np.einsum("tp,tp->t", directions, directions)
-        here = own.constant + float(self.beta @ (own.statistic - 0.5 * RIDGE * self.beta))
-        goal = self._least + 0.5 * reach**2 + here
+    def _to_surface(self, directions: Floats, radius: Floats) -> Floats:
+        """Scale each direction so that it ends where ``2 (Q - least) = radius^2``.
+
+        Along ``beta + t d`` Q is a sum over rows of ``log(1 + exp(eta + t slope))``, and a
+        polynomial in t of degree 2: no product with the rows is needed for another t.
+        """
+        likelihood = self.likelihood
+        eta = likelihood.x + likelihood.rows @ self.beta
+        slopes = likelihood.rows @ directions.T
+        linear = directions @ (likelihood.statistic - RIDGE * self.beta)
+        quadratic = RIDGE * _dot(directions, directions)
+        half_pull = 0.5 * RIDGE * self.beta
+        constant = likelihood.constant + float(self.beta @ (likelihood.statistic - half_pull))
+        goal = self._least + 0.5 * radius**2 + constant
 
         def excess(scale: Floats) -> tuple[Floats, Floats]:
-            eta = start[:, None] + scale * slopes
-            value = own.weight @ np.logaddexp(0.0, eta) - goal
-            value += scale * (0.5 * scale * square - linear)
-            return value, own.weight @ (chances(eta) * slopes) - linear + scale * square
+            eta_at = eta[:, None] + scale * slopes
+            value = likelihood.weight @ np.logaddexp(0.0, eta_at) - goal
+            value += scale * (0.5 * scale * quadratic - linear)
+            slope = likelihood.weight @ (chances(eta_at) * slopes) - linear + scale * quadratic
+            return value, slope
 
-        return (
-            directions * _crossing(excess, len(directions), 0.5 * BAND_END_TOL * reach**2)[:, None]
-        )
+        scale = _crossing(excess, len(directions), 0.5 * BAND_END_TOL * radius**2)
+        return directions * scale[:, None]
+
+
+def _dot(a: Floats, b: Floats) -> Floats:
+    """Return the product of each row of a with that of b."""
+    return np.einsum("tp,tp->t", a, b)
 
 
 def _crossing(
@@ -384,19 +408,20 @@ def _crossing(
 
     Doubled until outside; from there Newton's steps come down from the right and never pass it.
     """
+    max_evaluations = 60  # a round number, far more than are needed
     scale = np.ones(size)
     value, slope = excess(scale)
-    for _ in range(MAX_STEPS):
-        inside = value < -close
-        if not inside.any():
+    for _ in range(max_evaluations):
+        is_inside = value < -close
+        if not is_inside.any():
             break
-        scale = np.where(inside, 2.0 * scale, scale)
+        scale = np.where(is_inside, 2.0 * scale, scale)
         value, slope = excess(scale)
-    for _ in range(MAX_STEPS):
-        outside = value > close
-        if not outside.any():
+    for _ in range(max_evaluations):
+        is_outside = value > close
+        if not is_outside.any():
             break
-        scale = np.where(outside, scale - value / slope, scale)
+        scale = np.where(is_outside, scale - value / slope, scale)
         value, slope = excess(scale)
     return scale
 
@@ -409,14 +434,14 @@ def score_covariance(scores: Floats, groups: Codes | None) -> Floats:
     if groups is not None:
         scores = np.stack([np.bincount(groups, column) for column in scores.T], axis=1)
     units = scores[scores.any(axis=1)]
-    n, total = max(2.0, float(len(units))), units.sum(axis=0)
-    return n / (n - 1.0) * (units.T @ units - np.outer(total, total) / n)
+    n_units = max(2.0, float(len(units)))
+    total = units.sum(axis=0)
+    centred = units.T @ units - np.outer(total, total) / n_units
+    return n_units / (n_units - 1.0) * centred
 
 
-N_POINTS = 101
-N_BAND_POINTS = 51
-N_DRAWS = 199
-NULL_LEVEL = 0.95
+N_POINTS = 101  # every 1 %
+N_DRAWS = 199  # so that the 95 % quantile is one of the draws
 
 
 class Distances(NamedTuple):
@@ -511,10 +536,16 @@ class SmoothCurve(Result, NotebookResult):
             Columns ``predicted``, ``observed``, ``low`` and ``high``.
         """
         values = np.atleast_1d(np.asarray(predicted, dtype=np.float64))
-        at, known = log_odds(values), log_odds(self.predicted)
-        low, high = (np.interp(at, known, end) for end in (self.low, self.high))
-        columns = {"predicted": values, "observed": self.spline(values), "low": low, "high": high}
-        return Table({name: own.tolist() for name, own in columns.items()})
+        x = log_odds(values)
+        known = log_odds(self.predicted)
+        return Table(
+            {
+                "predicted": values.tolist(),
+                "observed": self.spline(values).tolist(),
+                "low": np.interp(x, known, self.low).tolist(),
+                "high": np.interp(x, known, self.high).tolist(),
+            }
+        )
 
     def to_table(self) -> Table:
         """Return one row for each point."""
@@ -604,22 +635,25 @@ def smooth_curve(
     from scipy.special import ndtri
 
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    weight = predictions.sample_weight
     values, hits = values_and_hits(predictions, label)
     spline = fit_spline(predictions, values, hits, n_knots)
     sandwich = _sandwich(spline, predictions, values, hits)
-    x = log_odds(values if (weight := predictions.sample_weight) is None else values[weight > 0.0])
+    x = log_odds(values if weight is None else values[weight > 0.0])
     points = _points(float(x.min()), float(x.max()))
-    at = points[np.unique(np.linspace(0, len(points) - 1, N_BAND_POINTS).round().astype(np.intp))]
-    low, high = spline.band(at, float(ndtri(0.5 + level / 2.0)), sandwich)
+    # The band is costly and smooth: at 51 points, with straight lines between.
+    picked = np.unique(np.linspace(0, len(points) - 1, 51).round().astype(np.intp))
+    band_points = points[picked]
+    low, high = spline.band(band_points, float(ndtri(0.5 + level / 2.0)), sandwich)
     return SmoothCurve(
         label=label,
         predicted=chances(points),
         observed=spline(chances(points)),
-        low=chances(np.interp(points, at, low)),
-        high=chances(np.interp(points, at, high)),
+        low=chances(np.interp(points, band_points, low)),
+        high=chances(np.interp(points, band_points, high)),
         level=level,
         knots=chances(spline.basis.knots),
-        **distances(spline(values), values, predictions.sample_weight)._asdict(),
+        **distances(spline(values), values, weight)._asdict(),
         ici_null=np.nan if sandwich is not None else _ici_null(spline),
         robust=sandwich is not None,
         spline=spline,
@@ -630,48 +664,53 @@ def fit_spline(
     predictions: Predictions, values: Floats, hits: Floats, n_knots: int | None = None
 ) -> Spline:
     """Fit the curve of hits on predictions."""
-    whole = isinstance(n_knots, (int, np.integer)) and not isinstance(n_knots, bool)
-    if n_knots is not None and (not whole or n_knots < 2):
+    is_whole = isinstance(n_knots, (int, np.integer)) and not isinstance(n_knots, bool)
+    if n_knots is not None and (not is_whole or n_knots < 2):
         raise InputError(f"n_knots must be a whole number >= 2; got n_knots={n_knots!r}.")
-    weight = predictions.sample_weight
-    return Spline.fit(values, hits, np.ones(len(values)) if weight is None else weight, n_knots)
+    return Spline.fit(values, hits, predictions.row_weight, n_knots)
 
 
 def _ici_null(spline: Spline) -> float:
-    """Return what `NULL_LEVEL` of calibrated rows show at most."""
-    return float(np.quantile(spline.calibrated_ici(N_DRAWS), NULL_LEVEL, method="higher"))
+    """Return what 95 % of calibrated rows show at most."""
+    return float(np.quantile(spline.calibrated_ici(N_DRAWS), 0.95, method="higher"))
 
 
 def _sandwich(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
     """Return their covariance where rows depend on each other, or weights are no counts."""
-    weight, groups = predictions.sample_weight, predictions.groups
     if _are_counts(predictions):
         return None
-    residual = (hits - spline(values)) * (1.0 if weight is None else weight)
+    residual = (hits - spline(values)) * predictions.row_weight
     scores = spline.basis(log_odds(values)) * residual[:, None]
-    meat = score_covariance(scores, groups)
+    meat = score_covariance(scores, predictions.groups)
     return np.asarray(spline.covariance @ meat @ spline.covariance)
 
 
 def _points(low: float, high: float) -> Floats:
     """Return log odds, evenly over probabilities and again over log odds."""
-    ends = chances(np.array([low, high]))
-    over_probs = log_odds(np.linspace(ends[0], ends[1], N_POINTS)).clip(low, high)
-    return np.unique(np.concatenate([over_probs, np.linspace(low, high, N_POINTS)]))
+    lowest, highest = chances(np.array([low, high]))
+    over_probs = log_odds(np.linspace(lowest, highest, N_POINTS)).clip(low, high)
+    over_log_odds = np.linspace(low, high, N_POINTS)
+    return np.unique(np.concatenate([over_probs, over_log_odds]))
 
 
 def distances(observed: Floats, values: Floats, weight: Floats | None) -> Distances:
     """Return ICI, E50, E90 and Emax of a curve at the rows' predictions."""
-    own = np.ones(len(values)) if weight is None else weight
+    if weight is None:
+        weight = np.ones(len(values))
     away = np.abs(observed - values)
     order = np.argsort(away)
-    reach = np.cumsum(own[order])
-    middle, high = np.searchsorted(reach, reach[-1] * np.array([0.5, 0.9]) * (1.0 - 1e-12))
-    largest = away[own > 0.0].max()
-    ici = np.average(away, weights=own)
-    return Distances(float(ici), *(float(v) for v in (*away[order][[middle, high]], largest)))
+    cumulated = np.cumsum(weight[order])
+    # Rounding of the sum must not move a quantile to the row after it.
+    levels = cumulated[-1] * np.array([0.5, 0.9]) * (1.0 - 1e-12)
+    e50, e90 = away[order][np.searchsorted(cumulated, levels)]
+    return Distances(
+        ici=float(np.average(away, weights=weight)),
+        e50=float(e50),
+        e90=float(e90),
+        emax=float(away[weight > 0.0].max()),
+    )
 
 
 def integrated_calibration_index(
@@ -813,13 +852,20 @@ def calibration_distances(
         spline = fit_spline(p, values, hits, n_knots)
         found.append(distances(spline(values), values, p.sample_weight))
         nulls.append(_ici_null(spline) if _are_counts(p) else np.nan)
-    found.append(Distances(*np.mean(found[1:], axis=0).tolist()))
+    mean_of_classes = np.mean(found[1:], axis=0).tolist()
+    found.append(Distances(*mean_of_classes))
     nulls.append(np.nan)
-    names: list[Hashable] = ["", *p.classes, ""]
-    of = ["top label", *["class"] * p.n_classes, "mean of classes"]
-    columns = {name: [getattr(each, name) for each in found] for name in Distances._fields}
-    ici = columns.pop("ici")
-    return Table({"of": of, "class": names, "ici": ici, "ici_null": nulls, **columns})
+    return Table(
+        {
+            "of": ["top label", *["class"] * p.n_classes, "mean of classes"],
+            "class": ["", *p.classes, ""],
+            "ici": [each.ici for each in found],
+            "ici_null": nulls,
+            "e50": [each.e50 for each in found],
+            "e90": [each.e90 for each in found],
+            "emax": [each.emax for each in found],
+        }
+    )
 
 
 def _are_counts(p: Predictions) -> bool:
@@ -828,5 +874,7 @@ def _are_counts(p: Predictions) -> bool:
 
 
 def _curve_distances(p: Predictions, label: Hashable | None, n_knots: int | None) -> Distances:
+    """Return the distances of one class's curve, or of the most probable class's."""
     values, hits = values_and_hits(p, label)
-    return distances(fit_spline(p, values, hits, n_knots)(values), values, p.sample_weight)
+    spline = fit_spline(p, values, hits, n_knots)
+    return distances(spline(values), values, p.sample_weight)

@@ -1,27 +1,20 @@
-"""What a file is, told from its first bytes and never from its name.
+"""A file as bytes: what kind of table it holds, and opening it again and again.
 
 ==============  ===================================================================================
-kind            csv, parquet, arrow (Feather or an Arrow stream), sheet (.xlsx), array (.npy, .npz);
-                anything else is refused by what it looks like
+kind            csv, parquet, arrow (Feather or an Arrow stream), sheet (.xlsx), array (.npy, .npz),
+                told from the first bytes and never from the name; anything else is refused by what
+                it looks like
 compression     gzip or zstd, of CSV
 encoding        of text: UTF-8; UTF-16 by its mark, or by where its zeros stand; Windows-1252 or
-                Latin-1 where the first 16 MB are no UTF-8
+                Latin-1 where the first 16 MB are no UTF-8. Other than UTF-8 it is a guess, and said
+``-``, a pipe   copied to a temporary file without a name, which is gone with the process
+name            any bytes, also those that are no UTF-8
+changes         a file that another program writes to meanwhile is refused: what was read of it
+                would be of no time
 ==============  ===================================================================================
 
-An encoding other than UTF-8 is a guess, and said.
-
-A file as bytes: opened again and again, also where it came through a pipe.
-
-===============  =================================================================================
-kind             what it holds, by its first bytes (`_apps/io/container`)
-text             of a CSV file, unpacked and as UTF-8
-Parquet, Arrow   opened with pyarrow, read in blocks; never mapped, as a mapped file that is cut
-                 short ends the process
-``-``, a pipe    copied to a temporary file without a name, which is gone with the process
-its name         any bytes, also those that are no UTF-8
-changes          a file that another program writes to meanwhile is refused: what was read of it
-                 would be of no time
-===============  =================================================================================
+A file is opened once for all that its beginning shows (`Container.open_once`), and once more for
+its rows. Parquet and Arrow are never mapped: a mapped file that is cut short ends the process.
 """
 
 from __future__ import annotations
@@ -39,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..._utils.atomic_files import StrPath
-from ..._utils.optional import CLI_EXTRA, check_installed, needed
+from ..._utils.optional import CLI_EXTRA, check_installed
 from ..._utils.terminal import standard_input
 from ...exceptions import FileFormatError
 
@@ -66,12 +59,12 @@ UNSUPPORTED_MAGIC = {
     b"[": "JSON",
     b"<": "HTML or XML",
 }
-UNSUPPORTED_COMPRESSED_MAGIC = {magic: f"compressed {kind}" for magic, kind in FORMAT_MAGIC.items()}
-UNSUPPORTED_COMPRESSED_MAGIC |= {
+UNSUPPORTED_COMPRESSED_MAGIC = {
+    **{magic: f"compressed {kind}" for magic, kind in FORMAT_MAGIC.items()},
     ZIP: "a compressed archive",
     **dict.fromkeys(COMPRESSION_MAGIC, "compressed twice"),
+    **UNSUPPORTED_MAGIC,
 }
-UNSUPPORTED_COMPRESSED_MAGIC |= UNSUPPORTED_MAGIC
 """What is not read out of a compressed file."""
 MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
@@ -85,13 +78,16 @@ ENCODING_NAMES = {
     "latin-1": "Latin-1 (Western European)",
 }
 """What a guessed encoding is called."""
+N_HEAD_BYTES = 4096
+"""First bytes of a file that show its kind: a round number, a page of memory."""
+N_BYTES_PER_READ = 1 << 20
+"""Bytes of a pipe, of packed text, or of a column of Parquet, that are read at a time: round."""
 
 
-def first_bytes(path: Path, size: int) -> bytes:
-    """Return the beginning of a file; refuse what cannot be opened."""
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file to read its bytes; what cannot be opened is refused in one sentence."""
     try:
-        with path.open("rb") as file:
-            return file.read(size)
+        return path.open("rb")
     except FileNotFoundError:
         import difflib
 
@@ -115,17 +111,18 @@ def detect_compression(head: bytes) -> str | None:
     return next((name for magic, name in COMPRESSION_MAGIC.items() if head.startswith(magic)), None)
 
 
-def detect_format(head: bytes, file: StrPath | IO[bytes], name: str) -> str:
+def detect_format(head: bytes, file: IO[bytes], name: str) -> str:
     """Return what kind of table a file holds; refuse what is none."""
     if head.startswith(ZIP):
         return _kind_of_zip(file, name)
-    kind = next((kind for magic, kind in FORMAT_MAGIC.items() if head.startswith(magic)), None)
-    if kind is None:
-        refuse_foreign(head, name)
-    return kind or "csv"
+    for magic, kind in FORMAT_MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    refuse_foreign(head, name)
+    return "csv"
 
 
-def _kind_of_zip(file: StrPath | IO[bytes], name: str) -> str:
+def _kind_of_zip(file: IO[bytes], name: str) -> str:
     """Return what an archive is: a workbook, or arrays."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -164,7 +161,7 @@ def _foreign(name: str, what: str) -> FileFormatError:
 
 
 def detect_encoding(sample: bytes) -> str:
-    """Return the encoding of text, by its first bytes (`N_ENCODING_SAMPLE_BYTES`).
+    """Return the encoding of text, by its first bytes.
 
     Examples
     --------
@@ -177,9 +174,10 @@ def detect_encoding(sample: bytes) -> str:
         codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last letter may be cut
         return "utf-8"
     except UnicodeDecodeError:
-        if set(sample) & set(CONTROLS):
-            return "utf-8"  # whatever it is, it is no text: refused where it stands
-        return "latin-1" if set(sample) & set(UNDEFINED_BYTES) else "cp1252"
+        used = set(sample)
+    if used & set(CONTROLS):
+        return "utf-8"  # whatever it is, it is no text: refused where it stands
+    return "latin-1" if used & set(UNDEFINED_BYTES) else "cp1252"
 
 
 def _utf16(sample: bytes) -> str:
@@ -187,18 +185,17 @@ def _utf16(sample: bytes) -> str:
     for mark, name in MARKS.items():
         if sample.startswith(mark):
             return name
-    head = sample[:4096]
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    most = 0.3 * max(1, len(head) // 2)
-    if odd > most and even == 0:
+    head = sample[:N_HEAD_BYTES]
+    n_even_zeros = head[::2].count(0)
+    n_odd_zeros = head[1::2].count(0)
+    # Latin letters have a zero in every pair, words of other scripts at least between them. 30 % is
+    # a round number: UTF-8 and Latin-1 have no zeros at all.
+    enough = 0.3 * max(1, len(head) // 2)
+    if n_odd_zeros > enough and n_even_zeros == 0:
         return "utf-16-le"
-    return "utf-16-be" if even > most and odd == 0 else ""
-
-
-N_HEAD_BYTES = 4096
-"""First bytes of a file that show its kind."""
-N_BYTES_PER_READ = 1 << 20
-"""Bytes of a pipe, of packed text, or of a column of Parquet, that are read at a time."""
+    if n_even_zeros > enough and n_odd_zeros == 0:
+        return "utf-16-be"
+    return ""
 
 
 class Container:
@@ -207,27 +204,48 @@ class Container:
     def __init__(self, path: StrPath) -> None:
         check_installed(("pyarrow",), CLI_EXTRA)
         self.name = "standard input" if str(path) == "-" else str(path)
-        self.path, self.encoding = Path(path), "utf-8"
+        self.path = Path(path)
+        self.encoding = "utf-8"
         self.spool = self._spooled()
-        head = self._head()
-        self._seen = self._state()
-        self.compression = detect_compression(head)
-        with self._file() as file:
+        self._opened = self.spool
+        self._seen: tuple[int, ...] | None = None
+
+    @contextmanager
+    def open_once(self) -> Iterator[None]:
+        """Keep the file open: whatever is read of it within the block shares this one opening."""
+        if self.spool is not None:  # open for as long as this object lives
+            yield
+            return
+        with open_file(self.path) as opened:
+            self._opened = opened
+            self._seen = self._state()
+            try:
+                yield
+            finally:
+                self._opened = None
+
+    def detect_kind(self) -> None:
+        """Find out what the file is, by its first bytes."""
+        with self.reopened() as file:
+            head = file.read(N_HEAD_BYTES)
+            self.compression = detect_compression(head)
             self.kind = "csv" if self.compression else detect_format(head, file, self.name)
 
     @contextmanager
     def parquet(self) -> Iterator[Any]:
-        """Open a Parquet file; unlike pyarrow, also close the copy of a pipe.
-
-        Row groups are not buffered beforehand, and columns of a group a piece at a time: memory
-        would grow with the file.
-        """
+        """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
-        with self._raw() as raw:
-            options = {"pre_buffer": False, "page_checksum_verification": True}
-            with parquet.ParquetFile(raw, **options, buffer_size=N_BYTES_PER_READ) as file:
-                yield file
+        with (
+            self._raw() as raw,
+            parquet.ParquetFile(
+                raw,
+                pre_buffer=False,  # memory would grow with the file: row groups ahead of their turn
+                page_checksum_verification=True,  # a flipped bit would be another number
+                buffer_size=N_BYTES_PER_READ,  # else whole columns of a row group
+            ) as file,
+        ):
+            yield file
 
     @contextmanager
     def arrow(self) -> Iterator[Any]:
@@ -235,19 +253,21 @@ class Container:
         from pyarrow import ipc
 
         with self._raw() as raw:
-            head = raw.read(6)
+            is_file = raw.read(6) == b"ARROW1"
             raw.seek(0)
-            yield ipc.open_file(raw) if head == b"ARROW1" else ipc.open_stream(raw)
+            yield ipc.open_file(raw) if is_file else ipc.open_stream(raw)
 
-    def _file(self) -> Any:
+    def file(self) -> Any:
         """Give the path, or the copy of a pipe, for as long as a ``with`` block lasts."""
-        return nullcontext(self.path) if self.spool is None else self._reopened()
+        return nullcontext(self.path) if self.spool is None else self.reopened()
 
     def _raw(self) -> Any:
         """Return the bytes for pyarrow, which takes names as bytes too."""
         import pyarrow as pa
 
-        return pa.OSFile(os.fsencode(self.path)) if self.spool is None else self._reopened()
+        if self._opened is None:
+            return pa.OSFile(os.fsencode(self.path))
+        return self.reopened()
 
     def stream(self) -> Any:
         """Return the text of a CSV file as UTF-8."""
@@ -263,10 +283,20 @@ class Container:
         """Bytes of the file as it is."""
         return os.fstat(self.spool.fileno()).st_size if self.spool else self.path.stat().st_size
 
-    def measure_text(self, n_bytes: float, n_lines: float) -> tuple[float, float]:
-        """Return how many bytes and line ends text holds; not much further than so many of each."""
-        with self._reopened() as file:
-            return measure_text(file, self.compression, n_bytes, n_lines)
+    def measure_text(self, n_bytes: float, n_lines: float = math.inf) -> tuple[float, float]:
+        """Return how many bytes and line ends text holds unpacked; not further than so many."""
+        import pyarrow as pa
+
+        size = 0.0
+        lines = 0.0
+        with pa.input_stream(self.reopened(), compression=self.compression) as stream:
+            while size <= n_bytes and lines <= n_lines:
+                block = stream.read(N_BYTES_PER_READ)
+                if not block:
+                    break
+                size += len(block)
+                lines += block.count(b"\n")
+        return size, lines
 
     @property
     def changed(self) -> bool:
@@ -279,6 +309,7 @@ class Container:
             raise changed_meanwhile(self.name)
 
     def _state(self) -> tuple[int, ...] | None:
+        """Return what changes when somebody writes to the file; None for the copy of a pipe."""
         if self.spool is not None:
             return None
         try:
@@ -287,12 +318,12 @@ class Container:
             return ()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _reopened(self) -> IO[bytes]:
-        """Return the file, or the copy of a pipe, from its beginning."""
-        if self.spool is None:
+    def reopened(self) -> IO[bytes]:
+        """Return the file from its beginning: opened, or another handle of what is open."""
+        if self._opened is None:
             return self.path.open("rb")
-        file = os.fdopen(os.dup(self.spool.fileno()), "rb")
-        file.seek(0)
+        file = os.fdopen(os.dup(self._opened.fileno()), "rb")
+        file.seek(0)  # handles of one opening share their place, so only one may be used at a time
         return file
 
     def _spooled(self) -> IO[bytes] | None:
@@ -307,12 +338,6 @@ class Container:
         copy.flush()
         return copy
 
-    def _head(self) -> bytes:
-        if self.spool is None:
-            return first_bytes(self.path, N_HEAD_BYTES)
-        with self._reopened() as file:
-            return file.read(N_HEAD_BYTES)
-
 
 def changed_meanwhile(name: str) -> FileFormatError:
     """Return the error of a file that did not stay as it was."""
@@ -320,35 +345,3 @@ def changed_meanwhile(name: str) -> FileFormatError:
         f"{name} must stay as it is while it is read; another program has written to it.",
         remedy="Run this again when it is done.",
     )
-
-
-def unpacked_size(path: Path, enough: float) -> float:
-    """Return about how many bytes a file holds unpacked; of compressed text it counts to `enough`.
-
-    What cannot be read has the size it has: whoever reads it says why.
-    """
-    pa, parquet = needed("pyarrow", CLI_EXTRA), needed("pyarrow.parquet", CLI_EXTRA)
-    packed, head = float(path.stat().st_size), first_bytes(path, N_HEAD_BYTES)
-    try:
-        with path.open("rb") as file:
-            if head.startswith(b"PAR1"):
-                facts = parquet.read_metadata(file)
-                return max(packed, 8.0 * facts.num_rows * facts.num_columns)
-            if compression := detect_compression(head):
-                return max(packed, measure_text(file, compression, enough)[0])
-    except (pa.ArrowException, OSError, UnicodeError):
-        pass
-    return packed
-
-
-def measure_text(
-    file: IO[bytes], compression: str | None, n_bytes: float, n_lines: float = math.inf
-) -> tuple[float, float]:
-    """Return how many bytes and line ends text holds unpacked; not further than so many of each."""
-    import pyarrow as pa
-
-    size = lines = 0.0
-    with pa.input_stream(file, compression=compression) as stream:
-        while size <= n_bytes and lines <= n_lines and (block := stream.read(N_BYTES_PER_READ)):
-            size, lines = size + len(block), lines + block.count(b"\n")
-    return size, lines

@@ -1,4 +1,10 @@
-"""Numbers as people write them -> floats; one file has one way of writing, and it is said.
+"""CSV as text: its separator and header, how its numbers are written, and what is wrong where.
+
+pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
+hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
+with Python's own parser. Lines count from 1, rows of data from 0.
+
+Numbers as people write them become floats; one file has one way of writing, and it is said:
 
 ============  ===================================================================================
 ``0,7``       0.7, where the first number with a decimal mark has a comma; a point is then refused
@@ -9,16 +15,9 @@
 empty         missing
 ============  ===================================================================================
 
-Plain numbers are left to pyarrow's reader, which is faster.
-
-CSV as text: its separator and header, where a row stands, and what is wrong on which line.
-
-pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
-hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
-with Python's own parser. Lines count from 1, rows of data from 0.
-
-Spaces around labels do not count, and a label such as ``1.0`` means the class ``1``: a column of
-integers that once held a gap is written that way.
+Plain numbers are left to pyarrow's reader, which is faster. Spaces around labels do not count, and
+a label such as ``1.0`` means the class ``1``: a column of integers that once held a gap is written
+that way.
 """
 
 from __future__ import annotations
@@ -42,6 +41,18 @@ DECIMAL_POINT = "."
 DECIMAL_COMMA = ","
 PERCENT_SIGN_REMEDY = "Write all cells of that column with a percent sign, or none."
 GAP_REMEDY = Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+MAX_HEADER_CHARACTERS = 1 << 24
+"""Characters of a header line, at most: a round number, far above the columns of any table."""
+PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
+WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0*")
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
+MISSING_LABELS = {*MISSING, "nan"}
+FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
+"""Bytes that are not UTF-8, as ``errors="surrogateescape"`` reads them."""
+
+
+# ---- numbers
 
 
 class NumberFormat(NamedTuple):
@@ -65,8 +76,9 @@ class NumberFormat(NamedTuple):
         if self.decimal == DECIMAL_COMMA:
             said.append(Statement("note.decimal", "Decimal commas were read: 0,7 is 0.7."))
         if self.signed:
-            where = join_words([repr(name) for name in sorted(self.signed)[:6]])
-            where = where if len(self.signed) <= 6 else f"{len(self.signed)} columns"
+            where = f"{len(self.signed)} columns"
+            if len(self.signed) <= 6:
+                where = join_words([repr(name) for name in sorted(self.signed)])
             text = f"Percent signs were read in {where}: 70% is 0.7."
             said.append(Statement("note.percent", text, numbers={"columns": sorted(self.signed)}))
         elif self.percent:
@@ -76,6 +88,61 @@ class NumberFormat(NamedTuple):
 
 
 PLAIN_FORMAT = NumberFormat()
+
+
+class NumberMarks(NamedTuple):
+    """What the first rows show of numbers, by the position of the column.
+
+    `signed` are the columns with a percent sign; `decimal` is the first decimal mark of a column
+    with the row that holds it.
+    """
+
+    signed: frozenset[int] = frozenset()
+    decimal: Mapping[int, tuple[int, str]] = {}
+
+    def number_format(self, places: Mapping[str, int]) -> NumberFormat:
+        """Return how the numbers of some columns are written; `places` are their positions."""
+        signed = frozenset(name for name, j in places.items() if j in self.signed)
+        marks = [self.decimal[j] for j in places.values() if j in self.decimal]
+        # the first number of the file decides: of one row, that of the first column asked for
+        _, decimal = min(marks, key=_row_of_mark, default=(0, DECIMAL_POINT))
+        return NumberFormat(decimal, signed)
+
+
+def _row_of_mark(mark: tuple[int, str]) -> int:
+    return mark[0]
+
+
+def find_marks(rows: Iterable[Sequence[str]], columns: Iterable[int] | None = None) -> NumberMarks:
+    """Return how the numbers in some rows are written, of all columns or of those asked for."""
+    wanted = None if columns is None else list(columns)
+    signed = set()
+    decimal: dict[int, tuple[int, str]] = {}
+    for row, cells in enumerate(rows):
+        for j in range(len(cells)) if wanted is None else wanted:
+            if j >= len(cells):
+                continue
+            text, has_sign = strip_percent(cells[j])
+            if not NUMBER.fullmatch(text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)):
+                continue
+            if has_sign:
+                signed.add(j)
+            if j not in decimal and DECIMAL_COMMA in text:
+                decimal[j] = (row, DECIMAL_COMMA)
+            elif j not in decimal and DECIMAL_POINT in text:
+                decimal[j] = (row, DECIMAL_POINT)
+    return NumberMarks(frozenset(signed), decimal)
+
+
+def detect_number_format(rows: Iterable[Sequence[str]], places: Mapping[str, int]) -> NumberFormat:
+    """Return how the numbers in some rows are written; `places` are the columns' positions.
+
+    Examples
+    --------
+    >>> detect_number_format([["70,5%", "a"], ["x", "b"]], {"rain": 0})
+    NumberFormat(decimal=',', signed=frozenset({'rain'}), percent=False, drops=False)
+    """
+    return find_marks(rows, places.values()).number_format(places)
 
 
 def strip_percent(cell: str) -> tuple[str, bool]:
@@ -90,28 +157,6 @@ def strip_percent(cell: str) -> tuple[str, bool]:
     return (text[:-1].strip(), True) if text.endswith("%") else (text, False)
 
 
-def detect_number_format(rows: Iterable[Sequence[str]], places: Mapping[str, int]) -> NumberFormat:
-    """Return how the numbers in some rows are written; `places` are the columns' positions.
-
-    Examples
-    --------
-    >>> detect_number_format([["70,5%", "a"], ["x", "b"]], {"rain": 0})
-    NumberFormat(decimal=',', signed=frozenset({'rain'}), percent=False, drops=False)
-    """
-    decimal, signed = "", set()
-    for cells in rows:
-        for name, j in places.items():
-            text, sign = strip_percent(cells[j]) if j < len(cells) else ("", False)
-            if not NUMBER.fullmatch(text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)):
-                continue
-            if sign:
-                signed.add(name)
-            decimal = decimal or next(
-                (mark for mark in (DECIMAL_COMMA, DECIMAL_POINT) if mark in text), ""
-            )
-    return NumberFormat(decimal or DECIMAL_POINT, frozenset(signed))
-
-
 def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
     """Return a column of text as floats; what is no number raises pyarrow's error."""
     import pyarrow as pa
@@ -119,12 +164,8 @@ def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
 
     text = compute.utf8_trim_whitespace(column)
     if signed or writing.percent:
-        ends = compute.ends_with(text, "%")
-        filled = compute.not_equal(text, "")
-        if writing.drops:
-            filled = compute.and_(filled, compute.invert(_is_missing(text)))
-        if not writing.percent and compute.any(compute.and_not(filled, ends)).as_py():
-            raise pa.ArrowInvalid("a cell without a percent sign")
+        if not writing.percent:
+            _refuse_without_sign(text, writing.drops)
         text = compute.utf8_trim_whitespace(compute.utf8_rtrim(text, "%"))
     if writing.drops:
         text = compute.if_else(_is_missing(text), "", text)
@@ -134,6 +175,19 @@ def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
         text = compute.replace_substring(text, DECIMAL_COMMA, DECIMAL_POINT)
     text = compute.if_else(compute.equal(text, ""), None, text)
     return compute.cast(text, pa.float64())
+
+
+def _refuse_without_sign(text: Any, drops: bool) -> None:
+    """Raise pyarrow's error where a number of a column with percent signs has none."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    is_filled = compute.not_equal(text, "")
+    if drops:
+        is_filled = compute.and_(is_filled, compute.invert(_is_missing(text)))
+    bare = compute.and_not(is_filled, compute.ends_with(text, "%"))
+    if compute.any(bare).as_py():
+        raise pa.ArrowInvalid("a cell without a percent sign")
 
 
 def _is_missing(text: Any) -> Any:
@@ -148,36 +202,26 @@ def number_fault(
     cell: str, writing: NumberFormat = PLAIN_FORMAT, signed: bool = False
 ) -> tuple[str, str | Phrase] | None:
     """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
-    text, sign = strip_percent(cell)
-    word = text.lower() in MISSING and not sign
-    if (not text and not sign) or (word and writing.drops):
+    text, has_sign = strip_percent(cell)
+    is_word = text.lower() in MISSING and not has_sign
+    if (not text and not has_sign) or (is_word and writing.drops):
         return None
     shown = cell.strip()
     shown = repr(shown if len(shown) <= 40 else shown[:39] + "…")
-    if word:
+    if is_word:
         return shown, GAP_REMEDY
-    other = DECIMAL_POINT if writing.decimal == DECIMAL_COMMA else DECIMAL_COMMA
-    is_number = NUMBER.fullmatch(text.replace(writing.decimal, DECIMAL_POINT, 1)) and (
-        writing.decimal == DECIMAL_POINT or DECIMAL_POINT not in text
-    )
-    if is_number:
-        if writing.percent or sign == signed:
+    mixed = writing.decimal == DECIMAL_COMMA and DECIMAL_POINT in text
+    if NUMBER.fullmatch(text.replace(writing.decimal, DECIMAL_POINT, 1)) and not mixed:
+        if writing.percent or has_sign == signed:
             return None
         return shown, PERCENT_SIGN_REMEDY
+    other = DECIMAL_POINT if writing.decimal == DECIMAL_COMMA else DECIMAL_COMMA
     if NUMBER.fullmatch(text.replace(other, DECIMAL_POINT, 1)):
         return shown, "Write all decimals alike: with a point, or all with a comma."
     return shown, Phrase("Choose the columns that are classes with {}.", Option("classes"))
 
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-MAX_HEADER_CHARACTERS = 1 << 24
-"""Characters of a header line, at most."""
-PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
-WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0*")
-QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
-MISSING_LABELS = {*MISSING, "nan"}
-FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
-"""Bytes that are not UTF-8, as ``errors="surrogateescape"`` reads them."""
+# ---- lines
 
 
 def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
@@ -190,20 +234,7 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     >>> read_header(io.BytesIO(b'"a;b",c,y'))
     (['a;b', 'c', 'y'], ',')
     """
-    text = _text(stream)
-    lines, quotes, length = [""], 0, 0
-    while (line := text.readline(MAX_HEADER_CHARACTERS)) and length < MAX_HEADER_CHARACTERS:
-        lines.append(line)
-        quotes, length = quotes + line.count('"'), length + len(line)
-        if line.strip("\r\n") and quotes % 2 == 0:
-            break
-    if length >= MAX_HEADER_CHARACTERS:
-        raise csv.Error(
-            f"its header line must end within {MAX_HEADER_CHARACTERS:,} characters, and does not. "
-            "A quote "
-            "in it may be open"
-        )
-    header = "".join(lines)
+    header = _header_text(_text(stream))
     header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
     bare = QUOTED_CELL.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
@@ -217,6 +248,29 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     return names, separator
 
 
+def _header_text(text: io.TextIOWrapper) -> str:
+    """Return the first line that is not empty, with those that its quoted cells go on to."""
+    lines = []
+    n_quotes = 0
+    n_characters = 0
+    while n_characters < MAX_HEADER_CHARACTERS:
+        line = text.readline(MAX_HEADER_CHARACTERS)
+        if not line:
+            break
+        lines.append(line)
+        n_quotes += line.count('"')
+        n_characters += len(line)
+        if line.strip("\r\n") and n_quotes % 2 == 0:
+            break
+    if n_characters >= MAX_HEADER_CHARACTERS:
+        raise csv.Error(
+            f"its header line must end within {MAX_HEADER_CHARACTERS:,} characters, and does not. "
+            "A quote "
+            "in it may be open"
+        )
+    return "".join(lines)
+
+
 def sample_rows(
     stream: IO[bytes], separator: str, n_bytes: int, most_cells: int
 ) -> list[list[str]]:
@@ -225,14 +279,16 @@ def sample_rows(
     That takes a percent sign, or a comma that does not part cells; else there is nothing to see.
     """
     head = stream.read(n_bytes)
-    if b"%" not in head and (b"," not in head or (separator == "," and b'"' not in head)):
+    has_commas = b"," in head and (separator != "," or b'"' in head)
+    if b"%" not in head and not has_commas:
         return []
     found: list[list[str]] = []
+    n_cells = 0
     with suppress(csv.Error):
         for _, cells in records(io.BytesIO(head), separator):
             found.append(cells)
-            most_cells -= len(cells)
-            if most_cells < 0:
+            n_cells += len(cells)
+            if n_cells > most_cells:
                 break
     return found if len(head) < n_bytes else found[:-1]  # the last line may be cut
 
@@ -240,11 +296,13 @@ def sample_rows(
 def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row of data begins, and its cells."""
     reader = csv.reader(_text(stream), delimiter=separator)
-    line, header = 1, True
+    line = 1
+    header_is_next = True
     for cells in reader:
-        if cells and not header:
+        if cells and not header_is_next:
             yield line, cells
-        header = header and not cells
+        if cells:
+            header_is_next = False
         line = reader.line_num + 1
 
 
@@ -257,9 +315,10 @@ def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
     5
     """
     try:
-        return next(islice(records(stream, separator), row, None))[0]
+        line, _ = next(islice(records(stream, separator), row, None))
     except (csv.Error, StopIteration):
-        return row + 2
+        return row + 2  # as if each row had a line, after the header's
+    return line
 
 
 class Fault(NamedTuple):
@@ -278,11 +337,11 @@ def first_fault(
     writing: NumberFormat = PLAIN_FORMAT,
 ) -> Fault | None:
     """Return what is wrong with the first broken line."""
-    place = {name: j for j, name in enumerate(columns)}
-    where = [(place[name], name) for name in numbers]
+    places = {name: j for j, name in enumerate(columns)}
+    wanted = len(columns)
     try:
         for line, cells in records(stream, separator):
-            found, wanted = len(cells), len(columns)
+            found = len(cells)
             if found != wanted:
                 quotes = f"Put quotes around cells that hold {SEPARATORS[separator]}."
                 return Fault(
@@ -290,8 +349,9 @@ def first_fault(
                     f"{found}.",
                     quotes if found > wanted else "Complete that line or drop it.",
                 )
-            for j, name in where:
-                if (fault := number_fault(cells[j], writing, name in writing.signed)) is not None:
+            for name in numbers:
+                fault = number_fault(cells[places[name]], writing, name in writing.signed)
+                if fault is not None:
                     rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
                     return Fault(rule, fault[1], name)
             if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
@@ -302,9 +362,28 @@ def first_fault(
     return None
 
 
+class QuoteCounter:
+    """Counts the quotes of text that flows by: where their number is odd, some cell may never end.
+
+    pyarrow takes such a cell, and all rows after it, for one long word and says nothing.
+    """
+
+    def __init__(self) -> None:
+        self.is_odd = False
+
+    def __call__(self, block: Any) -> Any:
+        """Count the quotes in a block of bytes, and return it."""
+        if bytes(block).count(b'"') % 2 == 1:
+            self.is_odd = not self.is_odd
+        return block
+
+
 def has_odd_quotes(stream: IO[bytes]) -> bool:
     """Whether the number of quotes is odd: some quoted cell may never end."""
-    return sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 22), b"")) % 2 == 1
+    counter = QuoteCounter()
+    while block := stream.read(1 << 22):  # 4 MB at a time, a round number
+        counter(block)
+    return counter.is_odd
 
 
 def open_quote(stream: IO[bytes], separator: str) -> int | None:
@@ -320,6 +399,13 @@ def open_quote(stream: IO[bytes], separator: str) -> int | None:
     except csv.Error:
         return line
     return None
+
+
+def _text(stream: IO[bytes]) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+# ---- names and labels
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
@@ -340,19 +426,22 @@ def clean_labels(
 
     Where rows with gaps are dropped, a word such as NA that is no class is a gap.
     """
-
-    def clean(word: str) -> str | None:
-        bare = word if word in known else word.strip()
-        whole = None if bare in known else WHOLE_NUMBER.fullmatch(bare)
-        if whole is not None and whole[1] in known:
-            return whole[1]
-        gap = drops and bare not in known and bare.lower() in MISSING_LABELS
-        return None if gap else bare or None
-
-    known = set(names)
-    meant = {word: None if word is None else clean(word) for word in set(words)}
+    classes = set(names)
+    # each distinct word is looked at once, however many rows have it
+    meant = {word: _clean_label(word, classes, drops) for word in set(words)}
     return [meant[word] for word in words]
 
 
-def _text(stream: IO[bytes]) -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+def _clean_label(word: str | None, classes: set[str], drops: bool) -> str | None:
+    """Return the label that a cell means; None for a gap."""
+    if word is None or word in classes:
+        return word or None
+    bare = word.strip()
+    if bare in classes:
+        return bare or None
+    whole = WHOLE_NUMBER.fullmatch(bare)
+    if whole is not None and whole[1] in classes:
+        return whole[1]
+    if drops and bare.lower() in MISSING_LABELS:
+        return None
+    return bare or None

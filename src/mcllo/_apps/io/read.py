@@ -1,4 +1,12 @@
-"""How much memory the rows of files take, counted before they are read: by what a file unpacks to.
+"""`read_predictions`: the columns of a file, or of several -> `Predictions`.
+
+In CSV files and workbooks spaces around column names do not count, and labels are read as they are
+meant (`_apps/io/csv_text`). A column without a name, such as the index that pandas writes, is not a
+class unless `classes` says so. `_apps/io/table_rows` has what the columns then hold; what was
+assumed on the way comes along as `Predictions.notes`.
+
+How much memory the rows take is counted before they are read, by what a file unpacks to
+(`check_room`):
 
 ===========  ======================================================================================
 rows         Parquet: its footer says. Text: its size over the mean line of its beginning; packed
@@ -11,47 +19,33 @@ limit        the memory that there is (`_utils/parallel`)
 
 `mcllo assess` and `mcllo fit` read large files in blocks and need no such room; everything else
 reads them at once.
-
-`read_predictions`: the columns of a file, or of several -> `Predictions`.
-
-In CSV files and workbooks spaces around column names do not count, and labels are read as they are
-meant (`_apps/io/csv_text`). A column without a name, such as the index that pandas writes, is not a
-class unless `classes` says so. `_apps/io/table_rows` has what the columns then hold; what was
-assumed on the way comes along as `Predictions.notes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-from ..._utils.formatting import format_count
-from ..._utils.parallel import memory, refuse_beyond
-from ...exceptions import Phrase, Text
-
-if TYPE_CHECKING:
-    from .source import Source
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, get_type_hints
 
 import numpy as np
 
 from ..._utils.atomic_files import StrPath
+from ..._utils.formatting import format_count
+from ..._utils.parallel import memory, refuse_beyond
 from ..._validation.arguments import clean_by
 from ..._validation.frames import shorten
 from ..._validation.labels import class_names
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import clean_probs
 from ..._validation.weights import WeightKind
-from ...exceptions import FileFormatError, InputError, MclloError, Option
+from ...exceptions import FileFormatError, InputError, MclloError, Option, Phrase, Text
 from .csv_text import is_index
 from .read_options import CellOptions, Missing, ReadOptions, Roles
-from .source import Source
+from .source import Source, batches_of_arrow
 from .table_rows import (
     SelectedRows,
     TableRows,
@@ -63,71 +57,14 @@ from .table_rows import (
 )
 
 MEMORY_FACTOR_OF_TABLE = 4.0
-"""Room that reading and fitting take, in sizes of the table."""
+"""Room that reading and fitting take, in sizes of the table: a round number."""
 BYTES_PER_WORD = 64.0
-"""Bytes of a word as a Python object."""
-N_SAMPLE_BYTES = 1 << 20
-"""Bytes of text that show how long a line is."""
+"""Bytes of a word as a Python object: 49 and its letters, in steps of 16."""
 REMEDY = "Use fewer rows; `mcllo assess` and `mcllo fit --method mcllo` read files in blocks."
 MAX_COMPRESSION_RATIOS = {"gzip": 1032.0, "zstd": float("inf"), "arrow": 255.0}
-"""Most bytes that one packed byte stands for."""
-MIN_LINE_BYTES = 4.0
-"""Bytes of a line of text, at least."""
-
-
-def check_room(
-    sources: Sequence[Source], n_classes: int, why: Any = None, remedy: Text = REMEDY
-) -> None:
-    """Refuse files whose rows would not fit into memory; `why` says what needs them all."""
-    there, row = memory(), 8.0 * (n_classes + 1)
-    row += BYTES_PER_WORD if any(source.is_text for source in sources) else 0.0
-    if MEMORY_FACTOR_OF_TABLE * row * sum(map(_most_rows, sources)) <= there:
-        return
-    rows = sum(n_rows(source, there / (MEMORY_FACTOR_OF_TABLE * row)) for source in sources)
-    more = " or more" if any(source.compression for source in sources) else ""
-    words = f"{format_count(rows)}{more} rows of {n_classes} classes"
-    if why is None:
-        name = sources[0].name if len(sources) == 1 else f"a folder of {len(sources)} files"
-        says = Phrase("{} must be read at once, and its {} take", name, words)
-    else:
-        says = Phrase("{} needs all rows in memory, and {} take", why, words)
-    refuse_beyond(MEMORY_FACTOR_OF_TABLE * row * rows, says, remedy)
-
-
-def n_rows(source: Source, enough: float) -> float:
-    """Return about how many rows a file has; of packed text, counted until they are `enough`."""
-    import pyarrow as pa
-
-    with suppress(pa.ArrowException, OSError, UnicodeError):  # whoever reads it says what is wrong
-        if source.kind == "parquet":
-            with source.parquet() as file:
-                return float(file.metadata.num_rows)
-        if source.kind == "arrow":
-            with source.arrow() as file:
-                count = getattr(file, "num_record_batches", None)
-                found = iter(file) if count is None else map(file.get_batch, range(count))
-                return float(sum(batch.num_rows for batch in found))
-        if source.kind == "csv":
-            limits = (math.inf, enough) if source.compression else (N_SAMPLE_BYTES, math.inf)
-            size, lines = source.measure_text(*limits)
-            whole = size if source.compression else max(size, source.n_packed)
-            return max(0.0, lines * whole / max(size, 1.0) - 1.0)
-    return 0.0 if source.arrays is None else float(source.arrays.n_rows)  # a workbook has its limit
-
-
-def _most_rows(source: Source) -> float:
-    """Return how many rows a file could have, without unpacking it."""
-    if source.kind == "parquet":
-        return n_rows(source, 0.0)
-    return (
-        source.n_packed
-        * MAX_COMPRESSION_RATIOS.get(source.compression or source.kind, 1.0)
-        / MIN_LINE_BYTES
-    )
-
-
+"""Most bytes that one packed byte stands for: DEFLATE has 1032, the LZ4 of Arrow 255."""
 N_REMEDY_ROWS = 1000
-"""Rows whose labels a remedy is found by."""
+"""Rows whose labels a remedy is found by: a round number."""
 
 
 def read_predictions(
@@ -233,6 +170,51 @@ def read_predictions(
     """
     manner = ReadOptions(percent, missing, positive, sheet, encoding)
     sources = [Source(name, manner) for name in find_files(path)]
+    return read_sources(
+        sources,
+        label=label,
+        classes=classes,
+        baseline=baseline,
+        weight=weight,
+        weight_kind=weight_kind,
+        groups=groups,
+        by=by,
+        prefix=prefix,
+        logits=logits,
+        normalize=normalize,
+        clip=clip,
+    )
+
+
+def open_sources(
+    path: StrPath | Sequence[StrPath], reading: dict[str, Any]
+) -> tuple[list[Source], dict[str, Any]]:
+    """Return the files that `path` stands for, and the options that say which columns they have.
+
+    `reading` are options of `read_predictions`; the others say how cells are written.
+    """
+    of_cells = get_type_hints(CellOptions)
+    manner = ReadOptions(**{name: reading[name] for name in of_cells if name in reading})
+    of_columns = {name: value for name, value in reading.items() if name not in of_cells}
+    return [Source(name, manner) for name in find_files(path)], of_columns
+
+
+def read_sources(
+    sources: Sequence[Source],
+    *,
+    label: str,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    weight: str | None = None,
+    weight_kind: WeightKind = "frequency",
+    groups: str | None = None,
+    by: str | None = None,
+    prefix: str = "",
+    logits: bool = False,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> Predictions:
+    """Read predictions from files that were looked at; options as in `read_predictions`."""
     roles = same_roles(sources, label, classes, prefix, weight=weight, groups=groups, by=by)
     check_room(sources, len(roles.numbers))
     rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
@@ -269,7 +251,8 @@ def read_predictions(
 
 def _locate_error(error: MclloError, rows: TableRows, parts: Sequence[SelectedRows]) -> MclloError:
     """Return an error about rows of several files in the words of the one at fault."""
-    k, row = 0, getattr(error, "row", None)
+    k = 0
+    row = getattr(error, "row", None)
     if isinstance(error, InputError) and row is not None:
         while row >= len(parts[k].labels):
             row -= len(parts[k].labels)
@@ -284,16 +267,13 @@ def join_files(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> Sele
 
     try:
         table = pa.concat_tables([part.table for part in parts])
-        arrays = [
-            pa.chunked_array([part.labels]).chunks
-            if isinstance(part.labels, pa.Array)
-            else part.labels.chunks
-            for part in parts
-        ]
-        labels = pa.chunked_array([chunk for chunks in arrays for chunk in chunks])
-        same = all(isinstance(part.values, np.ndarray) for part in parts)
+        chunks = [chunk for part in parts for chunk in _chunks(part.labels)]
+        labels = pa.chunked_array(chunks)
         values: Any = [part.values for part in parts]
-        values = np.concatenate(values) if same else pa.concat_tables(values)
+        if all(isinstance(value, np.ndarray) for value in values):
+            values = np.concatenate(values)
+        else:
+            values = pa.concat_tables(values)
     except (pa.ArrowException, TypeError):
         raise FileFormatError(
             f"all files must hold the same kinds of columns; {sources[0].name} and others do not.",
@@ -304,12 +284,84 @@ def join_files(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> Sele
     return SelectedRows(values, labels, table, kept, n_rows)
 
 
+def _chunks(column: Any) -> list[Any]:
+    """Return the arrays that a column of pyarrow is made of."""
+    import pyarrow as pa
+
+    return [column] if isinstance(column, pa.Array) else column.chunks
+
+
 def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatError:
     """Return the error of files in which every row has a gap."""
     return FileFormatError(
         f"{sources[0].name} must have a row in which nothing is missing; all {found.n_rows:,} "
         "have gaps. Check the columns."
     )
+
+
+# ---- the room that rows take
+
+
+def check_room(
+    sources: Sequence[Source], n_classes: int, why: Any = None, remedy: Text = REMEDY
+) -> None:
+    """Refuse files whose rows would not fit into memory; `why` says what needs them all."""
+    available = memory()
+    bytes_per_row = 8.0 * (n_classes + 1)
+    if any(source.is_text for source in sources):
+        bytes_per_row += BYTES_PER_WORD
+    bytes_per_row *= MEMORY_FACTOR_OF_TABLE
+    # most files are far too small, and need not be looked through to count their rows
+    if bytes_per_row * sum(map(_most_rows, sources)) <= available:
+        return
+    rows = sum(n_rows(source, available / bytes_per_row) for source in sources)
+    more = " or more" if any(source.compression for source in sources) else ""
+    words = f"{format_count(rows)}{more} rows of {n_classes} classes"
+    if why is None:
+        name = sources[0].name if len(sources) == 1 else f"a folder of {len(sources)} files"
+        says = Phrase("{} must be read at once, and its {} take", name, words)
+    else:
+        says = Phrase("{} needs all rows in memory, and {} take", why, words)
+    refuse_beyond(bytes_per_row * rows, says, remedy)
+
+
+def n_rows(source: Source, enough: float) -> float:
+    """Return about how many rows a file has; of packed text, counted until they are `enough`."""
+    import pyarrow as pa
+
+    if source.kind == "parquet":
+        return float(sum(source.row_groups))
+    if source.arrays is not None:
+        return float(source.arrays.n_rows)
+    with suppress(pa.ArrowException, OSError, UnicodeError):  # whoever reads it says what is wrong
+        if source.kind == "arrow":
+            with source.arrow() as file:
+                return float(sum(batch.num_rows for batch in batches_of_arrow(file)))
+        if source.kind == "csv":
+            return _n_lines(source, enough) - 1.0
+    return 0.0  # a workbook has a limit of its own
+
+
+def _n_lines(source: Source, enough: float) -> float:
+    """Return how many lines packed text has, but for `enough`; of plain text about how many."""
+    if source.compression:
+        _, n_lines = source.measure_text(math.inf, enough)
+        return max(1.0, n_lines)
+    n_sampled, n_lines = source.measure_text(1 << 20)  # the first 1 MB shows how long a line is
+    n_bytes = max(n_sampled, source.n_packed)
+    return max(1.0, n_lines * n_bytes / max(n_sampled, 1.0))
+
+
+def _most_rows(source: Source) -> float:
+    """Return how many rows a file could have, without unpacking it."""
+    if source.kind == "parquet":
+        return float(sum(source.row_groups))
+    ratio = MAX_COMPRESSION_RATIOS.get(source.compression or source.kind, 1.0)
+    shortest_line = 4.0  # bytes: two cells, a separator and a line end
+    return source.n_packed * ratio / shortest_line
+
+
+# ---- which columns
 
 
 def read_probs(

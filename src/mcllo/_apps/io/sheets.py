@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from datetime import datetime, time
 from pathlib import Path
 from typing import IO, Any
@@ -50,47 +49,65 @@ def sheet_titles(file: Path, name: str) -> list[str]:
 
 
 class Sheet:
-    """One sheet of a workbook as a table."""
+    """One sheet of a workbook as a table.
 
-    def __init__(self, file: Path | IO[bytes], name: str, sheet: str | None) -> None:
+    Attributes
+    ----------
+    title : str
+        Of the sheet; `others` are the titles of the other ones.
+    names : list of str
+        What the header says of each column, "" where nothing.
+    formats : list of str
+        Excel's number format of each column.
+    lines : list of int
+        The number that Excel gives each row of data.
+    table : pyarrow.Table
+        The cells below the header.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, sheet: str | None) -> None:
         openpyxl = _openpyxl(name)
         check_unpacked(file, name, "Save the sheet as CSV, which is read in blocks.")
-        with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
-            try:
-                book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
-                titles = [page.title for page in book.worksheets]
-                page = book.worksheets[0] if sheet is None else _named(book, titles, sheet, name)
-                cells = [row for row in page.iter_rows() if any(c.value is not None for c in row)]
-            except FileFormatError:
-                raise
-            except Exception as error:  # zip, XML and openpyxl raise what they like
-                raise FileFormatError(
-                    f"{name} cannot be read: the workbook is damaged ({type(error).__name__}).",
-                    remedy="Open it in Excel and save it again.",
-                ) from None
-        if not cells:
+        try:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            titles = [page.title for page in book.worksheets]
+            page = book.worksheets[0] if sheet is None else _named(book, titles, sheet, name)
+            rows = [row for row in page.iter_rows() if _first_filled(row) is not None]
+        except FileFormatError:
+            raise
+        except Exception as error:  # zip, XML and openpyxl raise what they like
+            raise FileFormatError(
+                f"{name} cannot be read: the workbook is damaged ({type(error).__name__}).",
+                remedy="Open it in Excel and save it again.",
+            ) from None
+        if not rows:
             raise FileFormatError(
                 f"{name} must hold a table with a header row; sheet {page.title!r} is empty.",
                 remedy=Phrase("Choose another with {}.", Option("sheet")),
             )
-        self.title, self.note = page.title, _which(name, page.title, titles, sheet)
+        self.title = page.title
+        self.note = _which(name, page.title, titles, sheet)
         self.others = [title for title in titles if title != page.title]
-        self.lines = [next(c.row for c in row if c.value is not None) for row in cells[1:]]
-        self._fill(cells)
+        self.lines = [_first_filled(row).row for row in rows[1:]]
+        self._fill(rows[0], rows[1:])
 
-    def _fill(self, cells: list[Any]) -> None:
-        """Take names, columns and formats out of the cells."""
+    def _fill(self, header: Any, rows: list[Any]) -> None:
+        """Take names, columns and formats out of the cells; empty columns do not count."""
         import pyarrow as pa
 
-        width = max(map(len, cells))
-        columns = [[_at(row, j) for row in cells[1:]] for j in range(width)]
-        header = [_at(cells[0], j) for j in range(width)]
-        used = [j for j in range(width) if header[j] is not None or any(_filled(columns[j]))]
-        self.names = ["" if header[j] is None else _word(header[j]) for j in used]
-        self.formats = [_format(cells[1:], j) for j in used]
-        self.table = pa.Table.from_arrays(
-            [_column(columns[j]) for j in used], names=[str(k) for k in range(len(used))]
-        )
+        self.names = []
+        self.formats = []
+        columns = []
+        for j in range(max(len(row) for row in (header, *rows))):
+            name = _value(header, j)
+            values = [_value(row, j) for row in rows]
+            if name is None and all(value is None for value in values):
+                continue
+            self.names.append("" if name is None else _word(name))
+            self.formats.append(_format(rows, j))
+            columns.append(_column(values))
+        # by position: names may occur twice here, which is refused later with a remedy
+        self.table = pa.Table.from_arrays(columns, names=[str(k) for k in range(len(columns))])
 
     def texts(self, place: int) -> list[str]:
         """Return the cells of a column of text, as they stand; of no other column any."""
@@ -121,18 +138,22 @@ def _which(name: str, title: str, titles: list[str], asked: str | None) -> State
     return Statement("note.sheet", text, numbers={"sheet": title, "n_sheets": len(titles)})
 
 
-def _at(row: Any, j: int) -> Any:
+def _first_filled(row: Any) -> Any:
+    """Return the first cell of a row that holds something; None where none does."""
+    return next((cell for cell in row if cell.value is not None), None)
+
+
+def _value(row: Any, j: int) -> Any:
+    """Return the value of a cell; None beyond the end of the row."""
     return row[j].value if j < len(row) else None
-
-
-def _filled(values: list[Any]) -> Iterator[bool]:
-    return (value is not None for value in values)
 
 
 def _format(rows: list[Any], j: int) -> str:
     """Return the number format of the first cell of a column that has one."""
-    shown = (row[j] for row in rows[:100] if j < len(row) and row[j].value is not None)
-    return next((cell.number_format or GENERAL_FORMAT for cell in shown), GENERAL_FORMAT)
+    for row in rows[:100]:  # a column that is empty so far down says nothing; a round number
+        if _value(row, j) is not None:
+            return row[j].number_format or GENERAL_FORMAT
+    return GENERAL_FORMAT
 
 
 def _word(value: Any) -> str:
@@ -147,18 +168,25 @@ def _column(values: list[Any]) -> Any:
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}
-    if kinds == {datetime} and all(v is None or v.time() == time() for v in values):
-        return pa.array([None if v is None else v.date() for v in values])
-    if kinds <= {int, float} or len(kinds) == 1:
-        try:
-            if kinds == {datetime}:
-                return pa.array(values, pa.timestamp("s"))
-            if kinds == {int, float}:
-                return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    try:
+        if kinds == {datetime}:
+            return _dates(values)
+        if kinds == {int, float}:
+            return pa.array([None if v is None else float(v) for v in values], pa.float64())
+        if len(kinds) <= 1:
             return pa.array(values)
-        except (pa.ArrowException, OverflowError):
-            pass
+    except (pa.ArrowException, OverflowError):
+        pass  # say, an integer of more than 64 bits: as text
     return pa.array([None if v is None else _word(v) for v in values], pa.string())
+
+
+def _dates(values: list[Any]) -> Any:
+    """Return a column of days, or of times where some are not midnight, as Excel stores days."""
+    import pyarrow as pa
+
+    if all(v is None or v.time() == time() for v in values):
+        return pa.array([None if v is None else v.date() for v in values])
+    return pa.array(values, pa.timestamp("s"))
 
 
 class SheetRows:
@@ -166,7 +194,8 @@ class SheetRows:
 
     def __init__(self, path: Path, formats: dict[str, str] | None = None) -> None:
         openpyxl = _openpyxl(path.name)
-        self._path, self._formats = path, formats or {}
+        self._path = path
+        self._formats = formats or {}
         self._book = openpyxl.Workbook(write_only=True)
         self._page = self._book.create_sheet("Sheet1")
         self._n_rows = 0
@@ -186,9 +215,11 @@ class SheetRows:
                 "Choose a name that ends in .csv or .parquet."
             )
         formats = [self._formats.get(name, GENERAL_FORMAT) for name in names]
+        columns = [column.to_pylist() for column in batch.columns]
         try:
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                self._page.append([self._cell(v, f) for v, f in zip(row, formats, strict=True)])
+            for row in zip(*columns, strict=True):
+                cells = [self._cell(v, f) for v, f in zip(row, formats, strict=True)]
+                self._page.append(cells)
         except (IllegalCharacterError, ValueError, TypeError) as error:
             raise FileFormatError(
                 f"a workbook cannot hold a value ({type(error).__name__}). "

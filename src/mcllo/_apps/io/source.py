@@ -1,67 +1,480 @@
-"""Why a file cannot be read, in one sentence with a remedy.
-
-pyarrow says that something failed. Where it did, and what to do about it, is found by reading the
-file again: the first line whose cells are too many or too few, the first cell that is no number, a
-quoted cell that never ends.
-
-`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
+"""`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
 
 =============  ===================================================================================
-kind           told from the first bytes, not from the name (`_apps/io/container`)
 columns        of a CSV file, the named ones are read as numbers, all others as text, so that what
                passes through comes out as it went in
 numbers        as people write them (`_apps/io/csv_text`); percentages become shares
 rows           come whole or batch by batch, so that memory need not grow with the file; workbooks
                and ``.npz`` files are read at once (`_apps/io/sheets`, `_apps/io/arrays`)
 assumed        what was taken for granted, as statements
-``-``, a pipe  copied to a temporary file without a name, which can be read again and is gone with
-               the process
+openings       one for all that the beginning of a file shows, one more for its rows; a Parquet
+               file's footer, which has the number of rows too, is read with the former
 =============  ===================================================================================
+
+pyarrow says that something failed. Where it did, and what to do about it, is found by reading the
+file again (`explain`): the first line whose cells are too many or too few, the first cell that is
+no number, a quoted cell that never ends.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
-
-from ...exceptions import FileFormatError, Option, Phrase
-from .container import changed_meanwhile
-from .csv_text import PLAIN_FORMAT, Fault, first_fault, has_odd_quotes, number_fault, open_quote
-
-if TYPE_CHECKING:
-    pass
 import copy
-import csv as text_csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from typing import Any
 
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean, shorten
+from ...exceptions import FileFormatError, Option, Phrase
 from .arrays import Arrays
 from .container import (
     ENCODING_NAMES,
     N_HEAD_BYTES,
     UNSUPPORTED_COMPRESSED_MAGIC,
     Container,
+    changed_meanwhile,
     detect_encoding,
     refuse_foreign,
 )
 from .csv_text import (
+    PLAIN_FORMAT,
+    Fault,
     NumberFormat,
+    NumberMarks,
+    QuoteCounter,
     detect_number_format,
+    find_marks,
+    first_fault,
+    has_odd_quotes,
     line_of_row,
     looks_like_data,
+    number_fault,
+    open_quote,
     parse_numbers,
     read_header,
     sample_rows,
 )
 from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
 from .sheets import Sheet
+
+N_ENCODING_SAMPLE_BYTES = 1 << 24
+"""Bytes of text that show its encoding: round; an umlaut further down than that is rare."""
+N_SAMPLE_CELLS = 20_000
+"""Cells that show how numbers are written: round; they take Python 10 ms."""
+MIN_BLOCK_BYTES = 1 << 20
+"""Bytes of CSV parsed at a time, at least; pyarrow's own default."""
+MIN_BLOCK_BYTES_PER_COLUMN = 512
+"""Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
+N_BATCH_ROWS = 1 << 16
+"""Rows of a batch of a file that is not text; pyarrow's own default for Parquet."""
+NO_HEADER_REMEDY = "its first line holds numbers. Add a header line with column names."
+
+
+class Source(Container):
+    """A table in a file or from standard input, whose rows can be read once or in batches.
+
+    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file or a
+    sheet are without the spaces around them, `raw_columns` as they are written. `row_groups` are
+    the rows of each row group of a Parquet file. `read` returns at most `most_rows` rows after
+    `first_rows`, and `cut` says whether it left rows out.
+    """
+
+    def __init__(self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS) -> None:
+        super().__init__(path)
+        self.manner = manner
+        self.most_rows: int | None = None
+        self.cut = False
+        self.separator = ","
+        self.arrays: Arrays | None = None
+        self.sheet: Sheet | None = None
+        self.row_groups: list[int] = []
+        self._n_unpacked: float | None = None
+        self._marks = NumberMarks()
+        self._writings: dict[tuple[str, ...], NumberFormat] = {}
+        self.columns: list[str] = []
+        with self.open_once():
+            self.detect_kind()
+            with self.sentences():
+                names = self._look()
+        self._set_names(names)
+
+    # ---- what the beginning of a file shows
+
+    def _look(self) -> list[str]:
+        """Look at the beginning of the file; return the names of its columns."""
+        if self.kind == "parquet":
+            with self.parquet() as file:
+                footer = file.metadata
+                self.row_groups = [footer.row_group(g).num_rows for g in range(file.num_row_groups)]
+                return list(file.schema_arrow.names)
+        if self.kind == "arrow":
+            with self.arrow() as file:
+                return list(file.schema.names)
+        if self.kind == "sheet":
+            with self.reopened() as file:
+                self.sheet = Sheet(file, self.name, self.manner.sheet)
+            return self.sheet.names
+        if self.kind == "array":
+            with self.file() as file:
+                self.arrays = Arrays(file, self.name, self.manner.sheet)
+            return list(self.arrays.columns)
+        return self._look_at_text()
+
+    def _look_at_text(self) -> list[str]:
+        """Find out encoding, separator and how numbers are written; return the names of columns."""
+        with self.stream() as stream:
+            sample = stream.read(N_ENCODING_SAMPLE_BYTES)
+        if len(sample) < N_ENCODING_SAMPLE_BYTES:
+            self._n_unpacked = float(len(sample))
+        if self.compression:
+            refuse_foreign(sample[:N_HEAD_BYTES], self.name, UNSUPPORTED_COMPRESSED_MAGIC)
+        self.encoding = self.manner.encoding or detect_encoding(sample)
+        with self.stream() as stream:
+            names, self.separator = read_header(stream)
+        with self.stream() as stream:
+            rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES, N_SAMPLE_CELLS)
+        self._marks = find_marks(rows)
+        return names
+
+    def unpacked_size(self, enough: float) -> float:
+        """Return about how many bytes the rows take; of compressed text it counts to `enough`.
+
+        What cannot be read has the size it has: whoever reads it says why.
+        """
+        import pyarrow as pa
+
+        packed = float(self.n_packed)
+        if self.kind == "parquet":
+            return max(packed, 8.0 * sum(self.row_groups) * len(self.columns))
+        if self.compression:
+            if self._n_unpacked is None:
+                with suppress(pa.ArrowException, OSError, UnicodeError):
+                    return max(packed, self.measure_text(enough)[0])
+            return max(packed, self._n_unpacked or 0.0)
+        return packed
+
+    # ---- columns
+
+    def _set_names(self, names: list[str]) -> None:
+        """Keep the names of the columns; refuse too few, and names that occur twice."""
+        self.raw_columns = names
+        self.columns = [name.strip() if self.is_text else name for name in names]
+        self._places = {name: j for j, name in enumerate(self.columns)}
+        if len(self.columns) < 2:
+            marks = (
+                "Separate columns by commas, semicolons or tabs." if self.sheet is None else None
+            )
+            raise FileFormatError(
+                f"{self.name} must have a header line with at least two columns; "
+                f"got {shorten(self.columns)}.",
+                remedy=self._elsewhere("") or marks,
+            )
+        twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
+        if twice is not None:
+            what = f"{twice!r} occurs twice" if twice else "two columns have no name"
+            what = NO_HEADER_REMEDY if self._has_no_header() else f"{what}. Rename one."
+            raise FileFormatError(f"{self.name} must have distinct column names; {what}")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are as somebody typed them, with spaces that do not count."""
+        return self.kind in ("csv", "sheet")
+
+    def _has_no_header(self) -> bool:
+        return self.is_text and looks_like_data(self.columns)
+
+    def take_names(self, names: Sequence[str]) -> None:
+        """Name the columns of an array that has none."""
+        assert self.arrays is not None
+        self.arrays.rename(names)
+        self._set_names(list(self.arrays.columns))
+
+    def take_labels(self, path: StrPath) -> None:
+        """Add the labels in another file to the columns of an array."""
+        assert self.arrays is not None
+        self.arrays.attach(path)
+        self._set_names(list(self.arrays.columns))
+
+    def index(self, column: str) -> int:
+        """Return the position of a column."""
+        return self._places[column]
+
+    def require(self, columns: Sequence[str], role: str) -> None:
+        """Refuse when a column is missing."""
+        for column in columns:
+            if column in self._places:
+                continue
+            alike = [name for name in self.columns if name.lower() == column.lower()]
+            if self._has_no_header():
+                hint = NO_HEADER_REMEDY
+            elif alike:
+                hint = f"did you mean {alike[0]!r}?"
+            else:
+                hint = did_you_mean(column, self.columns)
+            message = f"{self.name} has no {role} {column!r}; {hint}"
+            raise FileFormatError(message, remedy=self._elsewhere(role))
+
+    def _elsewhere(self, role: str) -> Phrase | None:
+        """Return where else a column may stand: in another sheet, or labels in their own file."""
+        if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
+            says = "Sheet {!r} was read, the first; choose another with {}."
+            return Phrase(says, self.sheet.title, Option("sheet", self.sheet.others[0]))
+        if self.arrays is not None and role == "label column":
+            return Phrase("Labels in a file of their own are {}.", Option("label", "y.npy"))
+        return None
+
+    @property
+    def assumed(self) -> list[Statement]:
+        """What was taken for granted, as far as it was read."""
+        said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
+        if self.manner.encoding is None and self.encoding != "utf-8":
+            called = ENCODING_NAMES[self.encoding]
+            text = f"The text of {self.name} is no UTF-8: it was read as {called}."
+            said.append(Statement("note.encoding", text, numbers={"encoding": self.encoding}))
+        formats = [writing.statements() for writing in self._writings.values()]
+        last = next((statements for statements in reversed(formats) if statements), [])
+        return [*said, *last]
+
+    # ---- rows
+
+    def read(
+        self, numbers: Sequence[str], text: Sequence[str] = (), plain: Sequence[str] = ()
+    ) -> Any:
+        """Return the named columns as a ``pyarrow.Table``; `plain` are numbers but no shares."""
+        import pyarrow as pa
+
+        columns = list(dict.fromkeys([*numbers, *plain, *text]))
+        batches, self.cut = _first_batches(self.parts(numbers, text, plain), self.most_rows)
+        if batches:
+            return pa.Table.from_batches(batches).rename_columns(columns)
+        types = dict.fromkeys([*numbers, *plain], pa.float64())
+        return pa.schema([(name, types.get(name, pa.string())) for name in columns]).empty_table()
+
+    def first_rows(self, most: int) -> Source:
+        """Return the same file, of which `read` returns the first `most` rows only."""
+        first = copy.copy(self)
+        first.most_rows = most
+        first.cut = False
+        return first
+
+    def parts(
+        self,
+        numbers: Sequence[str],
+        text: Sequence[str] = (),
+        plain: Sequence[str] = (),
+        rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield the named columns as record batches, numbers as they are meant."""
+        columns = list(dict.fromkeys([*numbers, *plain, *text]))
+        with self.sentences(numbers, plain):
+            batches = self._raw_batches(numbers, plain, columns, rows)
+            yield from self.convert_numbers(batches, numbers, plain)
+
+    def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
+        """Yield all columns as record batches, in order and with their raw names."""
+        with self.sentences(numbers):
+            batches = self._raw_batches(numbers, (), self.columns)
+            yield from self.convert_numbers(batches, numbers)
+
+    def _raw_batches(
+        self,
+        numbers: Sequence[str],
+        plain: Sequence[str],
+        columns: Sequence[str],
+        rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield columns as they stand in the file, with their raw names."""
+        rows = rows or N_BATCH_ROWS
+        if self.kind == "csv":
+            yield from self._csv_batches(numbers, plain, columns)
+        elif self.kind == "parquet":
+            with self.parquet() as file:
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        elif self.kind == "arrow":
+            with self.arrow() as file:
+                yield from _arrow_batches(file, columns, rows)
+        elif self.sheet is not None:
+            places = [self.index(name) for name in columns]
+            yield from self.sheet.batches(places, [self.raw_columns[j] for j in places])
+        else:
+            assert self.arrays is not None
+            yield from self.arrays.batches(columns, rows)
+
+    def _csv_batches(
+        self, numbers: Sequence[str], plain: Sequence[str], columns: Sequence[str]
+    ) -> Iterator[Any]:
+        """Yield columns of a CSV file: plain numbers as float64, all else as text."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        writing = self.writing(numbers, plain)
+        types = {}
+        for name in columns:
+            as_floats = name in (*numbers, *plain) and writing.is_plain(name)
+            types[self.raw_columns[self.index(name)]] = pa.float64() if as_floats else pa.string()
+        convert = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            strings_can_be_null=True,
+            decimal_point=writing.decimal,
+        )
+        parse = arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        read = arrow_csv.ReadOptions(block_size=self.block)
+        quotes = QuoteCounter()
+        with self.stream() as stream:
+            counted = pa.TransformInputStream(stream, quotes)
+            try:
+                rows = arrow_csv.open_csv(
+                    counted, convert_options=convert, parse_options=parse, read_options=read
+                )
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" in str(error):
+                    return  # a header without a line end
+                raise
+            yield from rows
+        if quotes.is_odd:
+            refuse_open_quote(self)
+
+    @property
+    def block(self) -> int:
+        """Bytes of a CSV file parsed at a time."""
+        return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.columns))
+
+    # ---- numbers
+
+    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> NumberFormat:
+        """Return how the numbers are written: what was said, and what the first rows show."""
+        key = (*numbers, "", *plain)
+        if key not in self._writings:
+            places = {name: self.index(name) for name in (*numbers, *plain)}
+            if self.sheet is None:
+                found = self._marks.number_format(places)
+            else:
+                cells = [self.sheet.texts(j) for j in places.values()]
+                rows = (list(row) for row in zip_longest(*cells, fillvalue=""))
+                found = detect_number_format(rows, {name: k for k, name in enumerate(places)})
+            self._writings[key] = found._replace(
+                percent=self.manner.percent, drops=self.manner.drops
+            )
+        return self._writings[key]
+
+    def convert_numbers(
+        self, batches: Iterator[Any], numbers: Sequence[str], plain: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Yield batches with numbers for what stands for them, percentages as shares."""
+        writing = self.writing(numbers, plain)
+        for batch in batches:
+            if not self.is_text:
+                _refuse_foreign_bytes(batch, self.name)
+            for name in (*numbers, *plain):
+                raw = self.raw_columns[self.index(name)]
+                place = batch.schema.get_field_index(raw)
+                column = batch.column(place)
+                signed = name in writing.signed
+                meant = _as_meant(column, writing, signed, name in numbers, self.is_text)
+                if meant is not column:
+                    batch = batch.set_column(place, raw, meant)
+            yield batch
+
+    # ---- what is wrong, and where
+
+    def place(self, row: int) -> str:
+        """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
+        if self.sheet is not None:
+            return f"row {self.sheet.lines[row]} of {self.name}"
+        if self.kind != "csv":
+            return f"row {row} of {self.name}"
+        with self.stream() as stream:
+            return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
+
+    @contextmanager
+    def sentences(self, numbers: Sequence[str] = (), plain: Sequence[str] = ()) -> Iterator[None]:
+        """Turn pyarrow's errors into one sentence."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
+            raise explain(self, error, numbers, plain) from None
+
+
+def _first_batches(batches: Iterator[Any], most: int | None) -> tuple[list[Any], bool]:
+    """Return the batches of the first `most` rows, and whether there were more rows."""
+    if most is None:
+        return list(batches), False
+    kept: list[Any] = []
+    room = most
+    for batch in batches:
+        if batch.num_rows > room:
+            return [*kept, batch.slice(0, room)], True
+        kept.append(batch)
+        room -= batch.num_rows
+    return kept, False
+
+
+def _arrow_batches(file: Any, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield columns of an Arrow file or stream, words that are coded by numbers as words."""
+    import pyarrow as pa
+
+    for whole in batches_of_arrow(file):
+        table = pa.Table.from_batches([whole]).select(list(columns))
+        for j, column in enumerate(table.columns):
+            if pa.types.is_dictionary(column.type):
+                words = column.cast(column.type.value_type)
+                table = table.set_column(j, table.column_names[j], words)
+        yield from table.to_batches(max_chunksize=rows)
+
+
+def batches_of_arrow(file: Any) -> Iterator[Any]:
+    """Yield the record batches of an open Arrow file, or of a stream, which has no number of them.
+
+    One after the other: a file that is not a stream has no iterator of its own.
+    """
+    count = getattr(file, "num_record_batches", None)
+    return iter(file) if count is None else map(file.get_batch, range(count))
+
+
+def _as_meant(
+    column: Any, writing: NumberFormat, signed: bool, is_share: bool, is_text: bool
+) -> Any:
+    """Return numbers for a column of text, shares for percentages; any other column as it is."""
+    import pyarrow as pa
+
+    if is_text and pa.types.is_string(column.type):
+        own = writing if is_share else writing._replace(percent=False)
+        column = parse_numbers(column, own, signed)
+    are_percentages = is_share and writing.percent
+    if pa.types.is_integer(column.type) and (is_text or are_percentages):
+        column = column.cast(pa.float64())
+    if is_share and (writing.percent or signed) and pa.types.is_floating(column.type):
+        from pyarrow import compute  # takes a tenth of a second to load
+
+        column = compute.divide(column, pa.scalar(100.0, column.type))
+    return column
+
+
+def _refuse_foreign_bytes(batch: Any, source: str) -> None:
+    """Refuse text that is none; pyarrow looks at that of CSV files only."""
+    import pyarrow as pa
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        words = column.dictionary if pa.types.is_dictionary(column.type) else column
+        if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+            continue
+        try:
+            words.validate(full=True)
+        except pa.ArrowInvalid:
+            raise FileFormatError(
+                f"{source} must hold UTF-8 text; column {name!r} holds other bytes.",
+                column=name,
+                remedy="Write that column again as text, or leave it out.",
+            ) from None
 
 
 def refuse_open_quote(source: Source) -> None:
@@ -106,7 +519,7 @@ def explain(
             f"{source.name} cannot be read as {source.encoding} text.",
             remedy=Phrase("Name its encoding with {}.", Option("encoding")),
         )
-    fault = _fault(source, numbers, plain)
+    fault = _find_fault(source, numbers, plain)
     if fault is not None:
         rule, remedy, column = fault
         message = f"{source.name} cannot be read: {rule}"
@@ -116,370 +529,30 @@ def explain(
     return FileFormatError(f"{source.name} cannot be read: {first}.")
 
 
-def _fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) -> Fault | None:
+def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) -> Fault | None:
     """Return what is wrong with the first broken line or row."""
     if not source.is_text:
         return None
-    read = numbers if set(source.columns) >= set(numbers) else ()
+    known = set(source.columns)
+    read = numbers if known >= set(numbers) else ()
     columns = [*read, *plain]
     writing = source.writing(read, plain) if columns else PLAIN_FORMAT
     if source.sheet is not None:
-        for name in columns:
-            fault_of = partial(number_fault, writing=writing, signed=name in writing.signed)
-            for row, cell in enumerate(source.sheet.texts(source.index(name))):
-                if (fault := fault_of(cell)) is not None:
-                    where = f"row {source.sheet.lines[row]} has {fault[0]}"
-                    rule = f"column {name!r} must hold numbers; {where}."
-                    return Fault(rule, fault[1], name)
-        return None
+        return _find_fault_in_sheet(source, source.sheet, columns, writing)
     refuse_open_quote(source)
     with source.stream() as stream:
         return first_fault(stream, source.separator, source.columns, columns, writing)
 
 
-N_ENCODING_SAMPLE_BYTES = 1 << 24
-"""Bytes of text that show its encoding."""
-N_SAMPLE_CELLS = 20_000
-"""Cells that show how numbers are written."""
-MIN_BLOCK_BYTES = 1 << 20
-"""Bytes of CSV parsed at a time, at least."""
-MIN_BLOCK_BYTES_PER_COLUMN = 512
-"""Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
-N_BATCH_ROWS = 1 << 16
-NO_HEADER_REMEDY = "its first line holds numbers. Add a header line with column names."
-
-
-class Source(Container):
-    """A table in a file or from standard input, whose rows can be read once or in batches.
-
-    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file or a
-    sheet are without the spaces around them, `raw_columns` as they are written. `read` returns at
-    most `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
-    """
-
-    def __init__(self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS) -> None:
-        super().__init__(path)
-        self.manner = manner
-        self.most_rows: int | None = None
-        self.cut = False
-        self.separator = ","
-        self.arrays: Arrays | None = None
-        self.sheet: Sheet | None = None
-        self._writings: dict[tuple[str, ...], NumberFormat] = {}
-        self.columns: list[str] = []
-        self._named(self._read_columns())
-
-    def _named(self, names: list[str]) -> None:
-        """Keep the names of the columns; refuse too few, and names that occur twice."""
-        self.raw_columns = names
-        self.columns = [name.strip() if self.is_text else name for name in names]
-        self._places = {name: j for j, name in enumerate(self.columns)}
-        if len(self.columns) < 2:
-            marks = (
-                "Separate columns by commas, semicolons or tabs." if self.sheet is None else None
-            )
-            raise FileFormatError(
-                f"{self.name} must have a header line with at least two columns; "
-                f"got {shorten(self.columns)}.",
-                remedy=self._elsewhere("") or marks,
-            )
-        twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
-        if twice is not None:
-            what = f"{twice!r} occurs twice" if twice else "two columns have no name"
-            what = NO_HEADER_REMEDY if self._without_header else f"{what}. Rename one."
-            raise FileFormatError(f"{self.name} must have distinct column names; {what}")
-
-    @property
-    def is_text(self) -> bool:
-        """Whether cells are as somebody typed them, with spaces that do not count."""
-        return self.kind in ("csv", "sheet")
-
-    @property
-    def assumed(self) -> list[Statement]:
-        """What was taken for granted, as far as it was read."""
-        said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
-        if self.manner.encoding is None and self.encoding != "utf-8":
-            called = ENCODING_NAMES[self.encoding]
-            text = f"The text of {self.name} is no UTF-8: it was read as {called}."
-            said.append(Statement("note.encoding", text, numbers={"encoding": self.encoding}))
-        writings = [w for w in self._writings.values() if w.statements()]
-        return [*said, *(writings[-1].statements() if writings else [])]
-
-    def take_names(self, names: Sequence[str]) -> None:
-        """Name the columns of an array that has none."""
-        assert self.arrays is not None
-        self.arrays.rename(names)
-        self._named(list(self.arrays.columns))
-
-    def take_labels(self, path: StrPath) -> None:
-        """Add the labels in another file to the columns of an array."""
-        assert self.arrays is not None
-        self.arrays.attach(path)
-        self._named(list(self.arrays.columns))
-
-    def index(self, column: str) -> int:
-        """Return the position of a column."""
-        return self._places[column]
-
-    def require(self, columns: Sequence[str], role: str) -> None:
-        """Refuse when a column is missing."""
-        for column in columns:
-            if column not in self._places:
-                alike = [name for name in self.columns if name.lower() == column.lower()]
-                hint = f"did you mean {alike[0]!r}?" if alike else ""
-                hint = hint or did_you_mean(column, self.columns)
-                hint = NO_HEADER_REMEDY if self._without_header else hint
-                message = f"{self.name} has no {role} {column!r}; {hint}"
-                raise FileFormatError(message, remedy=self._elsewhere(role))
-
-    def _elsewhere(self, role: str) -> Phrase | None:
-        """Return where else a column may stand: in another sheet, or labels in their own file."""
-        if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
-            says = "Sheet {!r} was read, the first; choose another with {}."
-            return Phrase(says, self.sheet.title, Option("sheet", self.sheet.others[0]))
-        if self.arrays is not None and role == "label column":
-            return Phrase("Labels in a file of their own are {}.", Option("label", "y.npy"))
-        return None
-
-    def read(
-        self, numbers: Sequence[str], text: Sequence[str] = (), plain: Sequence[str] = ()
-    ) -> Any:
-        """Return the named columns as a ``pyarrow.Table``; `plain` are numbers but no shares."""
-        import pyarrow as pa
-
-        columns = list(dict.fromkeys([*numbers, *plain, *text]))
-        batches = self._bounded(self.parts(numbers, text, plain))
-        if batches:
-            return pa.Table.from_batches(batches).rename_columns(columns)
-        shares = dict.fromkeys([*numbers, *plain], pa.float64())
-        return pa.schema([(name, shares.get(name, pa.string())) for name in columns]).empty_table()
-
-    def parts(
-        self,
-        numbers: Sequence[str],
-        text: Sequence[str] = (),
-        plain: Sequence[str] = (),
-        rows: int | None = None,
-    ) -> Iterator[Any]:
-        """Yield the named columns as record batches, numbers as they are meant."""
-        columns = list(dict.fromkeys([*numbers, *plain, *text]))
-        with self.sentences(numbers, plain):
-            yield from self.convert_numbers(
-                self._batches(numbers, plain, columns, rows), numbers, plain
-            )
-
-    def first_rows(self, most: int) -> Source:
-        """Return the same file, of which `read` returns the first `most` rows only."""
-        first = copy.copy(self)
-        first.most_rows, first.cut = most, False
-        return first
-
-    def _bounded(self, batches: Iterator[Any]) -> list[Any]:
-        """Return the batches as far as they are wanted, and note whether there were more."""
-        if self.most_rows is None:
-            return list(batches)
-        kept: list[Any] = []
-        room = self.most_rows
-        for batch in batches:
-            if batch.num_rows > room:
-                self.cut = True
-                return [*kept, batch.slice(0, room)]
-            kept.append(batch)
-            room -= batch.num_rows
-        return kept
-
-    def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
-        """Yield all columns as record batches, in order and with their raw names."""
-        with self.sentences(numbers):
-            yield from self.convert_numbers(self._batches(numbers, (), self.columns), numbers)
-
-    def _batches(
-        self,
-        numbers: Sequence[str],
-        plain: Sequence[str],
-        columns: Sequence[str],
-        rows: int | None = None,
-    ) -> Iterator[Any]:
-        """Yield columns as they stand in the file, with their raw names."""
-        rows = rows or N_BATCH_ROWS
-        if self.kind == "csv":
-            yield from self._csv_batches(numbers, plain, columns)
-        elif self.kind == "parquet":
-            with self.parquet() as file:
-                yield from file.iter_batches(batch_size=rows, columns=list(columns))
-        elif self.kind == "arrow":
-            yield from self._arrow_batches(columns, rows)
-        elif self.sheet is not None:
-            places = [self.index(name) for name in columns]
-            yield from self.sheet.batches(places, [self.raw_columns[j] for j in places])
-        else:
-            assert self.arrays is not None
-            yield from self.arrays.batches(columns, rows)
-
-    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> NumberFormat:
-        """Return how the numbers are written: what was said, and what the first rows show."""
-        known = (*numbers, "", *plain)
-        if known not in self._writings:
-            self._writings[known] = self._found_writing([*numbers, *plain])
-        return self._writings[known]
-
-    def _found_writing(self, columns: list[str]) -> NumberFormat:
-        places = {name: self.index(name) for name in columns}
-        found = NumberFormat()
-        if self.kind == "csv" and columns:
-            with self.stream() as stream:
-                rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES, N_SAMPLE_CELLS)
-            found = detect_number_format(rows, places)
-        elif self.sheet is not None:
-            cells = [self.sheet.texts(j) for j in places.values()]
-            rows = [list(row) for row in zip_longest(*cells, fillvalue="")]
-            found = detect_number_format(rows, dict(zip(places, range(len(cells)), strict=True)))
-        return found._replace(percent=self.manner.percent, drops=self.manner.drops)
-
-    def convert_numbers(
-        self, batches: Iterator[Any], numbers: Sequence[str], plain: Sequence[str] = ()
-    ) -> Iterator[Any]:
-        """Yield batches with numbers for what stands for them, percentages as shares."""
-        import pyarrow as pa
-
-        writing = self.writing(numbers, plain)
-        shares = {self.raw_columns[self.index(name)]: name for name in numbers}
-        weights = {self.raw_columns[self.index(name)]: name for name in plain}
-        for batch in batches:
-            self._refuse_foreign_bytes(batch)
-            for raw, name in (shares | weights).items():
-                place = batch.schema.get_field_index(raw)
-                column, share = batch.column(place), raw in shares
-                signed = name in writing.signed
-                if self.is_text and pa.types.is_string(column.type):
-                    kept = writing if share else writing._replace(percent=False)
-                    column = parse_numbers(column, kept, signed)
-                whole = pa.types.is_integer(column.type)
-                if whole and (self.is_text or (share and writing.percent)):
-                    column = column.cast(pa.float64())
-                if share and (writing.percent or signed) and pa.types.is_floating(column.type):
-                    from pyarrow import compute  # a tenth of a second
-
-                    column = compute.divide(column, pa.scalar(100.0, column.type))
-                if column is not batch.column(place):
-                    batch = batch.set_column(place, raw, column)
-            yield batch
-
-    def _refuse_foreign_bytes(self, batch: Any) -> None:
-        """Refuse text that is none; pyarrow looks at that of CSV files only."""
-        import pyarrow as pa
-
-        if self.is_text:
-            return
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            coded = pa.types.is_dictionary(column.type)
-            kind = column.type.value_type if coded else column.type
-            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                try:
-                    (column.dictionary if coded else column).validate(full=True)
-                except pa.ArrowInvalid:
-                    raise FileFormatError(
-                        f"{self.name} must hold UTF-8 text; column {name!r} holds other bytes.",
-                        column=name,
-                        remedy="Write that column again as text, or leave it out.",
-                    ) from None
-
-    def place(self, row: int) -> str:
-        """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
-        if self.sheet is not None:
-            return f"row {self.sheet.lines[row]} of {self.name}"
-        if self.kind != "csv":
-            return f"row {row} of {self.name}"
-        with self.stream() as stream:
-            return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
-
-    def _csv_batches(
-        self, numbers: Sequence[str], plain: Sequence[str], columns: Sequence[str]
-    ) -> Iterator[Any]:
-        """Yield columns of a CSV file: plain numbers as float64, all else as text."""
-        import pyarrow as pa
-        from pyarrow import csv
-
-        writing = self.writing(numbers, plain)
-        types = dict.fromkeys(columns, pa.string())
-        types |= {name: pa.float64() for name in [*numbers, *plain] if writing.is_plain(name)}
-        raw = {self.raw_columns[self.index(name)]: types[name] for name in columns}
-        convert = csv.ConvertOptions(
-            column_types=raw,
-            include_columns=list(raw),
-            null_values=[""],
-            strings_can_be_null=True,
-            decimal_point=writing.decimal,
-        )
-        parse = csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
-        read = csv.ReadOptions(block_size=self.block)
-        with self.stream() as stream:
-            try:
-                rows = csv.open_csv(
-                    stream, convert_options=convert, parse_options=parse, read_options=read
-                )
-            except pa.ArrowInvalid as error:
-                if "Empty CSV" in str(error):
-                    return  # a header without a line end
-                raise
-            yield from rows
-        refuse_open_quote(self)
-
-    @property
-    def block(self) -> int:
-        """Bytes of a CSV file parsed at a time."""
-        return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.columns))
-
-    def _arrow_batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with self.arrow() as file:
-            count = getattr(file, "num_record_batches", None)
-            found = iter(file) if count is None else map(file.get_batch, range(count))
-            for whole in found:
-                table = pa.Table.from_batches([whole]).select(list(columns))
-                for j, column in enumerate(table.columns):
-                    if pa.types.is_dictionary(column.type):
-                        plain = column.cast(column.type.value_type)
-                        table = table.set_column(j, table.column_names[j], plain)
-                yield from table.to_batches(max_chunksize=rows)
-
-    def _read_columns(self) -> list[str]:
-        with self.sentences():
-            if self.kind == "parquet":
-                with self.parquet() as file:
-                    return list(file.schema_arrow.names)
-            if self.kind == "arrow":
-                with self.arrow() as file:
-                    return list(file.schema.names)
-            if self.kind in ("sheet", "array"):
-                with self._file() as file:
-                    if self.kind == "sheet":
-                        self.sheet = Sheet(file, self.name, self.manner.sheet)
-                        return self.sheet.names
-                    self.arrays = Arrays(file, self.name, self.manner.sheet)
-                    return list(self.arrays.columns)
-            with self.stream() as stream:
-                sample = stream.read(N_ENCODING_SAMPLE_BYTES)
-            if self.compression:
-                refuse_foreign(sample[:N_HEAD_BYTES], self.name, UNSUPPORTED_COMPRESSED_MAGIC)
-            self.encoding = self.manner.encoding or detect_encoding(sample)
-            with self.stream() as stream:
-                names, self.separator = read_header(stream)
-        return names
-
-    @property
-    def _without_header(self) -> bool:
-        return self.is_text and looks_like_data(self.columns)
-
-    @contextmanager
-    def sentences(self, numbers: Sequence[str] = (), plain: Sequence[str] = ()) -> Iterator[None]:
-        """Turn pyarrow's errors into one sentence."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except FileFormatError:
-            raise
-        except (pa.ArrowException, OSError, UnicodeError, text_csv.Error) as error:
-            raise explain(self, error, numbers, plain) from None
+def _find_fault_in_sheet(
+    source: Source, sheet: Sheet, columns: Sequence[str], writing: NumberFormat
+) -> Fault | None:
+    """Return the first cell of the first column with one that should be a number and is none."""
+    for name in columns:
+        for row, cell in enumerate(sheet.texts(source.index(name))):
+            fault = number_fault(cell, writing, signed=name in writing.signed)
+            if fault is not None:
+                where = f"row {sheet.lines[row]} has {fault[0]}"
+                rule = f"column {name!r} must hold numbers; {where}."
+                return Fault(rule, fault[1], name)
+    return None

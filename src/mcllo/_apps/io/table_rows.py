@@ -7,14 +7,12 @@ one column     with ``positive``: x, the probability of one label of two, gives 
 labels         as they are meant
 gaps           a row with one, in any column that plays a part, is dropped and counted where that is
                asked for; otherwise the validator refuses it
+errors         in the words of the file, `FileWords`: columns and lines for arrays and rows, with
+               the remedy that the labels of the file suggest. Remedies name arguments of
+               `read_predictions`, such as ``classes=``
 =============  ===================================================================================
 
 Tables may be a whole file or one block of it: rows are looked at one by one.
-
-What is wrong with a file, in its own words: columns and lines for arrays and rows.
-
-What the validator refuses is said in `FileWords`, with the remedy that the labels of the file
-suggest. Remedies name arguments of `read_predictions`, such as ``classes=``.
 """
 
 from __future__ import annotations
@@ -78,6 +76,14 @@ class SelectedRows(NamedTuple):
         return None if name is None else self.table.column(name)
 
 
+class Gaps(NamedTuple):
+    """How many of so many rows were dropped, and the first of them in its file."""
+
+    n_dropped: int
+    n_rows: int
+    first: int
+
+
 class TableRows:
     """The rows of files with the same columns; `roles` as `find_roles` found them."""
 
@@ -91,13 +97,17 @@ class TableRows:
         logits: bool = False,
         data_check_rows: int | None = None,
     ) -> None:
-        self.sources, self.roles, self.prefix = sources, roles, prefix
-        self.by_default, self.logits, self.data_check_rows = by_default, logits, data_check_rows
+        self.sources = sources
+        self.roles = roles
+        self.prefix = prefix
+        self.by_default = by_default
+        self.logits = logits
+        self.data_check_rows = data_check_rows
         self.names = without_prefix(prefix, roles.numbers)
         if roles.positive:
             self.names = self._two_names()
             self.roles = roles.but(names=self.names)
-        self._gaps: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._gaps: dict[tuple[int, int], Gaps] = {}  # by file and first row of the table
 
     @property
     def label(self) -> str:
@@ -108,16 +118,15 @@ class TableRows:
     def _two_names(self) -> list[str]:
         """Return the label that the one column is the probability of, and the other one."""
         positive = self.sources[0].manner.positive or ""
-        words = list(
-            dict.fromkeys(
-                word
-                for source in self.sources
-                for word in distinct_labels(self._first(source), self.roles, [positive])
-            )
-        )
+        seen: dict[str, None] = {}  # in order of appearance
+        for source in self.sources:
+            seen |= dict.fromkeys(distinct_labels(self._first(source), self.roles, [positive]))
+        words = list(seen)
         if positive not in words and self.roles.numbers[0] == f"{self.prefix}{positive}":
+            # the column is named after what came true, and the labels say whether it did
             yes = [word for word in words if word.lower() in TRUE_WORDS]
-            positive = yes[0] if len(yes) == 1 else positive
+            if len(yes) == 1:
+                positive = yes[0]
         others = [word for word in words if word != positive]
         if len(words) > 2:
             raise InputError(
@@ -145,11 +154,16 @@ class TableRows:
 
     def understood(self, source: Source, table: Any, done: int = 0) -> SelectedRows:
         """Return what a table holds whose first row is row `done` of its file."""
-        n_rows, kept = table.num_rows, None
+        n_rows = table.num_rows
+        kept = None
         labels = labels_in(source, table, self.label, self.names)
         if source.manner.drops:
-            kept = self._complete(table, labels)
-            table, labels = table.take(kept), labels.take(kept)
+            # labels by themselves: words such as NA are gaps among them, which the table shows not
+            aside = [name for name in self.roles.columns if name != self.label]
+            is_complete = complete_rows(table.select(aside)) & np.asarray(labels.is_valid())
+            kept = np.flatnonzero(is_complete)
+            table = table.take(kept)
+            labels = labels.take(kept)
         values = values_in(table, self.roles.numbers, self.roles.numbers)
         if self.roles.positive:
             values = two_columns(values, self.logits)
@@ -157,15 +171,9 @@ class TableRows:
             values = values.rename_columns(self.names)
         found = SelectedRows(values, labels, table, kept, n_rows)
         if found.n_dropped:
-            place = self.sources.index(source), done
-            self._gaps[place] = found.n_dropped, n_rows, done + found.first_dropped
+            place = (self.sources.index(source), done)
+            self._gaps[place] = Gaps(found.n_dropped, n_rows, done + found.first_dropped)
         return found
-
-    def _complete(self, table: Any, labels: Any) -> NDArray[np.intp]:
-        """Return the numbers of the rows in which nothing is missing."""
-        aside = [name for name in self.roles.columns if name != self.label]
-        full = complete_rows(table.select(aside)) & np.asarray(labels.is_valid())
-        return np.flatnonzero(full)
 
     def explained(
         self, error: MclloError, source: Source, found: SelectedRows | None = None, done: int = 0
@@ -175,8 +183,9 @@ class TableRows:
         Of a long file only the first labels help to find the remedy.
         """
         if isinstance(error, InputError) and error.row is not None:
-            kept = None if found is None else found.kept
-            row = error.row if kept is None else int(kept[error.row])
+            row = error.row
+            if found is not None and found.kept is not None:
+                row = int(found.kept[row])
             error = error.but(row=row + done)
         return explain_error(error, self._first(source), self.roles, self.prefix, self.by_default)
 
@@ -186,11 +195,13 @@ class TableRows:
         if self.roles.positive:
             said.append(one_column(self.roles.numbers[0], *self.names))
         if self._gaps:
-            place, (_, _, first) = min(self._gaps.items())
-            n_dropped = sum(n for n, _, _ in self._gaps.values())
-            total = sum(n for _, n, _ in self._gaps.values())
-            total = total if n_rows is None else n_rows + n_dropped
-            where = self.sources[place[0]].place(first)
+            (file, _), first_gaps = min(self._gaps.items())
+            n_dropped = sum(gaps.n_dropped for gaps in self._gaps.values())
+            if n_rows is None:
+                total = sum(gaps.n_rows for gaps in self._gaps.values())
+            else:
+                total = n_rows + n_dropped  # tables without gaps were not counted
+            where = self.sources[file].place(first_gaps.first)
             said.append(dropped_rows(n_dropped, total, where))
         return without_repeats(said)
 
@@ -199,10 +210,10 @@ def complete_rows(table: Any) -> NDArray[np.bool_]:
     """Whether nothing is missing in each row; NaN is missing too."""
     from pyarrow import compute
 
-    full = np.ones(table.num_rows, dtype=bool)
+    is_complete = np.ones(table.num_rows, dtype=bool)
     for column in table.columns:
-        full &= ~np.asarray(compute.is_null(column, nan_is_null=True))
-    return full
+        is_complete &= ~np.asarray(compute.is_null(column, nan_is_null=True))
+    return is_complete
 
 
 def two_columns(values: Any, logits: bool) -> Any:
@@ -216,10 +227,7 @@ def two_columns(values: Any, logits: bool) -> Any:
 
 
 def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
-    """Return columns of one float type as an array, class by class in memory; others as a table.
-
-    NumPy takes what has no gaps by itself: pyarrow's own conversion loads pandas.
-    """
+    """Return columns of one float type as an array, class by class in memory; others as a table."""
     import pyarrow as pa
 
     chosen = table.select(columns)
@@ -230,15 +238,13 @@ def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
     for row, column in zip(values, chosen.columns, strict=True):
         start = 0
         for chunk in column.chunks:
-            gaps = chunk.null_count > 0
-            part = chunk.to_numpy(zero_copy_only=False) if gaps else np.from_dlpack(chunk)
-            row[start : start + len(chunk)] = part
-            start += len(chunk)
+            end = start + len(chunk)
+            if chunk.null_count > 0:
+                row[start:end] = chunk.to_numpy(zero_copy_only=False)
+            else:
+                row[start:end] = np.from_dlpack(chunk)  # pyarrow's own conversion loads pandas
+            start = end
     return values.T
-
-
-MAX_LABELS_ONE_BY_ONE = 100_000
-"""Labels that are looked through one by one: pyarrow's way takes a tenth of a second to load."""
 
 
 @dataclass(frozen=True)
@@ -267,8 +273,8 @@ class FileWords(Words):
 
     def column(self, name: str) -> str | None:
         """Return the column that an array was read from; None for probabilities."""
-        names = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}
-        return getattr(self.roles, names[name]) if name in names else None
+        role = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}.get(name)
+        return None if role is None else getattr(self.roles, role)
 
     def argument(self, name: str) -> str:
         """Return what an array is called in the file."""
@@ -308,16 +314,14 @@ def explain_error(
     error: MclloError, source: Source, roles: Roles, prefix: str, by_default: bool
 ) -> MclloError:
     """Return the error in the words of the file, with the remedy that its labels suggest."""
+    of_label = False
     if isinstance(error, InputError):
         error = in_file_words(error, source, roles)
-        if (
-            source.manner.percent
-            and error.rule == SUM_RULE
-            and abs(100.0 * error.value - 1.0) < MAX_ROUNDING_ROW_ERROR
-        ):
+        are_percentages = source.manner.percent and error.rule == SUM_RULE
+        if are_percentages and abs(100.0 * error.value - 1.0) < MAX_ROUNDING_ROW_ERROR:
             shares = Phrase("They are shares already: leave {} out.", Option("percent", True))
             return error.but(remedy=shares)
-    of_label = isinstance(error, InputError) and error.argument == "y" and error.rule == CLASS_RULE
+        of_label = error.argument == "y" and error.rule == CLASS_RULE
     names = list(roles.names) or without_prefix(prefix, roles.numbers)
     suspects = _suspects(error, roles, names)
     if roles.positive or not (of_label or suspects):
@@ -379,10 +383,12 @@ def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
 
     Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
     """
-    numbers = 0 < len(labels) <= MAX_DISTINCT_LABELS and all(label.isdigit() for label in labels)
-    if numbers and not any(name.isdigit() for name in classes):
+    are_few = 0 < len(labels) <= MAX_DISTINCT_LABELS
+    are_numbers = are_few and all(label.isdigit() for label in labels)
+    if are_numbers and not any(name.isdigit() for name in classes):
         return Phrase("The labels are numbers and the columns names; write the same in both")
-    known, any_case = set(classes), {name.lower() for name in classes}
+    known = set(classes)
+    any_case = {name.lower() for name in classes}
     others = [label for label in labels if label not in known]
     if others and all(label.lower() in any_case for label in others):
         return Phrase("Labels and columns differ in upper and lower case; write them alike")
@@ -422,9 +428,10 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
     if not source.is_text:
         return column
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    whole = whole if whole.type == pa.string() else whole.cast(pa.string())
+    if whole.type != pa.string():
+        whole = whole.cast(pa.string())
     drops = source.manner.drops
-    if len(whole) <= MAX_LABELS_ONE_BY_ONE:
+    if len(whole) <= 100_000:  # of so few Python is faster: pyarrow's way takes 0.1 s to load
         words = [word for word in dict.fromkeys(whole.to_pylist()) if word is not None]
         if clean_labels(words, names, drops) == words:
             return whole
@@ -432,7 +439,7 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
     words = encoded.dictionary.to_pylist()
     meant = clean_labels(words, names, drops)
     if meant == words:
-        return whole  # making an array out of a list loads pandas
+        return whole  # to make an array out of a list loads pandas
     return pa.array(meant, pa.string()).take(encoded.indices)
 
 

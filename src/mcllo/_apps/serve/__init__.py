@@ -5,13 +5,13 @@ A face of the command line and nothing more: each piece of work is one of its ve
 its own, and each file the one that the verb writes. Imports all rooms, Starlette, uvicorn and
 python-multipart (the extra ``serve``); computes nothing.
 
-===========  =====================================================================================
-`guard`      who may ask
-`app`        which address does what; `pages` what it shows, `upload` how a file comes in
-`recognise`  what a table seems to hold; `choices` what the form says of it
-`jobs`       the tables at work; `worker` the process that works, `tasks` what it does
-`folder`     where all of it is kept, and that it is gone afterwards
-===========  =====================================================================================
+==================  ==============================================================================
+`guard`             who may ask; `limits` how much
+`app`               which address does what; `pages` what it shows
+`upload`            where tables are kept, and that they are gone afterwards; how a file comes in
+`column_detection`  what a table seems to hold; `choices` what the form says of it
+`jobs`              the tables at work; `worker` the process that works
+==================  ==============================================================================
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from ...exceptions import InputError, Option, Phrase
-from .guard import LIMITS, Limits
+from .limits import LIMITS, Limits
 
 HOST = "127.0.0.1"
-SHUTDOWN_TIMEOUT_SECONDS = 2
-"""Seconds that open connections get at the end."""
 
 
 def serve(
@@ -55,9 +53,17 @@ def serve(
         )
         if show is not None:
             show(guard.one_time_address)
-        settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
-        settings |= {"server_header": False, "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_SECONDS}
-        server = uvicorn.Server(uvicorn.Config(guard, loop="asyncio", http="h11", **settings))
+        config = uvicorn.Config(
+            guard,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,  # seconds that open connections get at the end
+        )
+        server = uvicorn.Server(config)
         try:
             server.run(sockets=[sock])
         except KeyboardInterrupt:

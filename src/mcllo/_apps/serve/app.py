@@ -44,13 +44,16 @@ from starlette.routing import Route
 
 from ...exceptions import MclloError
 from .choices import reading_options, sentence
-from .guard import LIMITS, REPORT_POLICY, Guard, Limits
+from .guard import REPORT_POLICY, Guard
 from .jobs import Job, Jobs, recalibrated_name
+from .limits import LIMITS, Limits
 from .pages import Pages, script, style
 from .upload import receive_file
 
 MAX_FORM_BYTES = 1 << 20
+"""Bytes of a form of columns: a round number, ten times what 1,000 columns take."""
 MAX_FORM_FIELDS = 5_000
+"""Its fields: a round number, above the 1,000 columns that a table may have."""
 VIEWED_PAGES = ("report", "recalibrations")
 """Files that a browser shows."""
 TABLE_GONE = "This table is no longer here: it was removed, or mcllo serve was started again."
@@ -70,11 +73,11 @@ class Served:
     pages: Pages
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        self.limits, self.jobs = limits, Jobs(folder, limits)
+        self.limits = limits
+        self.jobs = Jobs(folder, limits)
 
     def starlette(self) -> Any:
         """Return the application without its guard."""
-        posts = ("sheet", "assess", "compare", "recalibrate", "cancel", "forget")
         routes = [
             Route("/", self.start),
             Route("/page.css", partial(_text, style, "text/css")),
@@ -85,13 +88,18 @@ class Served:
             Route("/job/{key}/status", self.status),
             Route("/job/{key}/see/{what}", self.see),
             Route("/job/{key}/get/{what}", self.get),
-            *(
-                Route(f"/job/{{key}}/{name}", getattr(self, name), methods=["POST"])
-                for name in posts
-            ),
+            Route("/job/{key}/sheet", self.sheet, methods=["POST"]),
+            Route("/job/{key}/assess", self.assess, methods=["POST"]),
+            Route("/job/{key}/compare", self.compare, methods=["POST"]),
+            Route("/job/{key}/recalibrate", self.recalibrate, methods=["POST"]),
+            Route("/job/{key}/cancel", self.cancel, methods=["POST"]),
+            Route("/job/{key}/forget", self.forget, methods=["POST"]),
         ]
-        handlers: dict[Any, Any] = {HTTPException: self.lost}
-        return Starlette(routes=routes, lifespan=self.lifespan, exception_handlers=handlers)
+        return Starlette(
+            routes=routes,
+            lifespan=self.lifespan,
+            exception_handlers={HTTPException: self.lost},
+        )
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -106,9 +114,9 @@ class Served:
     async def upload(self, request: Request) -> Response:
         """Take a file."""
         key, folder = self.jobs.new_folder()
-        kind = request.headers.get("content-type", "")
+        content_type = request.headers.get("content-type", "")
         try:
-            name = await receive_file(request.stream(), kind, folder, self.limits)
+            name = await receive_file(request.stream(), content_type, folder, self.limits)
         except MclloError as error:
             shutil.rmtree(folder, ignore_errors=True)
             return HTMLResponse(self.pages.start(sentence(error)), status_code=400)
@@ -139,14 +147,16 @@ class Served:
 
     async def sheet(self, request: Request) -> Response:
         """Look at another sheet."""
-        job, fields = self._job(request), await _form(request)
+        job = self._job(request)
+        fields = await _form(request)
         if job.seen is not None and fields.get("sheet") in job.seen.sheets:
             self.jobs.look(job, fields["sheet"])
         return self._to(job)
 
     async def assess(self, request: Request) -> Response:
         """Assess the table as the form says."""
-        job, fields = self._job(request), await _form(request)
+        job = self._job(request)
+        fields = await _form(request)
         if job.seen is None or job.work is not None:
             return self._to(job)
         job.fields = {"normalize": "", **fields}
@@ -154,7 +164,8 @@ class Served:
         try:
             job.reading = reading_options(job.seen, job.fields, self.limits)
         except MclloError as error:
-            job.problem, job.notice = sentence(error), ""
+            job.problem = sentence(error)
+            job.notice = ""
             return self._to(job)
         self.jobs.start(job, "assess", {"file": job.file, "reading": job.reading})
         return self._to(job)
@@ -168,11 +179,17 @@ class Served:
 
     async def recalibrate(self, request: Request) -> Response:
         """Learn a recalibration and apply it."""
-        job, fields = self._job(request), await _form(request)
+        job = self._job(request)
+        fields = await _form(request)
         if "assess" in job.found and job.seen is not None and job.work is None:
             job.forget("recalibrate")
-            given = {"method": fields.get("method", "auto"), "out": recalibrated_name(job.seen)}
-            self.jobs.start(job, "recalibrate", {"file": job.file, "reading": job.reading, **given})
+            given = {
+                "file": job.file,
+                "reading": job.reading,
+                "method": fields.get("method", "auto"),
+                "out": recalibrated_name(job.seen),
+            }
+            self.jobs.start(job, "recalibrate", given)
         return self._to(job)
 
     async def cancel(self, request: Request) -> Response:
@@ -202,9 +219,11 @@ class Served:
         path = self._job(request).path(what) if what in VIEWED_PAGES else None
         if path is None:
             raise HTTPException(404)
-        # a browser shows nothing of a sandbox that asks for a group of its own
-        headers = {"content-security-policy": REPORT_POLICY}
-        headers["cross-origin-opener-policy"] = "unsafe-none"
+        headers = {
+            "content-security-policy": REPORT_POLICY,
+            # a browser shows nothing of a sandbox that asks for a group of its own
+            "cross-origin-opener-policy": "unsafe-none",
+        }
         return FileResponse(path, media_type="text/html", headers=headers)
 
     async def get(self, request: Request) -> Response:
@@ -235,7 +254,10 @@ async def _text(make: Any, kind: str, _: Request) -> Response:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a form, which is no file and not long."""
+    """Return the fields of a form, which is no file and not long.
+
+    Starlette's ``request.form()`` bounds each field but not all of them together.
+    """
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -1,13 +1,4 @@
-"""The library's arguments in the words of the page, so that remedies name its boxes.
-
-===========================  ==========================================
-``normalize=True``           “Divide each row by its sum”
-``classes=['dry', 'snow']``  “Probability of a class: dry, snow”
-``missing='drop'``           “Rows with gaps: leave them out”
-``penalty=1.0``              ``--penalty 1.0``: there is no such box
-===========================  ==========================================
-
-What the form says -> options of the command line, and nothing else.
+"""What the form says -> options of the command line, and nothing else.
 
 ==============  ===================================================================================
 fields          ``role-3`` is the part of the fourth column; the others have the options' names
@@ -16,7 +7,15 @@ arguments       those that a verb takes, as they are typed
 ==============  ===================================================================================
 
 Columns are known by their place, so that no name, however it is written, is read as anything else.
-What the options then mean is for the verbs to say: there is one validator.
+What the options then mean is for the verbs to say: there is one validator. What it says names
+arguments, which become the boxes of the page here:
+
+===========================  ==========================================
+``normalize=True``           “Divide each row by its sum”
+``classes=['dry', 'snow']``  “Probability of a class: dry, snow”
+``missing='drop'``           “Rows with gaps: leave them out”
+``penalty=1.0``              ``--penalty 1.0``: there is no such box
+===========================  ==========================================
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ..cli.options import FLAG_WORDS, READING, Flags, typed
 from ..cli.verbs import command
 from ..io.csv_text import is_index
 from .column_detection import DetectedTable
-from .guard import Limits
+from .limits import Limits
 
 FIELD_LABELS = {
     "label": "What came true",
@@ -106,9 +105,11 @@ TEXT_OPTIONS = ("prefix", "positive", "baseline", "encoding", "weight_kind")
 def first_fields(seen: DetectedTable) -> dict[str, str]:
     """Return the fields of the form as they were recognised."""
     fields = {f"role-{j}": column.role for j, column in enumerate(seen.columns)}
-    guess = {**seen.guess, "normalize": "on" if seen.guess["normalize"] else ""}
-    others = {"baseline": "", "clip": "", "encoding": "", "weight_kind": READING["weight_kind"][1]}
-    return fields | others | {name: str(value) for name, value in guess.items()}
+    fields |= {"baseline": "", "clip": "", "encoding": ""}
+    fields["weight_kind"] = READING["weight_kind"][1]
+    fields |= {name: str(value) for name, value in seen.guess.items()}
+    fields["normalize"] = "on" if seen.guess["normalize"] else ""
+    return fields
 
 
 def reading_options(
@@ -117,7 +118,8 @@ def reading_options(
     """Return the reading options that a form asks for."""
     roles: dict[str, list[str]] = {role: [] for role in ROLES}
     for j, column in enumerate(seen.columns):
-        roles.get(fields.get(f"role-{j}", ""), roles[""]).append(column.name)
+        role = fields.get(f"role-{j}", "")
+        roles[role if role in ROLES else ""].append(column.name)
     for role in SINGLE_COLUMN_ROLES:
         if len(roles[role]) > 1:
             raise InputError(
@@ -130,22 +132,23 @@ def reading_options(
             remedy="Choose the column that holds the class that each row turned out to be.",
         )
     limits.check_classes(len(roles["class"]))
-    scale = fields.get("scale", "")
-    reading: dict[str, Any] = {role: next(iter(roles[role]), None) for role in SINGLE_COLUMN_ROLES}
-    prefix = fields.get("prefix", "")
+    reading: dict[str, Any] = {}
+    for role in SINGLE_COLUMN_ROLES:
+        reading[role] = roles[role][0] if roles[role] else None
+    for name in TEXT_OPTIONS:
+        reading[name] = fields.get(name, "").strip() or READING[name][1]
+    prefix = fields.get("prefix", "")  # spaces and all: names of columns may have them
+    reading["prefix"] = prefix
     reading["classes"] = _classes(seen, roles, prefix)
-    reading |= {name: fields.get(name, "").strip() or READING[name][1] for name in TEXT_OPTIONS}
-    reading |= {
-        "prefix": prefix,
-        "normalize": bool(fields.get("normalize")),
-        "percent": scale == "percent",
-        "logits": scale == "logits",
-        "missing": fields.get("missing") if fields.get("missing") in MISSING else "refuse",
-        "clip": _number(fields.get("clip", "")),
-        "sheet": seen.sheet if len(seen.sheets) > 1 else None,
-    }
     if len(roles["class"]) > 1:
         reading["positive"] = None
+    reading["normalize"] = bool(fields.get("normalize"))
+    reading["percent"] = fields.get("scale") == "percent"
+    reading["logits"] = fields.get("scale") == "logits"
+    missing = fields.get("missing")
+    reading["missing"] = missing if missing in MISSING else "refuse"
+    reading["clip"] = _number(fields.get("clip", ""))
+    reading["sheet"] = seen.sheet if len(seen.sheets) > 1 else None
     return {name: reading[name] for name in ("label", *READING)}
 
 
@@ -162,13 +165,15 @@ def _classes(seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str) -
             "at least one column must be “Probability of a class”; none is.",
             remedy="Choose the column of each class.",
         )
-    usual = [
-        column.name
-        for column in seen.columns
-        if column.name.startswith(prefix) and not is_index(column.name[len(prefix) :])
-    ]
+    # What a verb takes for classes when it is told none: every column with the prefix, but for row
+    # numbers and columns that play another part.
     aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
-    if len(roles["class"]) > 1 and roles["class"] == [name for name in usual if name not in aside]:
+    usual = []
+    for column in seen.columns:
+        is_class = column.name.startswith(prefix) and not is_index(column.name[len(prefix) :])
+        if is_class and column.name not in aside:
+            usual.append(column.name)
+    if len(roles["class"]) > 1 and roles["class"] == usual:
         return None
     return [name[len(prefix) :] for name in roles["class"]]
 
@@ -189,11 +194,15 @@ def _number(text: str) -> float | None:
 def arguments(verb: str, reading: Mapping[str, Any]) -> list[str]:
     """Return the options of a verb, as they are typed."""
     takes = {parameter.name for parameter in command().commands[verb].params}
-    words = []
+    if verb == "apply" and not reading["positive"]:
+        takes.discard("classes")  # the model knows them
+    words: list[str] = []
     for name, value in typed(reading).items():
-        if name not in takes or (verb == "apply" and name == "classes" and not reading["positive"]):
+        if name not in takes:
             continue
         flag, *values = shlex.split(FLAG_WORDS.option(name, value))
-        like_a_flag = any(value.startswith("-") for value in values)
-        words += ["=".join([flag, *values])] if like_a_flag else [flag, *values]
+        if any(value.startswith("-") for value in values):  # or it would be read as a flag
+            words.append("=".join([flag, *values]))
+        else:
+            words += [flag, *values]
     return words

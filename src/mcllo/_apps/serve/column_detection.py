@@ -44,7 +44,7 @@ from ..io.sheets import sheet_titles
 from ..io.source import Source
 from ..io.table_rows import TRUE_WORDS
 from ..io.write import COMPRESSION_SUFFIXES, TAB_SUFFIXES
-from .guard import Limits
+from .limits import Limits
 
 USUAL_LABEL_NAMES = (
     "label",
@@ -58,12 +58,6 @@ USUAL_LABEL_NAMES = (
     "observed",
     "seen",
 )
-N_EXAMPLES = 3
-MAX_EXAMPLE_CHARS = 24
-MAX_NUMBER_CHARS = 8
-"""Characters of a fraction that is shown as it is written."""
-MAX_OFFERED_LABELS = 50
-"""Labels that a list offers."""
 ENDINGS = {"csv": ".csv", "sheet": ".xlsx", "parquet": ".parquet", "arrow": ".feather"}
 
 
@@ -121,14 +115,15 @@ class _Table:
         if len(columns) < 2:
             return False
         sums = self.sums(columns)
-        return (
-            bool(len(sums)) and float(np.abs(sums / target - 1.0).max()) <= MAX_ROUNDING_ROW_ERROR
-        )
+        if len(sums) == 0:
+            return False
+        return float(np.abs(sums / target - 1.0).max()) <= MAX_ROUNDING_ROW_ERROR
 
     def within(self, name: str, most: float) -> bool:
         """Whether a column holds numbers from 0 to `most`."""
-        found = self.numbers[name][np.isfinite(self.numbers[name])]
-        return bool(len(found)) and bool(found.min() >= 0.0 and found.max() <= most)
+        numbers = self.numbers[name]
+        known = numbers[np.isfinite(numbers)]
+        return len(known) > 0 and bool(known.min() >= 0.0 and known.max() <= most)
 
 
 def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTable:
@@ -147,20 +142,25 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
     table = first_rows(source)
     label, prefix = guess_label(source.columns, table)
     classes = guess_classes(source.columns, table, label, prefix)
+    columns = []
+    for name in source.columns:
+        role = ""
+        if name == label:
+            role = "label"
+        elif name in classes:
+            role = "class"
+        examples = tuple(example(word) for word in table.words[name][:3])  # the form has room
+        columns.append(ColumnSeen(name, examples, role))
+    sheets: tuple[str, ...] = ()
+    if source.sheet is not None:
+        sheets = tuple(sheet_titles(source.path, path))
     return DetectedTable(
         name=path,
         n_rows=n_rows,
-        columns=tuple(
-            ColumnSeen(
-                name,
-                tuple(map(example, table.words[name][:N_EXAMPLES])),
-                "label" if name == label else "class" if name in classes else "",
-            )
-            for name in source.columns
-        ),
+        columns=tuple(columns),
         guess=guess_reading(table, label, classes, prefix),
-        labels=tuple(sorted(table.values(label))[:MAX_OFFERED_LABELS]),
-        sheets=tuple(sheet_titles(source.path, path)) if source.sheet is not None else (),
+        labels=tuple(sorted(table.values(label))[:50]),  # a longer list helps nobody
+        sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
         notes=tuple(note.text for note in source.assumed if note.kind == "note.encoding"),
         ending=file_suffix(source),
@@ -177,10 +177,13 @@ def example(word: str) -> str:
     """
     text = word.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
     is_fraction = DECIMAL_POINT in text or "e" in text.lower()
-    if len(word) > MAX_NUMBER_CHARS and is_fraction and NUMBER.fullmatch(text):
-        shown = f"{float(text):.4g}"
-        return shown.replace(DECIMAL_POINT, DECIMAL_COMMA) if DECIMAL_COMMA in word else shown
-    return ellipsis(word, MAX_EXAMPLE_CHARS)
+    is_short = len(word) <= 8  # characters, in which four digits fit
+    if is_short or not is_fraction or not NUMBER.fullmatch(text):
+        return ellipsis(word, 24)
+    rounded = f"{float(text):.4g}"
+    if DECIMAL_COMMA in word:
+        return rounded.replace(DECIMAL_POINT, DECIMAL_COMMA)
+    return rounded
 
 
 def count_rows(source: Source, most: int) -> int:
@@ -201,15 +204,18 @@ def first_rows(source: Source) -> _Table:
     for name in source.columns:
         cells = ["" if cell is None else _word(cell) for cell in table.column(name).to_pylist()]
         words[name] = [word or "" for word in clean_labels(cells, ())]
-        if (found := numbers_in(words[name])) is not None:
+        found = numbers_in(words[name])
+        if found is not None:
             numbers[name] = found
     gaps = {name: sum(_is_gap(word) for word in cells) for name, cells in words.items()}
     return _Table(words, numbers, gaps)
 
 
 def _word(cell: Any) -> str:
-    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-    return str(int(cell)) if whole else str(cell)
+    """Return a cell as it stands in a file of text: workbooks hold 3 as 3.0."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:  # exact up to here
+        return str(int(cell))
+    return str(cell)
 
 
 def _is_gap(word: str) -> bool:
@@ -228,40 +234,54 @@ def numbers_in(words: Sequence[str]) -> Floats | None:
     for k, word in enumerate(words):
         if _is_gap(word):
             continue
-        text, sign = strip_percent(word)
+        text, is_percent = strip_percent(word)
         text = text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
         if not NUMBER.fullmatch(text):
             return None
-        found[k] = float(text) / (100.0 if sign else 1.0)
+        found[k] = float(text)
+        if is_percent:
+            found[k] /= 100.0
     return found if np.isfinite(found).any() else None
 
 
 def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
     """Return the column of the labels, and what stands before a class in its column's name."""
-    best: tuple[int, str, str] = (1, "", "")
+    label = ""
+    prefix = ""
+    n_named = 1  # one column may have the name of a value by chance
     for name in columns:
         values = sorted(table.values(name))
-        others = [other for other in columns if other != name and other in table.numbers]
         if not 1 <= len(values) <= MAX_DISTINCT_LABELS:
             continue
-        named = len(set(values) & set(others))
-        if named > best[0]:
-            best = named, name, ""
-        hint = None if named else prefix_hint(others, values)
-        for part in () if hint is None else hint.parts:
-            if isinstance(part, Option) and len(values) > best[0]:
-                best = len(values), name, str(part.value)
-    usual = [name for name in columns if name.lower() in USUAL_LABEL_NAMES]
-    return (
-        (best[1], best[2]) if best[1] else (usual[0] if usual else _two_valued(columns, table), "")
-    )
+        others = [other for other in columns if other != name and other in table.numbers]
+        n_same = len(set(values) & set(others))
+        if n_same > n_named:
+            label = name
+            prefix = ""
+            n_named = n_same
+        hint = prefix_hint(others, values) if n_same == 0 else None
+        if hint is None:
+            continue
+        for part in hint.parts:
+            if isinstance(part, Option) and len(values) > n_named:
+                label = name
+                prefix = str(part.value)
+                n_named = len(values)
+    if label:
+        return label, prefix
+    for name in columns:
+        if name.lower() in USUAL_LABEL_NAMES:
+            return name, ""
+    return _two_valued(columns, table), ""
 
 
 def _two_valued(columns: Sequence[str], table: _Table) -> str:
     """Return the column of two words beside one of shares, where there is one of each."""
     shares = [name for name in table.numbers if table.within(name, 1.0)]
     pairs = [name for name in columns if len(table.values(name)) == 2]
-    pairs = [name for name in pairs if name not in shares] or pairs
+    pairs_of_words = [name for name in pairs if name not in shares]
+    if pairs_of_words:
+        pairs = pairs_of_words
     shares = [name for name in shares if name not in pairs]
     return pairs[0] if len(pairs) == len(shares) == 1 else ""
 
@@ -269,14 +289,14 @@ def _two_valued(columns: Sequence[str], table: _Table) -> str:
 def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str) -> list[str]:
     """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
     values = table.values(label)
-    able = [
-        name for name in columns if name != label and name in table.numbers and not is_index(name)
-    ]
+    others = [name for name in columns if name != label and not is_index(name)]
+    able = [name for name in others if name in table.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]
     named = [name for name in able if name in values]
-    if any(table.near(named, target) for target in (1.0, 100.0)):
+    if table.near(named, 1.0) or table.near(named, 100.0):
         return named
+    # Some classes may never have come true: other columns that complete the rows are theirs.
     for target in (1.0, 100.0):
         shares = [name for name in able if table.within(name, target)]
         if set(named) <= set(shares) and table.near(shares, target):
@@ -289,30 +309,46 @@ def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str
 
 def guess_reading(table: _Table, label: str, classes: Sequence[str], prefix: str) -> dict[str, Any]:
     """Return the first values of the fields that say how numbers are written."""
-    scale, normalize, positive = "probs", False, ""
-    if any(np.nanmin(table.numbers[name]) < 0.0 for name in classes):
-        scale = "logits"
-    elif table.near(classes, 100.0):
-        scale = "percent"
-    elif table.near(classes, 1.0):
-        normalize = bool(np.abs(table.sums(classes) - 1.0).max() > ROW_SUM_TOL)
-    elif len(classes) == 1 and not table.within(classes[0], 1.0):
-        scale = "percent" if table.within(classes[0], 100.0) else scale
-    if scale == "percent" and len(classes) > 1:
-        normalize = bool(np.abs(table.sums(classes) / 100.0 - 1.0).max() > ROW_SUM_TOL)
-    if len(classes) == 1:
-        values = sorted(table.values(label))
-        likely = [value for value in values if value == classes[0]]
-        likely += [value for value in values if value.lower() in TRUE_WORDS]
-        positive = likely[0] if likely else ""
-    gaps = any(table.n_gaps[name] for name in (*classes, label) if name)
+    scale = guess_scale(table, classes)
+    normalize = False
+    if len(classes) > 1 and scale != "logits":
+        target = 100.0 if scale == "percent" else 1.0
+        if table.near(classes, target):
+            error = np.abs(table.sums(classes) / target - 1.0)
+            normalize = bool(error.max() > ROW_SUM_TOL)
+    columns = [*classes, label] if label else list(classes)
+    has_gaps = any(table.n_gaps[name] for name in columns)
     return {
         "scale": scale,
         "normalize": normalize,
-        "missing": "drop" if gaps else "refuse",
-        "positive": positive,
+        "missing": "drop" if has_gaps else "refuse",
+        "positive": guess_positive(table, label, classes[0]) if len(classes) == 1 else "",
         "prefix": prefix,
     }
+
+
+def guess_scale(table: _Table, classes: Sequence[str]) -> str:
+    """Return what the numbers of the classes are: probabilities, percentages or logits."""
+    if any(np.nanmin(table.numbers[name]) < 0.0 for name in classes):
+        return "logits"
+    if table.near(classes, 100.0):
+        return "percent"
+    if len(classes) == 1:  # there are no sums that tell
+        is_probability = table.within(classes[0], 1.0)
+        if not is_probability and table.within(classes[0], 100.0):
+            return "percent"
+    return "probs"
+
+
+def guess_positive(table: _Table, label: str, column: str) -> str:
+    """Return the label that a single column is the probability of."""
+    values = sorted(table.values(label))
+    if column in values:
+        return column
+    for value in values:
+        if value.lower() in TRUE_WORDS:
+            return value
+    return ""
 
 
 def file_suffix(source: Source) -> str:

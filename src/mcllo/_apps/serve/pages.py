@@ -28,8 +28,8 @@ from ..report.html import keep_percent_unbroken
 from ..report.recalibrations import method_title
 from ..report.views import capital
 from .choices import FIELD_LABELS, MISSING, ROLES, first_fields
-from .guard import Limits
 from .jobs import Job, recalibrated_name
+from .limits import Limits
 
 TASK_TEXTS = {
     "look": "Reading the table",
@@ -49,7 +49,8 @@ class Pages:
     """The pages of one run, whose addresses all begin with `root`."""
 
     def __init__(self, root: str, limits: Limits) -> None:
-        self.root, self.limits = root, limits
+        self.root = root
+        self.limits = limits
 
     def start(self, problem: str = "") -> str:
         """Return the first page."""
@@ -88,11 +89,14 @@ class Pages:
         """Return what was found, with what can be done next."""
         assert job.seen is not None
         compared = job.found.get("compare", {})
-        without = ("identity",) if job.reading["logits"] else ("identity", *NEEDS_LOGITS)
-        recalibrations = [name for name in RECALIBRATIONS.split() if name not in without]
-        recalibrations.sort(key=lambda name: name != "auto")
-        best = compared.get("method") if compared.get("improves") else None
         recalibrated = job.found.get("recalibrate", {})
+        offered = ["auto"]  # first, whatever the order of the command line's list
+        for name in RECALIBRATIONS.split():
+            needs_more = name in NEEDS_LOGITS and not job.reading["logits"]
+            if name not in ("auto", "identity") and not needs_more:
+                offered.append(name)
+        best = compared["method"] if compared.get("improves") else None
+        chosen = best if best in offered else "auto"
         return self._page(
             "result",
             step=3,
@@ -101,8 +105,8 @@ class Pages:
             assessed=job.found["assess"],
             compared=compared,
             recalibrated=recalibrated,
-            recalibrations=[(name, capital(method_title(name))) for name in recalibrations],
-            chosen=recalibrated.get("method") or (best if best in recalibrations else "auto"),
+            recalibrations=[(name, capital(method_title(name))) for name in offered],
+            chosen=recalibrated.get("method", chosen),
             best=best,
             recommended=recommended_words(compared),
             expected=expected_words(recalibrated),
@@ -110,10 +114,11 @@ class Pages:
         )
 
     def _page(self, name: str, **content: Any) -> str:
-        common = {"root": self.root, "limits": self.limits, "version": __version__}
-        known = {"problem": "", "job": None}
+        defaults = {"problem": "", "job": None}
         template = environment().get_template(f"{name}.html.jinja")
-        return template.render(**(common | known | content))
+        return template.render(
+            root=self.root, limits=self.limits, version=__version__, **(defaults | content)
+        )
 
 
 def recommended_words(found: Mapping[str, Any]) -> str:
@@ -123,17 +128,18 @@ def recommended_words(found: Mapping[str, Any]) -> str:
     if not found["improves"]:
         return "No recalibration is shown to do better than leaving the probabilities as they are."
     words = f"{capital(method_title(found['method']))} does best on rows that it was not fitted to."
-    ties, simplest = len(found["ties"]), found["simplest"]
-    if not ties:
+    n_ties = len(found["ties"])
+    if n_ties == 0:
         return f"{words} All others are worse, beyond chance."
-    others = "One other recalibration" if ties == 1 else f"{ties} other recalibrations"
-    which = "it is" if simplest == found["method"] else f"{method_title(simplest)} is"
-    return f"{words} {others} cannot be told from it; {which} the simplest of these."
+    others = "One other recalibration" if n_ties == 1 else f"{n_ties} other recalibrations"
+    simplest = "it" if found["simplest"] == found["method"] else method_title(found["simplest"])
+    return f"{words} {others} cannot be told from it; {simplest} is the simplest of these."
 
 
 def expected_words(recalibrated: Mapping[str, Any]) -> str:
     """Return what a recalibration that judged itself says that it gains; nothing of the others."""
-    gain, error = recalibrated.get("expected"), recalibrated.get("expected_se")
+    gain = recalibrated.get("expected")
+    error = recalibrated.get("expected_se")
     if gain is None or error is None:
         return ""
     does = "lower" if gain >= 0.0 else "raise"
@@ -158,11 +164,8 @@ def environment() -> Environment:
     """Return what fills the templates: ours, and the report's style."""
 
     def finalize(value: Any) -> Any:
-        return (
-            keep_percent_unbroken(value)
-            if isinstance(value, str) and not isinstance(value, Markup)
-            else value
-        )
+        is_text = isinstance(value, str) and not isinstance(value, Markup)
+        return keep_percent_unbroken(value) if is_text else value
 
     return Environment(
         loader=ChoiceLoader(

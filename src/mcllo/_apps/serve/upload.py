@@ -1,4 +1,6 @@
-"""The private folder: made for one run, gone with it, whichever way it ends.
+"""Where tables are kept: a private folder for one run, and the files that are dropped into it.
+
+The private folder is gone with the run, whichever way that ends:
 
 ===============  ================================================================================
 made             in the system's folder for temporary files, readable by its owner alone (0700)
@@ -8,14 +10,17 @@ a crash          a keeper, a process of a few lines, waits for the end of a pipe
 power is cut     the next run sweeps: a folder whose lock nobody holds belongs to nobody
 ===============  ================================================================================
 
-A file that is dropped -> a file in the private folder, as it arrives and never whole in memory.
+A file that is dropped comes in as the parts of a form:
 
-==========  =====================================================================================
-bytes       of the first part that has a file name go straight to the disk; other parts are left
-the name    as near to the given one as is safe (`_apps/serve/jobs`)
-too large   no more is written; the rest is read and forgotten, so that the browser gets to read the
-            page that says so
-==========  =====================================================================================
+===============  ================================================================================
+bytes            Starlette's parser keeps them in a temporary file without a name, as they arrive
+                 and never whole in memory; the first part that has a file name is then copied
+the name         as near to the given one as any system can hold: no folders, no letters that steer
+                 a terminal or the direction of text, no dot or dash in front, not too long, not a
+                 name of ours
+too large        no more is written; the rest is read and forgotten, so that the browser gets to
+                 read the page that says so
+===============  ================================================================================
 """
 
 from __future__ import annotations
@@ -26,19 +31,25 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from ...exceptions import FileFormatError
-from .guard import Limits
-from .jobs import safe_name
+from ..report.html import plain
+from .limits import Limits
+from .worker import MODEL, RECALIBRATED_STEM, RECALIBRATIONS, REPORT
 
 NAME = "mcllo-serve-"
 LOCK = "in-use"
 MAX_SECONDS_WITHOUT_LOCK = 60.0
-"""Seconds in which a folder may not have its lock yet."""
+"""Seconds in which a folder may not have its lock yet: a round number, far more than it takes."""
 KEEPER = """
 import shutil, sys, time
 from pathlib import Path
@@ -125,89 +136,90 @@ else:
         return False
 
 
-NO_FILE = "a file must be chosen; none was sent. Choose one, or drop it on the page."
-
-
-class Upload:
-    """Takes the parts of a form as they come; the first file among them is written to `folder`."""
-
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self.folder, self.limits = folder, limits
-        self.name = ""
-        self.size = 0
-        self._header, self._value = b"", b""
-        self._disposition = b""
-        self._file: IO[bytes] | None = None
-
-    @property
-    def callbacks(self) -> dict[str, Any]:
-        """What the parser of the form calls."""
-        return {
-            "on_part_begin": self._begin,
-            "on_header_field": self._field,
-            "on_header_value": self._take,
-            "on_header_end": self._end_header,
-            "on_headers_finished": self._start,
-            "on_part_data": self._write,
-            "on_part_end": self._close,
-        }
-
-    def _begin(self) -> None:
-        self._header = self._value = self._disposition = b""
-
-    def _field(self, data: bytes, start: int, end: int) -> None:
-        self._header += data[start:end]
-
-    def _take(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-
-    def _end_header(self) -> None:
-        if self._header.lower() == b"content-disposition":
-            self._disposition = self._value
-        self._header = self._value = b""
-
-    def _start(self) -> None:
-        from python_multipart.multipart import parse_options_header
-
-        given = parse_options_header(self._disposition)[1].get(b"filename", b"")
-        if given and not self.name:
-            self.name = safe_name(given.decode("utf-8", "replace"))
-            self._file = (self.folder / self.name).open("xb")
-
-    def _write(self, data: bytes, start: int, end: int) -> None:
-        if self._file is None:
-            return
-        self.size += end - start
-        if self.size <= self.limits.n_bytes:
-            self._file.write(data[start:end])
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+FORM_BYTES = 10_000
+"""What a form may add to its file, in bytes: a browser adds about 200."""
 
 
 async def receive_file(
     chunks: AsyncIterator[bytes], content_type: str, folder: Path, limits: Limits
 ) -> str:
-    """Write the file of a form to `folder` as it arrives; return its name."""
-    from python_multipart.exceptions import FormParserError
-    from python_multipart.multipart import MultipartParser, parse_options_header
-
-    kind, options = parse_options_header(content_type)
-    upload = Upload(folder, limits)
-    broken = kind != b"multipart/form-data" or b"boundary" not in options
-    parser = None if broken else MultipartParser(options[b"boundary"], upload.callbacks)
+    """Write the file of a form to `folder`; return its name."""
+    stream = bounded(chunks, limits)
+    parser = MultiPartParser(Headers({"content-type": content_type}), stream)
     try:
-        async for chunk in chunks:
-            if parser is not None and upload.size <= limits.n_bytes:
-                parser.write(chunk)
-    except FormParserError:
-        raise FileFormatError(NO_FILE) from None
+        form = await parser.parse()
+    except MultiPartException:
+        raise no_file() from None
+    try:
+        return await run_in_threadpool(_keep_first, form.multi_items(), folder, limits)
     finally:
-        upload._close()
-    if upload.size > limits.n_bytes:
+        await form.close()
+
+
+async def bounded(chunks: AsyncIterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
+    """Pass on the chunks of a form; refuse it, read to its end, when its file is too large.
+
+    Starlette's parser bounds only the parts of a form that are no files.
+    """
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size <= limits.n_bytes + FORM_BYTES:
+            yield chunk
+    if size > limits.n_bytes + FORM_BYTES:
         raise limits.too_large()
-    if not upload.name:
-        raise FileFormatError(NO_FILE)
-    return upload.name
+
+
+def _keep_first(parts: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits) -> str:
+    """Copy the first file of a form to `folder`, and return its name."""
+    for _, part in parts:
+        if isinstance(part, str) or not part.filename:  # no file was chosen
+            continue
+        if part.size > limits.n_bytes:
+            raise limits.too_large()
+        name = safe_name(part.filename)
+        with (folder / name).open("xb") as target:
+            shutil.copyfileobj(part.file, target)
+        return name
+    raise no_file()
+
+
+def no_file() -> FileFormatError:
+    """Return the refusal of a form that holds no file."""
+    return FileFormatError(
+        "a file must be chosen; none was sent. Choose one, or drop it on the page."
+    )
+
+
+MAX_NAME_BYTES = 80
+"""Bytes of a file's name: a round number, far below the 255 of most systems."""
+FORBIDDEN_CHARS = '<>:"/\\|?*\n'
+"""What some system does not have in a name."""
+DEFAULT_NAME = "table"
+RESULT_STEMS = {Path(name).stem for name in (REPORT, RECALIBRATIONS, MODEL, RECALIBRATED_STEM)}
+
+
+def safe_name(given: str) -> str:
+    r"""Return a name for a file that is as near to the given one as is safe.
+
+    Examples
+    --------
+    >>> safe_name("C:\\data\\..\\fore casts.csv"), safe_name("--html.csv"), safe_name("report.csv")
+    ('fore casts.csv', 'html.csv', 'my report.csv')
+    """
+    path = unicodedata.normalize("NFC", plain(given)).replace("\\", "/")
+    name = path.split("/")[-1]
+    for char in FORBIDDEN_CHARS:
+        name = name.replace(char, "_")
+    name = name.strip().lstrip(".-~ ").rstrip(". ")
+    stem, dot, ending = name.rpartition(".")
+    if not stem or len(ending) > 8:  # too long for an ending: it is a name with a dot in it
+        stem = name
+        dot = ending = ""
+    # by bytes, because that is what file systems count, but never through a character
+    while len(f"{stem}{dot}{ending}".encode()) > MAX_NAME_BYTES:
+        stem = stem[:-1]
+    stem = stem.rstrip() or DEFAULT_NAME
+    if stem.split(".")[0].lower() in RESULT_STEMS:
+        stem = f"my {stem}"
+    return f"{stem}{dot}{ending}"

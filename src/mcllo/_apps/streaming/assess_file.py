@@ -33,6 +33,7 @@ the machine has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -82,10 +83,10 @@ from ...calibrators._auto.gain import cross_fitted_gain
 from ...exceptions import Either, InputError, Option, Phrase, Text
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
-from ..io.container import unpacked_size
-from ..io.read import check_room, read_predictions
-from .blocks import Blocks
-from .file_blocks import blocks_of_files
+from ..io.read import check_room, open_sources, read_sources
+from ..io.source import Source
+from .blocks import Blocks, StreamedBlocks
+from .file_blocks import blocks_of_sources
 from .sums import BinSums, Block, RowSums, bin_sums
 
 MAX_GATHERED_CELLS = 5e6
@@ -339,14 +340,64 @@ MIN_BYTES_FOR_BLOCKS = 50_000_000
 """Bytes, unpacked, from which a file is read in blocks."""
 
 
-def is_large(path: StrPath) -> bool:
-    """Whether `path` is a directory, or a file too large to be read at once."""
-    if str(path) == "-":
-        return False
+def is_large(path: StrPath, sources: Sequence[Source] = ()) -> bool:
+    """Whether `path` is a directory, or a file too large to be read at once.
+
+    `sources` is the file where it was looked at already.
+    """
     place = Path(path)
-    return place.is_dir() or (
-        place.is_file() and unpacked_size(place, MIN_BYTES_FOR_BLOCKS) > MIN_BYTES_FOR_BLOCKS
-    )
+    if str(path) == "-" or not place.is_file():
+        return str(path) != "-" and place.is_dir()
+    if place.stat().st_size > MIN_BYTES_FOR_BLOCKS:
+        return True
+    source = sources[0] if sources else Source(path)
+    return source.unpacked_size(MIN_BYTES_FOR_BLOCKS) > MIN_BYTES_FOR_BLOCKS
+
+
+class OpenedFile:
+    """A file, or the files of a directory, looked at once, and how its columns are meant.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, or a directory of files.
+    reading : dict
+        Options of `read_predictions`.
+    """
+
+    def __init__(self, path: StrPath, reading: dict[str, Any]) -> None:
+        self.sources, self.columns = open_sources(path, reading)
+        self.is_large = is_large(path, self.sources)
+
+    def is_read_whole(self, needs: dict[Any, bool]) -> bool:
+        """Whether all rows go into memory: of a small file, or where something needs them."""
+        for why, is_needed in needs.items():
+            if is_needed:
+                self.check_fits(why)
+                return True
+        return not self.is_large
+
+    def check_fits(self, why: Any, remedy: Text = "Use fewer rows.") -> None:
+        """Refuse rows that would not fit into the memory of this machine, as `why` needs them."""
+        if self.is_large:
+            # any baseline: the one asked for may be found by likelihood, and is checked later
+            own = {**self._columns_of_blocks(), "baseline": None}
+            with blocks_of_sources(self.sources, spill=False, **own) as blocks:
+                source: Any = blocks.source
+                check_room(source.sources, len(source.names), why, remedy)
+
+    def read(self) -> Predictions:
+        """Return all rows."""
+        return read_sources(self.sources, **self.columns)
+
+    def blocks(self, workers: int | None = None) -> StreamedBlocks:
+        """Return the rows in blocks."""
+        return blocks_of_sources(self.sources, n_jobs=workers, **self._columns_of_blocks())
+
+    def _columns_of_blocks(self) -> dict[str, Any]:
+        """Return the options that rows in blocks have: no groups, subgroups or kinds of weight."""
+        left_out = ("groups", "by", "weight_kind")
+        return {name: value for name, value in self.columns.items() if name not in left_out}
 
 
 def assess_file(
@@ -370,39 +421,7 @@ def assess_file(
         Option("baseline", rule): bool(rule),
         "a report": whole,
     }
-    if reads_whole(path, needs, reading):
-        return assess(read_predictions(path, **reading), baseline=rule or None, **options)
-    return assess_blocks(open_blocks(path, reading, workers), **options)
-
-
-def reads_whole(path: StrPath, needs: dict[Any, bool], reading: dict[str, Any]) -> bool:
-    """Whether all rows are read into memory: of a small file, or where something needs them."""
-    why = next((words for words, given in needs.items() if given), None)
-    if why is None:
-        return not is_large(path)
-    check_file_fits(path, reading, why)
-    return True
-
-
-def check_file_fits(
-    path: StrPath, reading: dict[str, Any], why: Any, remedy: Text = "Use fewer rows."
-) -> None:
-    """Refuse files whose rows would not fit into the memory of this machine, as `why` needs it."""
-    if not is_large(path):
-        return
-    own = {
-        name: value for name, value in reading.items() if name not in (*COLUMN_OPTIONS, "baseline")
-    }
-    with blocks_of_files(path, spill=False, **own) as blocks:
-        files: Any = blocks.source
-        check_room(files.sources, len(files.names), why, remedy)
-
-
-COLUMN_OPTIONS = ("groups", "by", "weight_kind")
-"""What rows in blocks do not have."""
-
-
-def open_blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
-    """Return the rows of a file or directory in blocks, as the reading options ask."""
-    own = {name: value for name, value in reading.items() if name not in COLUMN_OPTIONS}
-    return blocks_of_files(path, n_jobs=workers, **own)
+    file = OpenedFile(path, reading)
+    if file.is_read_whole(needs):
+        return assess(file.read(), baseline=rule or None, **options)
+    return assess_blocks(file.blocks(workers), **options)

@@ -78,14 +78,13 @@ class Blocks(ABC):
             raise InputError(
                 "rows in blocks need the information of all parameters at once, of which there "
                 f"may be {MAX_PARAMETERS_FOR_HESSIAN:,}; got {n_parameters:,}. Draw some of the "
-                "rows, and "
-                "pass them as arrays or in a small file."
+                "rows, and pass them as arrays or in a small file."
             )
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
             raise no_weight()
         layout = self.layout.with_default_baseline(sums.class_weight)
-        if layout != self.layout:
+        if layout != self.layout:  # log odds and so all sums are those of another baseline
             self._settle(layout)
             sums = self.total(row_sums, "reading")
         if self.layout.reading.clip is None:
@@ -99,7 +98,8 @@ class Blocks(ABC):
     @property
     def facts(self) -> DataFacts:
         """What the first pass found out about the rows."""
-        sums, layout = self.first, self.layout
+        sums = self.first
+        layout = self.layout
         return DataFacts(
             n_samples=sums.n_samples,
             classes=layout.classes,
@@ -120,9 +120,13 @@ class Blocks(ABC):
 
     def take(self, rows: Codes | None = None) -> Predictions:
         """Return the rows of these numbers (ascending), or all, in memory."""
-        sums, starts, reached = self.first, {}, 0
+        sums = self.first
+        # where a block begins among the rows that are left: some may have been dropped for gaps
+        starts = {}
+        n_before = 0
         for start, size in sums.sizes:
-            starts[start], reached = reached, reached + size
+            starts[start] = n_before
+            n_before += size
         found = self.total(partial(pick_rows, rows=rows, starts=starts), "choosing rows")
         return found.join(sums.changes)
 
@@ -176,12 +180,14 @@ class SpilledBlock:
     def rows(self) -> Predictions:
         """The rows; only where the spill keeps them."""
         layout = self.layout
-        table, logits = self.files["values"].read(), None
+        probs = self.files["values"].read()
+        logits = None
         if layout.reading.logits:
-            clean = clean_logits(table)
-            table, logits = clean.probs, clean.logits
+            clean = clean_logits(probs)
+            probs = clean.probs
+            logits = clean.logits
         return Predictions(
-            probs=table,
+            probs=probs,
             codes=self.files["codes"].read().astype(np.intp),
             classes=layout.classes,
             baseline=layout.baseline,
@@ -201,9 +207,9 @@ class Spill:
     """
 
     def __init__(self, layout: Layout, *, whole: bool) -> None:
-        self.layout, self.whole = layout, whole
-        self.blocks: list[SpilledBlock] = []
-        self.full, self.n_bytes = False, 0
+        self.layout = layout
+        self.whole = whole
+        self.clear()
         self._scratch = Scratch()
         self._folder = self._scratch.folder
 
@@ -213,7 +219,9 @@ class Spill:
 
     def clear(self) -> None:
         """Forget all blocks; the next ones take the place of their files."""
-        self.blocks, self.full, self.n_bytes = [], False, 0
+        self.blocks: list[SpilledBlock] = []
+        self.full = False
+        self.n_bytes = 0
 
     def write(self, block: Block) -> None:
         """Keep a block, unless the disk would then have less room left than the blocks take.
@@ -237,11 +245,13 @@ class Spill:
         self.blocks.sort(key=lambda kept: kept.start)
 
     def _parts(self, rows: Predictions) -> dict[str, NDArray[Any]]:
-        parts: dict[str, NDArray[Any] | None]
-        parts = {"log_odds": rows.log_odds, "weight": rows.sample_weight}
+        parts: dict[str, NDArray[Any] | None] = {}
+        parts["log_odds"] = rows.log_odds
+        parts["weight"] = rows.sample_weight
         if self.whole:
             parts["values"] = rows.probs if rows.logits is None else rows.logits
-            parts |= {"codes": rows.codes.astype(np.int32), "raised": rows.raised}
+            parts["codes"] = rows.codes.astype(np.int32)
+            parts["raised"] = rows.raised
         return {name: part for name, part in parts.items() if part is not None}
 
 
@@ -276,10 +286,12 @@ class StreamedBlocks(Blocks):
     def __init__(
         self, source: BlockSource, *, n_jobs: int | None = None, spill: bool | None = None
     ) -> None:
-        self.source, self.layout = source, source.layout
-        self.n_workers = threads_for(1 << 62, n_jobs)
-        wanted = room_for(source.n_bytes()) if spill is None else spill
-        self._spill = Spill(source.layout, whole=source.cost == "much") if wanted else None
+        self.source = source
+        self.layout = source.layout
+        self.n_workers = threads_for(1 << 62, n_jobs)  # as for work without end
+        self._spill: Spill | None = None
+        if room_for(source.n_bytes()) if spill is None else spill:
+            self._spill = Spill(source.layout, whole=source.cost == "much")
         self._kept = False
         self.n_passes = 0
 
@@ -309,39 +321,48 @@ class StreamedBlocks(Blocks):
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
-        to = None if self._kept else self._spill
-        if to is not None:
-            to.clear()
+        kept = self._spill if self._kept else None
+        to_fill = None if self._kept else self._spill
+        if to_fill is not None:
+            to_fill.clear()
 
-        def of_unit(unit: Unit) -> tuple[Any, int]:
-            found, n_rows = None, 0
+        def sum_of_unit(unit: Unit) -> tuple[Any, int]:
+            found = None
+            n_rows = 0
             for block in unit():
-                if to is not None:
-                    to.write(block)
+                if to_fill is not None:
+                    to_fill.write(block)
                 found = sum_in_order([found, work(block)])
                 n_rows += block.n_samples
             return found, n_rows
 
-        kept, units = self._spill if self._kept else None, self.source.units()
-        if kept is not None and (kept.whole or not whole):
-            units = (partial(iter, [block]) for block in kept.blocks)
-        found, parts = None, ordered_map(of_unit, units, self.n_workers)
+        reads_source = kept is None or (whole and not kept.whole)
+        units = self.source.units() if reads_source else self._kept_units()
+        found = None
+        parts = ordered_map(sum_of_unit, units, self.n_workers)
         with one_blas_thread(), progress(name) as advance, closing(parts):
             for part, n_rows in parts:
                 advance(n_rows)
                 found = sum_in_order([found, part])
-        if kept is None and (check := getattr(self.source, "check", None)) is not None:
+        check = getattr(self.source, "check", None)
+        if kept is None and check is not None:
             check()
         if found is None:
             raise InputError("there must be at least one row; got none.")
-        if to is not None and to.full:
+        if to_fill is not None and to_fill.full:
             self.close()
             self._spill = None
-        elif to is not None:
-            to.sort()
+        elif to_fill is not None:
+            to_fill.sort()
             self._kept = True
         self.n_passes += 1
         return found
+
+    def _kept_units(self) -> Iterator[Unit]:
+        """Yield the blocks in the temporary folder, one for each worker at a time."""
+        assert self._spill is not None
+        for block in self._spill.blocks:
+            yield partial(iter, [block])
 
 
 def room_for(n_bytes: float) -> bool:

@@ -17,18 +17,19 @@ from ..._utils.results import Codes
 from ..._utils.statements import Statement
 from ..._validation.labels import Classes, class_names
 from ...exceptions import InputError, MclloError
-from ..io.read import find_files, same_roles
-from ..io.read_options import CellOptions, ReadOptions
+from ..io.read import open_sources, same_roles
+from ..io.read_options import CellOptions
 from ..io.source import Source
 from ..io.table_rows import TableRows, no_rows
 from .blocks import Cost, StreamedBlocks, Unit
 from .sums import Block, Layout, Reading, block_rows, coded_words
 
 MAX_GROUP_ROWS = 1 << 22
-"""Rows of a row group that one worker reads alone, at most."""
+"""Rows of a row group that one worker reads alone, at most: round, 300 MB of ten classes."""
 N_LAYOUT_ROWS = 1000
+"""Rows that show what labels are: a round number."""
 N_DATA_CHECK_ROWS = 1 << 20
-GZIP_RATIO = 4.0
+"""Rows whose labels are looked at to find the remedy of an error: a round number."""
 
 
 def blocks_of_files(
@@ -69,9 +70,44 @@ def blocks_of_files(
     **meant
         How cells are written, as in `read_predictions`.
     """
+    sources, _ = open_sources(path, dict(meant))
+    return blocks_of_sources(
+        sources,
+        label=label,
+        classes=classes,
+        baseline=baseline,
+        weight=weight,
+        prefix=prefix,
+        logits=logits,
+        normalize=normalize,
+        clip=clip,
+        n_jobs=n_jobs,
+        spill=spill,
+        rows=rows,
+        first_rows=first_rows,
+        data_check_rows=data_check_rows,
+    )
+
+
+def blocks_of_sources(
+    sources: Sequence[Source],
+    *,
+    label: str,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    weight: str | None = None,
+    prefix: str = "",
+    logits: bool = False,
+    normalize: bool = False,
+    clip: float | None = None,
+    n_jobs: int | None = None,
+    spill: bool | None = None,
+    rows: int | None = None,
+    first_rows: int = N_LAYOUT_ROWS,
+    data_check_rows: int = N_DATA_CHECK_ROWS,
+) -> StreamedBlocks:
+    """Return the rows of files that were looked at as blocks; options as in `blocks_of_files`."""
     reading = Reading(None, baseline, logits, normalize, clip)
-    manner = ReadOptions(**meant)
-    sources = [Source(name, manner) for name in find_files(path)]
     named = None if classes is None else class_names(classes)
     source = FileSource(
         sources, reading, label, named, weight, prefix, rows, first_rows, data_check_rows
@@ -106,7 +142,8 @@ class FileSource:
             logits=reading.logits,
             data_check_rows=data_check_rows,
         )
-        self.roles, self.names = self.table.roles, self.table.names
+        self.roles = self.table.roles
+        self.names = self.table.names
         self.rows = rows or block_rows(len(self.names))
         self.layout = self._layout(reading, first_rows)
 
@@ -119,11 +156,10 @@ class FileSource:
         total = 0.0
         for source in self.sources:
             if source.kind == "parquet":
-                with source.sentences(), source.parquet() as file:
-                    total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
+                total += 8.0 * (len(self.names) + 1) * sum(source.row_groups)
             elif source.spool is None:
-                ratio = GZIP_RATIO if source.compression else 1.0
-                total += source.path.stat().st_size * ratio
+                ratio = 4.0 if source.compression else 1.0  # of gzip and tables of numbers, about
+                total += source.n_packed * ratio
         return total
 
     def check(self) -> None:
@@ -137,15 +173,15 @@ class FileSource:
         for source in self.sources:
             groups = _row_groups(source, self.rows)
             if groups is not None:
-                for chosen, first, _ in groups:
-                    yield partial(self._read_groups, source, chosen, first, start)
-                start += sum(size for _, _, size in groups)
+                for chosen, first_row in groups:
+                    yield partial(self._read_groups, source, chosen, first_row, start)
+                start += sum(source.row_groups)
                 continue
             done = 0
             for table in self._tables(source, self.rows):
-                yield partial(self._read, source, table, done, start)
+                yield partial(self._read, source, table, done, start + done)
                 done += table.num_rows
-                start += table.num_rows
+            start += done
 
     def _layout(self, reading: Reading, first_rows: int) -> Layout:
         """Return what the first rows show; every label is looked at later."""
@@ -155,11 +191,11 @@ class FileSource:
                 if len(found.labels) == 0:
                     continue
                 try:
-                    values: Any = found.values
-                    if not self.roles.positive:
-                        values = found.table.select(self.roles.numbers).rename_columns(self.names)
-                    else:
+                    if self.roles.positive:
+                        values = found.values
                         reading = replace(reading, classes=self.names)
+                    else:
+                        values = found.table.select(self.roles.numbers).rename_columns(self.names)
                     return Layout.from_first_rows(reading, values, found.labels)
                 except MclloError as error:
                     raise self.table.explained(error, source, found) from None
@@ -202,26 +238,25 @@ class FileSource:
         yield from _merge_batches(parts, rows, roles.columns)
 
 
-def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
-    """Return row groups for workers: which, their first row and their rows; None to read in order.
+def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None:
+    """Return row groups for workers, each with its first row; None to read in order.
 
     Small groups that follow each other go together.
     """
+    sizes = source.row_groups
     if source.kind != "parquet" or source.spool is not None:
         return None
-    with source.sentences(), source.parquet() as file:
-        metadata = file.metadata
-        sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if len(sizes) < 2 or max(sizes) > MAX_GROUP_ROWS:
         return None
-    units: list[tuple[list[int], int, int]] = []
+    units: list[tuple[list[int], int]] = []
+    n_rows_of_unit = rows
     done = 0
     for group, size in enumerate(sizes):
-        if units and units[-1][2] < rows:
-            chosen, first, before = units.pop()
-            units.append(([*chosen, group], first, before + size))
-        else:
-            units.append(([group], done, size))
+        if n_rows_of_unit >= rows:
+            units.append(([], done))
+            n_rows_of_unit = 0
+        units[-1][0].append(group)
+        n_rows_of_unit += size
         done += size
     return units
 
@@ -230,28 +265,33 @@ def _merge_batches(
     batches: Any, rows: int = 1, columns: Sequence[str] | None = None
 ) -> Iterator[Any]:
     """Yield tables out of record batches, those of fewer than `rows` rows put together."""
-    import pyarrow as pa
-
-    def table() -> Any:
-        found = pa.Table.from_batches(waiting)
-        return found if columns is None else found.rename_columns(list(columns))
-
     waiting: list[Any] = []
+    n_waiting = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= rows:
-            yield table()
+        n_waiting += batch.num_rows
+        if n_waiting >= rows:
+            yield _table_of(waiting, columns)
             waiting = []
-    if sum(part.num_rows for part in waiting):
-        yield table()
+            n_waiting = 0
+    if n_waiting:
+        yield _table_of(waiting, columns)
+
+
+def _table_of(batches: list[Any], columns: Sequence[str] | None) -> Any:
+    """Return batches as one table, its columns renamed if names are given."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(batches)
+    return table if columns is None else table.rename_columns(list(columns))
 
 
 def _codes(labels: Any, classes: Classes) -> Codes | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 
-    text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-    if labels.null_count or not text:
+    are_words = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
+    if labels.null_count or not are_words:
         return None
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()

@@ -18,8 +18,7 @@ from ..._utils.statements import Statement
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
 from ...exceptions import InputError, Option, Phrase
-from ..io.read import read_predictions
-from .assess_file import check_file_fits, fit_blocks, open_blocks, reads_whole
+from .assess_file import OpenedFile, fit_blocks
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
 """What MCLLO takes where nothing is said."""
@@ -109,8 +108,9 @@ def fit_method(
         raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
     remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
     own = Option("method", method)
-    check_file_fits(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
-    rows = read_predictions(path, **reading)
+    file = OpenedFile(path, reading)
+    file.check_fits(own, Phrase(remedy, Option("method", "mcllo")))
+    rows = file.read()
     estimator.set_params(**params, **wanted).fit(rows)
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
 
@@ -149,11 +149,12 @@ def _fit_mcllo(
         Option("gate", params["gate"]): params["gate"] is not None,
         Option("baseline", rule): bool(rule),
     }
-    if reads_whole(path, needs, reading):
-        rows = read_predictions(path, **reading)
+    file = OpenedFile(path, reading)
+    if file.is_read_whole(needs):
+        rows = file.read()
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes
-    blocks = open_blocks(path, reading, workers)
+    blocks = file.blocks(workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
     made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
     return made, None, blocks.facts.notes

@@ -1,22 +1,6 @@
-"""Bins of rows in blocks: calibration errors, reliability curves and Hosmer-Lemeshow as sums.
+"""What adds over rows: all that a fit and an assessment need, as sums of blocks.
 
-The number of bins depends on the number of rows, so these sums need a pass of their own. In bin m,
-w the weights:
-
-======================  ===================================================================
-expected errors         ``sum w``, ``sum w x`` and the weight of hits; top label, each class
-reliability curves      the same in 10 bins, and ``sum w x (1 - x)``, whose root is the standard
-                        deviation of the hits under calibration
-Hosmer-Lemeshow         observed less expected counts, and their covariance, in groups of rows
-                        by the baseline's probability
-======================  ===================================================================
-
-The bins are those of `metrics/_bins`. The groups of the Hosmer-Lemeshow test are cut at given
-values, so they add; any cut that does not look at the labels gives a valid test.
-
-What adds over rows: all that a fit and an assessment need, as sums of blocks.
-
-With ``w_i`` the weight of row i (1 without weights), in one pass:
+With ``w_i`` the weight of row i (1 without weights), in one pass (`RowSums`):
 
 ======================  =====================================================================
 statistic, null         ``s`` and the Derivatives of A at the identity (`_model/likelihood`)
@@ -28,6 +12,20 @@ changes                 zeros found and raised, rows divided by their sum
 sizes                   where each block starts and how many rows it has, in order
 weighted, fraction      whether there are weights, and the first that is no whole number
 ======================  =====================================================================
+
+The number of bins depends on the number of rows, so these sums need a pass of their own
+(`BinSums`). In bin m:
+
+======================  ===================================================================
+expected errors         ``sum w``, ``sum w x`` and the weight of hits; top label, each class
+reliability curves      the same in 10 bins, and ``sum w x (1 - x)``, whose root is the standard
+                        deviation of the hits under calibration
+Hosmer-Lemeshow         observed less expected counts, and their covariance, in groups of rows
+                        by the baseline's probability
+======================  ===================================================================
+
+The bins are those of `metrics/_bins`. The groups of the Hosmer-Lemeshow test are cut at given
+values, so they add; any cut that does not look at the labels gives a valid test.
 
 Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
 by the same rules as a whole table: `Predictions` looks at one row at a time, so cutting rows into
@@ -66,193 +64,21 @@ from ..._validation.weights import RowFacts, clean_rows
 from ...metrics._bins import top_label, width_edges, width_index
 from ...metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
 
-N_CURVE_BINS = 10
-MAX_BINOMIAL_BAND_ROWS = 2000
-"""Rows of a bin up to which its band is that of a binomial count."""
-
-
-@dataclass(frozen=True, eq=False)
-class BinSums:
-    """Sums over bins; those of blocks add.
-
-    Attributes
-    ----------
-    top : ndarray of shape (3, n_bins)
-        Weight, sum of predictions and weight of hits of the most probable class.
-    gaps : ndarray of shape (n_classes, n_bins)
-        Sum of predictions less weight of hits, class by class.
-    curves : ndarray of shape (4, n_classes + 1, N_CURVE_BINS)
-        Weight, predictions, hits and variance; the first curve is the most probable class's.
-    excess : ndarray of shape (n_groups, n_classes)
-        Observed less expected counts of Hosmer-Lemeshow groups.
-    spread : ndarray of shape (n_groups, n_classes, n_classes)
-        Their covariance.
-    """
-
-    top: Floats
-    gaps: Floats
-    curves: Floats
-    excess: Floats
-    spread: Floats
-
-    def __add__(self, other: BinSums) -> BinSums:
-        return BinSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def top_label_error(self) -> float:
-        """Return the expected calibration error of the most probable class."""
-        weight, predicted, hits = self.top
-        return float(np.abs(predicted - hits).sum() / weight.sum())
-
-    def classwise_error(self) -> float:
-        """Return the mean over classes of their expected calibration errors."""
-        return float(np.abs(self.gaps).sum(axis=1).mean() / self.top[0].sum())
-
-    def hosmer_lemeshow(self) -> OmnibusTest:
-        """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
-        return OmnibusTest.of_groups(self.excess, self.spread)
-
-    def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
-        """Return the curve of the most probable class, then those of the classes."""
-        inner, curves = width_edges(N_CURVE_BINS), []
-        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
-            counts, predicted, hits, variance = sums
-            bands = _bands(counts, ratio(predicted, counts), variance, level)
-            curves.append(curve_of_sums(label, inner, (counts, predicted, hits), bands, level))
-        return curves
-
-
-def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
-    """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows, cells = block.rows, BinCells.from_n_bins(n_bins)
-    index, most = top_label(rows.probs)
-    sums = cells.sums(most, index == rows.codes, rows.sample_weight)
-    top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
-    curves, gaps = [cells.curve_sums(sums)], np.empty((rows.n_classes, n_bins))
-    for k in range(rows.n_classes):  # one class at a time stays in cache
-        sums = cells.sums(rows.probs[:, k], rows.codes == k, rows.sample_weight)
-        curves.append(cells.curve_sums(sums))
-        _, predicted, hits, _ = sums
-        predicted -= hits
-        np.add.reduceat(predicted, cells.fine, out=gaps[k])
-    return BinSums(top, gaps, np.stack(curves, axis=1), *_groups(rows, cuts))
-
-
-@dataclass(frozen=True, eq=False)
-class BinCells:
-    """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
-
-    `fine` and `curve` are the first cell of each bin, and of each bin of a curve; `cell` is the one
-    cell of a bin, -1 where it has several; `start` the curve's bin in which a bin begins.
-    """
-
-    n_bins: int
-    n_cells: int
-    fine: Codes
-    curve: Codes
-    cell: Codes
-    start: Codes
-
-    @staticmethod
-    @lru_cache(maxsize=4)
-    def from_n_bins(n_bins: int) -> BinCells:
-        """Return the cells of `n_bins` bins of equal width."""
-        edges = np.union1d(width_edges(n_bins), width_edges(N_CURVE_BINS))
-        fine, curve = (
-            np.concatenate([[0], 1 + np.searchsorted(edges, width_edges(count))])
-            for count in (n_bins, N_CURVE_BINS)
-        )
-        several = np.diff(fine, append=len(edges) + 1) > 1
-        start = np.searchsorted(curve, fine, side="right") - 1
-        return BinCells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
-
-    def index(self, values: Floats) -> Codes:
-        """Return the cell of each value; those in a bin of several cells are looked at again."""
-        bins = width_index(values, self.n_bins)
-        index = self.cell[bins]
-        again = np.flatnonzero(index < 0)
-        if len(again):
-            own = bins[again]
-            passed = width_index(values[again], N_CURVE_BINS) - self.start[own]
-            index[again] = self.fine[own] + passed
-        return index
-
-    def sums(
-        self, values: Floats, hit: NDArray[np.bool_], weight: Floats | None
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return weight, predictions, weight of hits and variance in the cells."""
-        index, hits = self.index(values), np.flatnonzero(hit)
-        predicted = values if weight is None else values * weight
-        own = None if weight is None else weight[hits]
-        return (
-            self._total(index, weight),
-            self._total(index, predicted),
-            self._total(index[hits], own),
-            self._total(index, predicted * (1.0 - values)),
-        )
-
-    def curve_sums(self, sums: tuple[Floats, ...]) -> Floats:
-        """Return sums of cells in the bins of a curve, shape (4, N_CURVE_BINS)."""
-        return np.stack([np.add.reduceat(part, self.curve) for part in sums])
-
-    def _total(self, index: Codes, values: Floats | None) -> Floats:
-        """Return the sums of `values` (the counts, for None) in cells."""
-        return np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
-
-
-def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
-    """Return observed less expected counts of each group, and their covariance."""
-    g, c = len(cuts) + 1, rows.n_classes
-    excess, spread = np.zeros((g, c)), np.zeros((g, c, c))
-    if rows.sample_weight is not None or g == 1:
-        return excess, spread
-    away = 1.0 - rows.probs[:, rows.baseline_index]
-    group = np.zeros(rows.n_samples, dtype=np.uint8)
-    for cut in cuts:  # of so few, faster than a search
-        group += away > cut
-    order = np.argsort(group, kind="stable")
-    ends = np.searchsorted(group[order], np.arange(g + 1))
-    probs, codes, ones = rows.probs.T[:, order], rows.codes[order], np.ones(rows.n_samples)
-    for k in range(g):
-        own = slice(ends[k], ends[k + 1])
-        inside = probs[:, own]
-        expected = inside @ ones[own]
-        excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
-        spread[k] = np.diag(expected) - inside @ inside.T
-    return excess, spread
-
-
-def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return where the observed frequency should lie: normal, or binomial where rows are few.
-
-    A binomial count varies at least as much as one of unequal chances with the same mean.
-    """
-    from scipy.special import ndtri
-
-    reach = float(ndtri(0.5 + level / 2.0)) * ratio(np.sqrt(variance), counts)
-    low, high = np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
-    if not (counts == np.floor(counts)).all():
-        return np.full_like(low, np.nan), np.full_like(high, np.nan)
-    for m in np.flatnonzero((counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)):
-        few = central_range(np.full(int(counts[m]), mean[m]), level)
-        low[m], high[m] = np.array(few) / counts[m]
-    return low, high
-
-
 MAX_BLOCK_ROWS = 1 << 16
-"""Rows of a block, at most."""
+"""Rows of a block, at most: a round number."""
 N_BLOCK_CELLS = 10 * MAX_BLOCK_ROWS
-"""Rows times classes of a block, about: its arrays stay near the cache."""
+"""Rows times classes of a block, about: 5 MB of float64, so that its arrays stay near the cache."""
 MAX_BLOCK_CELLS = 1 << 22
-"""Rows times classes of a block with very many classes, at most."""
+"""Rows times classes of a block with very many classes, at most: 32 MB of float64."""
 
 
 def sum_in_order(parts: Iterable[Any]) -> Any:
     """Return the sum in order; None stands for no rows."""
-    found = None
+    total = None
     for part in parts:
         if part is not None:
-            found = part if found is None else found + part
-    return found
+            total = part if total is None else total + part
+    return total
 
 
 class Block(NamedTuple):
@@ -349,9 +175,11 @@ class Layout:
         columns, where they are known: `y` is not looked at then.
         """
         simplex = self.reading.simplex(values, names or self.classes)
-        n, facts = len(simplex.probs), RowFacts()
+        n = len(simplex.probs)
+        facts = RowFacts()
         if sample_weight is not None:
             weight = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+            # `clean_rows` refuses weights that are all 0; a block of them is no mistake
             no_weight = weight.shape == (n,) and not weight.any()
             facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
         if codes is None or len(codes) != n:
@@ -361,8 +189,11 @@ class Layout:
 
 def block_rows(n_classes: int) -> int:
     """Return how many rows make a block: about 5 MB of probabilities."""
-    widest = MAX_BLOCK_CELLS // n_classes
-    return max(1, min(MAX_BLOCK_ROWS, widest, max(N_BLOCK_CELLS // n_classes, 2 * n_classes)))
+    in_cache = N_BLOCK_CELLS // n_classes
+    # of very many classes more rows: to add the Hessians of blocks must not cost more than they do
+    wanted = max(in_cache, 2 * n_classes)
+    at_most = MAX_BLOCK_CELLS // n_classes
+    return max(1, min(MAX_BLOCK_ROWS, at_most, wanted))
 
 
 def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
@@ -419,10 +250,10 @@ class MetricSums:
     @classmethod
     def from_rows(cls, rows: Predictions) -> MetricSums:
         """Return the sums of a block."""
-        probs, every = rows.probs, np.arange(rows.n_samples)
+        probs = rows.probs
         weight = rows.row_weight
         top, most = top_label(probs)
-        own = probs[every, rows.codes]
+        own = probs[np.arange(rows.n_samples), rows.codes]
         squares = np.einsum("ik,ik->i", probs, probs)
         return cls(
             weight=float(weight.sum()),
@@ -433,6 +264,14 @@ class MetricSums:
             predicted=weight @ probs,
             spread=weight @ (probs * (1.0 - probs)),
         )
+
+
+def _log_loss(own: Floats, weight: Floats) -> float:
+    """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
+    zero = own == 0.0
+    if zero.any():
+        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
+    return -float(weight @ np.log(own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,11 +319,16 @@ class RowSums:
 def row_sums(block: Block) -> RowSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
-    odds, weight, first = rows.log_odds, rows.sample_weight, rows.facts.first_fraction
+    odds = rows.log_odds
+    weight = rows.sample_weight
+    fraction = None
+    first_fraction = rows.facts.first_fraction
+    if weight is not None and first_fraction is not None:
+        fraction = float(weight[first_fraction])
     return RowSums(
         sizes=((block.start, rows.n_samples),),
         weighted=weight is not None,
-        fraction=None if first is None or weight is None else float(weight[first]),
+        fraction=fraction,
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
         null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
@@ -497,8 +341,204 @@ def row_sums(block: Block) -> RowSums:
 
 
 def block_terms(block: Any, theta: Floats) -> Derivatives:
-    """Return A's Terms of a block."""
+    """Return value, gradient and Hessian of the log partition A of a block."""
     return LogPartition(block.log_odds, block.sample_weight, n_jobs=1)(theta)
+
+
+# ---- sums over bins
+
+N_CURVE_BINS = 10
+"""Bins of a reliability curve, of equal width: a round number."""
+MAX_BINOMIAL_BAND_ROWS = 2000
+"""Rows of a bin up to which its band is that of a binomial count: round; one row is then 0.0005."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinSums:
+    """Sums over bins; those of blocks add.
+
+    Attributes
+    ----------
+    top : ndarray of shape (3, n_bins)
+        Weight, sum of predictions and weight of hits of the most probable class.
+    gaps : ndarray of shape (n_classes, n_bins)
+        Sum of predictions less weight of hits, class by class.
+    curves : ndarray of shape (4, n_classes + 1, N_CURVE_BINS)
+        Weight, predictions, hits and variance; the first curve is the most probable class's.
+    excess : ndarray of shape (n_groups, n_classes)
+        Observed less expected counts of Hosmer-Lemeshow groups.
+    spread : ndarray of shape (n_groups, n_classes, n_classes)
+        Their covariance.
+    """
+
+    top: Floats
+    gaps: Floats
+    curves: Floats
+    excess: Floats
+    spread: Floats
+
+    def __add__(self, other: BinSums) -> BinSums:
+        return BinSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def top_label_error(self) -> float:
+        """Return the expected calibration error of the most probable class."""
+        weight, predicted, hits = self.top
+        return float(np.abs(predicted - hits).sum() / weight.sum())
+
+    def classwise_error(self) -> float:
+        """Return the mean over classes of their expected calibration errors."""
+        return float(np.abs(self.gaps).sum(axis=1).mean() / self.top[0].sum())
+
+    def hosmer_lemeshow(self) -> OmnibusTest:
+        """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
+        return OmnibusTest.of_groups(self.excess, self.spread)
+
+    def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
+        """Return the curve of the most probable class, then those of the classes."""
+        edges = width_edges(N_CURVE_BINS)
+        curves = []
+        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
+            counts, predicted, hits, variance = sums
+            mean = ratio(predicted, counts)
+            bands = _bands(counts, mean, variance, level)
+            curves.append(curve_of_sums(label, edges, (counts, predicted, hits), bands, level))
+        return curves
+
+
+def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
+    """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
+    rows = block.rows
+    cells = BinCells.from_n_bins(n_bins)
+    top_class, top_prob = top_label(rows.probs)
+    sums = cells.sums(top_prob, top_class == rows.codes, rows.sample_weight)
+    top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
+    curves = [cells.curve_sums(sums)]
+    gaps = np.empty((rows.n_classes, n_bins))
+    for k in range(rows.n_classes):  # one class at a time stays in cache
+        sums = cells.sums(rows.probs[:, k], rows.codes == k, rows.sample_weight)
+        curves.append(cells.curve_sums(sums))
+        _, predicted, hits, _ = sums
+        np.add.reduceat(predicted - hits, cells.fine, out=gaps[k])
+    excess, spread = _groups(rows, cuts)
+    return BinSums(top, gaps, np.stack(curves, axis=1), excess, spread)
+
+
+@dataclass(frozen=True, eq=False)
+class BinCells:
+    """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
+
+    `fine` and `curve` are the first cell of each bin, and of each bin of a curve; `cell` is the one
+    cell of a bin, -1 where it has several; `start` the curve's bin in which a bin begins.
+    """
+
+    n_bins: int
+    n_cells: int
+    fine: Codes
+    curve: Codes
+    cell: Codes
+    start: Codes
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def from_n_bins(n_bins: int) -> BinCells:
+        """Return the cells of `n_bins` bins of equal width."""
+        fine_edges = width_edges(n_bins)
+        curve_edges = width_edges(N_CURVE_BINS)
+        edges = np.union1d(fine_edges, curve_edges)
+        n_cells = len(edges) + 1
+        fine = np.concatenate([[0], 1 + np.searchsorted(edges, fine_edges)])
+        curve = np.concatenate([[0], 1 + np.searchsorted(edges, curve_edges)])
+        has_several = np.diff(fine, append=n_cells) > 1
+        cell = np.where(has_several, -1, fine)
+        start = np.searchsorted(curve, fine, side="right") - 1
+        return BinCells(n_bins, n_cells, fine, curve, cell, start)
+
+    def index(self, values: Floats) -> Codes:
+        """Return the cell of each value; those in a bin of several cells are looked at again."""
+        bins = width_index(values, self.n_bins)
+        index = self.cell[bins]
+        ambiguous = np.flatnonzero(index < 0)
+        if len(ambiguous):
+            own = bins[ambiguous]
+            n_edges_passed = width_index(values[ambiguous], N_CURVE_BINS) - self.start[own]
+            index[ambiguous] = self.fine[own] + n_edges_passed
+        return index
+
+    def sums(
+        self, values: Floats, hit: NDArray[np.bool_], weight: Floats | None
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return weight, predictions, weight of hits and variance in the cells."""
+        index = self.index(values)
+        hits = np.flatnonzero(hit)
+        predicted = values if weight is None else values * weight
+        own = None if weight is None else weight[hits]
+        return (
+            self._total(index, weight),
+            self._total(index, predicted),
+            self._total(index[hits], own),
+            self._total(index, predicted * (1.0 - values)),
+        )
+
+    def curve_sums(self, sums: tuple[Floats, ...]) -> Floats:
+        """Return sums of cells in the bins of a curve, shape (4, N_CURVE_BINS)."""
+        return np.stack([np.add.reduceat(part, self.curve) for part in sums])
+
+    def _total(self, index: Codes, values: Floats | None) -> Floats:
+        """Return the sums of `values` (the counts, for None) in cells."""
+        return np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
+
+
+def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
+    """Return observed less expected counts of each group, and their covariance."""
+    n_groups = len(cuts) + 1
+    n_classes = rows.n_classes
+    excess = np.zeros((n_groups, n_classes))
+    spread = np.zeros((n_groups, n_classes, n_classes))
+    if rows.sample_weight is not None or n_groups == 1:
+        return excess, spread
+    risk = 1.0 - rows.probs[:, rows.baseline_index]
+    group = np.zeros(rows.n_samples, dtype=np.uint8)
+    for cut in cuts:  # of so few, faster than a search
+        group += risk > cut
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(n_groups + 1))
+    probs = rows.probs.T[:, order]
+    codes = rows.codes[order]
+    ones = np.ones(rows.n_samples)
+    for g in range(n_groups):
+        own = slice(ends[g], ends[g + 1])
+        inside = probs[:, own]
+        expected = inside @ ones[own]
+        observed = np.bincount(codes[own], minlength=n_classes).astype(np.float64)
+        excess[g] = observed - expected
+        # of independent rows with one label each: sum of diag(x) - x x'
+        spread[g] = np.diag(expected) - inside @ inside.T
+    return excess, spread
+
+
+def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return where the observed frequency should lie: normal, or binomial where rows are few.
+
+    A binomial count varies at least as much as one of unequal chances with the same mean.
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + level / 2.0))
+    reach = z * ratio(np.sqrt(variance), counts)
+    low = np.maximum(mean - reach, 0.0)
+    high = np.minimum(mean + reach, 1.0)
+    are_counts = bool((counts == np.floor(counts)).all())
+    if not are_counts:  # weights that are no counts do not tell how the frequency varies
+        return np.full_like(low, np.nan), np.full_like(high, np.nan)
+    for m in np.flatnonzero((counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)):
+        chances = np.full(int(counts[m]), mean[m])
+        fewest, most = central_range(chances, level)
+        low[m] = fewest / counts[m]
+        high[m] = most / counts[m]
+    return low, high
+
+
+# ---- rows by their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -515,15 +555,14 @@ class PickedRows:
         parts = self.parts
         shapes = [p.probs.shape for p in parts]
         ones = [np.ones(n) for n, _ in shapes]
+        nowhere = [np.zeros(shape, bool) for shape in shapes]
         return replace(
             parts[0],
             probs=np.concatenate([p.probs for p in parts]),
             codes=np.concatenate([p.codes for p in parts]),
             logits=_stack_tables([p.logits for p in parts], []),
             sample_weight=_stack_tables([p.sample_weight for p in parts], ones),
-            raised=_stack_tables(
-                [p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]
-            ),
+            raised=_stack_tables([p.raised for p in parts], nowhere),
             **{f.name: getattr(changes, f.name) for f in fields(changes)},
         )
 
@@ -534,19 +573,14 @@ def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picke
         return PickedRows((block.rows,))
     first = starts[block.start]
     low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
-    return PickedRows((block.rows.take(rows[low:high] - first),)) if high > low else PickedRows()
-
-
-def _log_loss(own: Floats, weight: Floats) -> float:
-    """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
-    zero = own == 0.0
-    if zero.any():
-        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
-    return -float(weight @ np.log(own))
+    if high == low:
+        return PickedRows()
+    return PickedRows((block.rows.take(rows[low:high] - first),))
 
 
 def _stack_tables(tables: list[Any], instead: list[Any]) -> Any:
     """Return the tables as one, `instead` of None where only some are; None when all are."""
     if all(table is None for table in tables):
         return None
-    return np.concatenate([instead[k] if t is None else t for k, t in enumerate(tables)])
+    filled = [instead[k] if table is None else table for k, table in enumerate(tables)]
+    return np.concatenate(filled)

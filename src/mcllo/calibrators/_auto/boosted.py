@@ -1,4 +1,4 @@
-"""`Trees`: a sum of small trees that corrects what a pool of linear maps cannot recalibration.
+"""Small boosted trees that correct what a pool of linear maps cannot.
 
 ====================  ==========================================================================
 features x            log probabilities of the predictions, (c, n); of two classes their log odds
@@ -12,12 +12,12 @@ gain of a split       ``G_l^2 / (H_l + r) + G_r^2 / (H_r + r) - G^2 / (H + r)``,
 value of a leaf       ``-rate (c - 1) / c  G / (H + r)``; without (c - 1) / c for two classes
 ====================  ==========================================================================
 
-Gradient boosting of the multinomial log loss (Friedman 2001, algorithm 6) with Newton steps and
-splits by Newton gain under a ridge (Chen and Guestrin 2016). Splits are between `N_BINS` quantiles
-of a feature. There are no random numbers: of more than `MAX_ROWS_PER_SEARCH` rows the splits of a
-round are searched among every m-th row, ordered by their largest probability and beginning at
-another row each round, which is what the random parts of stochastic gradient boosting are for
-(Friedman 2002). The values of the leaves are those of all rows.
+Gradient boosting of the multinomial log loss ([1]_, algorithm 6) with Newton steps and splits by
+Newton gain under a ridge [3]_. Splits are between `N_BINS` quantiles of a feature. There are no
+random numbers: of more than `MAX_ROWS_PER_SEARCH` rows the splits of a round are searched among
+every m-th row, ordered by their largest probability and beginning at another row each round, which
+is what the random parts of stochastic gradient boosting are for [2]_. The values of the leaves are
+those of all rows.
 
 References
 ----------
@@ -37,19 +37,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._model.kernel import softmax
+from ..._utils.linalg import TINY
 from ..._utils.results import Codes, Floats, Result
 
 Mask = NDArray[np.bool_]
-LEARNING_RATE = 0.1
-RIDGE = 5.0
-"""r: half a dozen rows of even odds, so that a leaf of few rows hardly moves."""
-MIN_HESSIAN_OF_SIDE = 1.0
-"""Of each side of a split: four rows of even odds, or many sure ones."""
-N_BINS = 32
-MAX_ROWS_PER_SEARCH = 4_000
-N_SPLITS = 3
+
+LEARNING_RATE = 0.1  # usual
+RIDGE = 5.0  # r: the Hessian of 20 rows of even odds (1/4 each), so that small leaves hardly move
+MIN_HESSIAN_OF_SIDE = 1.0  # of each side of a split: four rows of even odds, or many sure ones
+N_BINS = 32  # quantiles between which splits are; a round number
+MAX_ROWS_PER_SEARCH = 4_000  # for the splits of one round; a round number
 N_LEAVES = 4
-TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,19 +75,20 @@ class Trees(Result):
 
     def sums(self, x: Floats) -> Floats:
         """Return F, shape (K, n), of features (F, n)."""
-        total = np.zeros((self.values.shape[1], x.shape[1]))
-        for features, thresholds, values in zip(
-            self.features, self.thresholds, self.values, strict=True
-        ):
-            for k, (first, left, right) in enumerate(features):
-                goes_left = x[first] <= thresholds[k, 0]
-                inner_left, inner_right = x[left] <= thresholds[k, 1], x[right] <= thresholds[k, 2]
-                total[k] += values[k, find_leaves(goes_left, inner_left, inner_right)]
+        n_rounds, n_trees, _ = self.values.shape
+        total = np.zeros((n_trees, x.shape[1]))
+        for i in range(n_rounds):
+            for k in range(n_trees):
+                values = x[self.features[i, k]]
+                is_left = values <= self.thresholds[i, k][:, None]
+                leaf = find_leaves(is_left[0], is_left[1], is_left[2])
+                total[k] += self.values[i, k, leaf]
         return total
 
     def corrected(self, scores: Floats, q: Floats) -> Floats:
         """Return b, shape (c, n), of scores and the pool's probabilities, both (c, n)."""
-        b = add_scores(np.log(np.maximum(q, TINY)), self.sums(compute_features(scores)))
+        log_q = np.log(np.maximum(q, TINY))
+        b = add_scores(log_q, self.sums(compute_features(scores)))
         softmax(b)
         return b
 
@@ -101,8 +100,10 @@ class Trees(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Trees:
         """Return the trees that `to_dict` described."""
-        numbers = (np.array(content[name], dtype=float) for name in ("thresholds", "values"))
-        return cls(np.array(content["features"], dtype=np.intp), *numbers)
+        features = np.array(content["features"], dtype=np.intp)
+        thresholds = np.array(content["thresholds"], dtype=float)
+        values = np.array(content["values"], dtype=float)
+        return cls(features, thresholds, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +132,16 @@ class Correction(Result):
         """Return the answer, shape (n, c), of scores (c, n) and the pool's probabilities."""
         if self.trees is None:
             return pooled
-        b = self.trees.corrected(scores, pooled.T).T
-        return (1.0 - self.trust) * pooled + self.trust * b
+        corrected = self.trees.corrected(scores, pooled.T).T
+        return (1.0 - self.trust) * pooled + self.trust * corrected
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Correction:
         """Return the correction that `to_dict` described."""
-        trees = content["trees"]
-        return cls(**{**content, "trees": None if trees is None else Trees.from_dict(trees)})
+        known = dict(content)
+        if known["trees"] is not None:
+            known["trees"] = Trees.from_dict(known["trees"])
+        return cls(**known)
 
 
 def find_leaves(goes_left: Mask, inner_left: Mask, inner_right: Mask) -> Codes:
@@ -152,8 +155,7 @@ def compute_features(scores: Floats) -> Floats:
     if len(scores) == 2:
         return np.asarray(scores[:1] - scores[1:], dtype=np.float64)
     x = np.array(scores, dtype=np.float64)
-    p = x.copy()
-    x -= softmax(p)  # so that a number added to all logits of a row changes nothing
+    x -= softmax(x.copy())  # so that a number added to all logits of a row changes nothing
     return x
 
 
@@ -165,28 +167,43 @@ def add_scores(log_q: Floats, sums: Floats) -> Floats:
 
 
 class Bins:
-    """Features in bins, and the parts of the rows among which splits are searched."""
+    """Features in bins, and the parts of the rows among which splits are searched.
+
+    Parameters
+    ----------
+    x : ndarray of shape (F, n)
+        Features.
+    weight : ndarray of shape (n,)
+        Of the rows; those of weight 0 do not count for the quantiles.
+
+    Attributes
+    ----------
+    edges : list of ndarray
+        Of each feature the numbers between its bins.
+    codes : ndarray of shape (F, n)
+        The bin of each row.
+    parts : list of ndarray
+        Rows among which the splits of a round are searched; one part for each round, by turns.
+    in_bin : list of sparse arrays of shape (F * N_BINS, len(part))
+        Of each part: which row is in which bin of which feature, 0 or 1. Sums of gradients in bins
+        are a product with it.
+    """
 
     def __init__(self, x: Floats, weight: Floats) -> None:
-        from scipy import sparse
-
-        n, self.largest = x.shape[1], x.max(axis=1)
+        n_features, n_rows = x.shape
+        self.largest = x.max(axis=1)
         self.edges = [_edges(values, weight) for values in x]
-        self.codes = np.array(
-            [np.searchsorted(e, values) for e, values in zip(self.edges, x, strict=True)],
-            dtype=np.uint8,
-        )
+        self.codes = np.empty(x.shape, dtype=np.uint8)
+        for codes, edges, values in zip(self.codes, self.edges, x, strict=True):
+            codes[:] = np.searchsorted(edges, values)
+
         order = np.argsort(x.max(axis=0), kind="stable")
-        self.n_parts = max(1, n // MAX_ROWS_PER_SEARCH)
+        self.n_parts = max(1, n_rows // MAX_ROWS_PER_SEARCH)
         self.parts = [order[first :: self.n_parts] for first in range(self.n_parts)]
-        place = N_BINS * np.arange(len(x))[:, None]
-        self.in_bin = []  # of each part: which row is in which bin of which feature, 0 or 1
-        for part in self.parts:
-            rows = (self.codes[:, part] + place).ravel()
-            columns = np.tile(np.arange(len(part)), len(x))
-            shape = (N_BINS * len(x), len(part))
-            ones = np.ones(len(rows))
-            self.in_bin.append(sparse.csr_array((ones, (rows, columns)), shape=shape))
+        first_bin_of_feature = N_BINS * np.arange(n_features)[:, None]
+        self.in_bin = [
+            _indicators(self.codes[:, part] + first_bin_of_feature) for part in self.parts
+        ]
 
     def threshold(self, feature: int, code: int) -> float:
         """Return the number between a bin and the next; the largest where there is no next."""
@@ -194,15 +211,25 @@ class Bins:
         return float(edges[code] if code < len(edges) else self.largest[feature])
 
 
+def _indicators(bins: NDArray[Any]) -> Any:
+    """Return which column of `bins`, shape (F, m), holds which bin: sparse, (F * N_BINS, m)."""
+    from scipy import sparse
+
+    n_features, n_rows = bins.shape
+    column = np.tile(np.arange(n_rows), n_features)
+    ones = np.ones(bins.size)
+    return sparse.csr_array((ones, (bins.ravel(), column)), shape=(N_BINS * n_features, n_rows))
+
+
 def _edges(values: Floats, weight: Floats) -> Floats:
     """Return numbers between quantiles and the next larger value, rising: at most `N_BINS` - 1."""
-    taken = weight > 0.0
-    distinct, place = np.unique(values[taken], return_inverse=True)
-    below = np.cumsum(np.bincount(place, weight[taken]))
-    asked = below[-1] * np.arange(1, N_BINS) / N_BINS
-    last = np.unique(np.minimum(np.searchsorted(below, asked), len(distinct) - 1))
-    last = last[last < len(distinct) - 1]
-    return np.asarray(0.5 * (distinct[last] + distinct[last + 1]))
+    is_there = weight > 0.0
+    distinct, place = np.unique(values[is_there], return_inverse=True)
+    weight_up_to = np.cumsum(np.bincount(place, weight[is_there]))
+    asked = weight_up_to[-1] * np.arange(1, N_BINS) / N_BINS
+    quantile = np.unique(np.searchsorted(weight_up_to, asked))
+    quantile = quantile[quantile < len(distinct) - 1]  # nothing is larger than the last value
+    return np.asarray(0.5 * (distinct[quantile] + distinct[quantile + 1]))
 
 
 class Boosting:
@@ -226,52 +253,70 @@ class Boosting:
     """
 
     def __init__(self, bins: Bins, log_q: Floats, codes: Codes, weight: Floats) -> None:
-        self.bins, self.eta, self.weight = bins, log_q.copy(), weight
         c = len(log_q)
+        self.bins = bins
+        self.eta = log_q.copy()
+        self.weight = weight
         self.n_trees = 1 if c == 2 else c
         self.is_label = codes == np.arange(self.n_trees)[:, None]
-        self.rate = LEARNING_RATE * (1.0 if c == 2 else (c - 1.0) / c)
-        self.grown: list[tuple[Codes, Floats, Floats]] = []
+        self.rate = LEARNING_RATE
+        if c > 2:
+            self.rate *= (c - 1.0) / c  # Friedman's factor: c sums, of which one is redundant
+        self.grown: list[tuple[Codes, Floats, Floats]] = []  # features, thresholds, values
 
     def trees(self) -> Trees:
         """Return what was grown."""
-        features, thresholds, values = (np.array(part) for part in zip(*self.grown, strict=True))
-        return Trees(features, thresholds, values)
+        features, thresholds, values = zip(*self.grown, strict=True)
+        return Trees(np.array(features), np.array(thresholds), np.array(values))
 
     def grow(self) -> None:
         """Add one round."""
-        p = self.eta.copy()
-        softmax(p)
-        p = p[: self.n_trees]
-        gradient, hessian = (p - self.is_label) * self.weight, p * (1.0 - p) * self.weight
-        splits, codes, leaf = self._split(gradient, hessian)
-        place = (leaf + N_LEAVES * np.arange(self.n_trees)[:, None]).ravel()
-        size = N_LEAVES * self.n_trees
-        G, H = (np.bincount(place, part.ravel(), size) for part in (gradient, hessian))
-        values = -self.rate * G / (H + RIDGE)
-        self.eta[: self.n_trees] += values[place].reshape(p.shape)
-        thresholds = [
-            [self.bins.threshold(f, code) for f, code in zip(*tree, strict=True)]
-            for tree in zip(splits, codes, strict=True)
-        ]
-        self.grown.append((splits, np.array(thresholds), values.reshape(self.n_trees, N_LEAVES)))
+        b = self.eta.copy()
+        softmax(b)
+        b = b[: self.n_trees]
+        gradient = (b - self.is_label) * self.weight
+        hessian = b * (1.0 - b) * self.weight
+        features, codes, leaf = self._split(gradient, hessian)
+
+        # Leaves of all trees are numbered one after the other.
+        leaf_in_all = leaf + N_LEAVES * np.arange(self.n_trees)[:, None]
+        place = leaf_in_all.ravel()
+        n_leaves = N_LEAVES * self.n_trees
+        gradient_sum = np.bincount(place, gradient.ravel(), n_leaves)
+        hessian_sum = np.bincount(place, hessian.ravel(), n_leaves)
+        values = -self.rate * gradient_sum / (hessian_sum + RIDGE)
+        self.eta[: self.n_trees] += values[leaf_in_all]
+
+        thresholds = np.empty(features.shape)
+        for place_of_split in np.ndindex(*features.shape):
+            feature = int(features[place_of_split])
+            code = int(codes[place_of_split])
+            thresholds[place_of_split] = self.bins.threshold(feature, code)
+        self.grown.append((features, thresholds, values.reshape(self.n_trees, N_LEAVES)))
 
     def _split(self, gradient: Floats, hessian: Floats) -> tuple[Codes, Codes, Codes]:
         """Return features and bins of the splits, shape (K, 3), and the leaf of each row (K, n)."""
-        bins, turn = self.bins, len(self.grown) % self.bins.n_parts
-        part, in_bin = bins.parts[turn], bins.in_bin[turn]
-        g, h = gradient[:, part], hessian[:, part]
-        whole = _histograms(in_bin, g, h)
-        first, first_code = _best_splits(whole, bins.n_parts)
+        bins = self.bins
+        turn = len(self.grown) % bins.n_parts
+        part = bins.parts[turn]
+        in_bin = bins.in_bin[turn]
+        g = gradient[:, part]
+        h = hessian[:, part]
+
+        in_all = _histograms(in_bin, g, h)
+        first, first_code = _best_splits(in_all, bins.n_parts)
         goes_left = bins.codes[first] <= first_code[:, None]
-        on_left = _histograms(in_bin, g * goes_left[:, part], h * goes_left[:, part])
+
+        part_goes_left = goes_left[:, part]
+        on_left = _histograms(in_bin, g * part_goes_left, h * part_goes_left)
         left, left_code = _best_splits(on_left, bins.n_parts)
-        right, right_code = _best_splits(whole - on_left, bins.n_parts)
+        right, right_code = _best_splits(in_all - on_left, bins.n_parts)
         inner_left = bins.codes[left] <= left_code[:, None]
         inner_right = bins.codes[right] <= right_code[:, None]
-        splits = np.stack([first, left, right], axis=1)
-        split_codes = np.stack([first_code, left_code, right_code], axis=1)
-        return splits, split_codes, find_leaves(goes_left, inner_left, inner_right)
+
+        features = np.stack([first, left, right], axis=1)
+        codes = np.stack([first_code, left_code, right_code], axis=1)
+        return features, codes, find_leaves(goes_left, inner_left, inner_right)
 
 
 def _histograms(in_bin: Any, g: NDArray[Any], h: NDArray[Any]) -> Floats:
@@ -285,11 +330,18 @@ def _best_splits(histograms: Floats, n_parts: int) -> tuple[Codes, Codes]:
 
     Sums are those of one part of the rows of `n_parts`; so is the ridge.
     """
-    ridge, least = RIDGE / n_parts, MIN_HESSIAN_OF_SIDE / n_parts
-    G, H = histograms.cumsum(axis=3)
-    G_left, H_left = G[..., :-1], H[..., :-1]
-    G_right, H_right = G[..., -1:] - G_left, H[..., -1:] - H_left
-    gain = G_left**2 / (H_left + ridge) + G_right**2 / (H_right + ridge)
-    gain[(H_left < least) | (H_right < least)] = -1.0
+    ridge = RIDGE / n_parts
+    min_hessian = MIN_HESSIAN_OF_SIDE / n_parts
+    gradient, hessian = histograms.cumsum(axis=3)
+    gradient_left = gradient[..., :-1]
+    hessian_left = hessian[..., :-1]
+    gradient_right = gradient[..., -1:] - gradient_left
+    hessian_right = hessian[..., -1:] - hessian_left
+
+    # Without ``- G^2 / (H + r)``, which is the same for all splits of a tree's rows.
+    gain = gradient_left**2 / (hessian_left + ridge)
+    gain += gradient_right**2 / (hessian_right + ridge)
+    gain[(hessian_left < min_hessian) | (hessian_right < min_hessian)] = -1.0
     best = gain.reshape(len(gain), -1).argmax(axis=1)
-    return best // (N_BINS - 1), best % (N_BINS - 1)
+    n_splits = N_BINS - 1
+    return best // n_splits, best % n_splits

@@ -1,7 +1,7 @@
 """`AutoCalibrator`: a pool of recalibrations, from none to a full map, weighed by cross-validation.
 
 ====================  ==========================================================================
-members and weights   `stack.Stack`, fitted to all rows
+members and weights   `stacking.Stack`, fitted to all rows
 gate                  two tests share the level: calibration, and the split ratio of the members
 `describe`            what the weights say of the predictions, in one sentence
 ====================  ==========================================================================
@@ -38,22 +38,16 @@ MEMBER_NAMES = {
     "identity": "identity",
 }
 MEMBERS_WITH_CURVES = ("spline", "Venn-Abers")
-MAX_CLASSES_FOR_ALL_BASELINES = 20
-"""Classes up to which the gate tests over all baselines; beyond, the default test."""
-DECISIVE_LEVEL_SHARE = 0.1
-"""Part of the level at which the split ratio decides alone: simulation could show no less."""
-MIN_NAMED_SHARE = 0.005
-"""Share below which a member is not named."""
-LOG_SLOPE_TOL = 0.05
-"""Distance of log u from 0 that is not worth a word."""
 
 
 def shares(weights: dict[str, float]) -> dict[str, float]:
     """Return the weights by kind of member, largest first."""
     kinds: dict[str, float] = {}
     for name, weight in weights.items():
-        kinds[MEMBER_NAMES[name]] = kinds.get(MEMBER_NAMES[name], 0.0) + weight
-    return dict(sorted(kinds.items(), key=lambda item: -item[1]))
+        kind = MEMBER_NAMES[name]
+        kinds[kind] = kinds.get(kind, 0.0) + weight
+    by_weight = sorted(kinds, key=lambda kind: -kinds[kind])
+    return {kind: kinds[kind] for kind in by_weight}
 
 
 def reason(stack: Stack) -> str:
@@ -73,10 +67,12 @@ def reason(stack: Stack) -> str:
         return "sure and unsure predictions are wrong in different ways"
     if leading != "temperature":
         return "some classes are predicted too often or with overconfidence"
-    v = math.log(stack.members.soft.inverse_temperature)
-    if abs(v) < LOG_SLOPE_TOL:
+    log_slope = math.log(stack.members.soft.inverse_temperature)
+    if abs(log_slope) < 0.05:  # 5 %, not worth a word: what is left is the lapse rate
         return "sure predictions fail now and then"
-    return "predictions are overconfident" if v < 0.0 else "predictions are underconfident"
+    if log_slope < 0.0:
+        return "predictions are overconfident"
+    return "predictions are underconfident"
 
 
 def describe(stack: Stack) -> str:
@@ -84,7 +80,7 @@ def describe(stack: Stack) -> str:
     named = ", ".join(
         f"{100.0 * share:.0f} % {kind}"
         for kind, share in shares(stack.weights).items()
-        if share >= MIN_NAMED_SHARE
+        if share >= 0.005  # less would be printed as 0 %
     )
     if not math.isfinite(stack.gain_se):
         words = f"{named}: too few rows to leave any out"
@@ -286,20 +282,26 @@ class AutoCalibrator(GatedCalibrator):
         stack = fit_flexible_stack(predictions) if self.flexible else fit_stack(predictions)
         self.gate_ = None
         if self.gate is not None:
-            kind, p = "split_ratio", stack.pvalue
-            if p > DECISIVE_LEVEL_SHARE * check_gate(self.gate):
-                plain = not needs_robust(predictions.with_importance_weights())
-                rule = (
-                    "all"
-                    if plain and predictions.n_classes <= MAX_CLASSES_FOR_ALL_BASELINES
-                    else ""
-                )
-                test, _ = decide(predictions, self.gate, rule)
-                kind, p = (test.test, test.pvalue) if test.pvalue <= p else (kind, p)
-            both = min(1.0, 2.0 * p)
-            opens = both <= self.gate and stack.gain > 0.0
-            self.gate_ = GateDecision(opens, both, self.gate, kind, stack.gain)
+            self.gate_ = self._decide(predictions, check_gate(self.gate), stack)
         self.stack_ = stack
+
+    def _decide(self, predictions: Predictions, level: float, stack: Stack) -> GateDecision:
+        """Ask two tests whether the predictions are calibrated."""
+        kind = "split_ratio"
+        p = stack.pvalue
+        # The score test costs a simulation, which could not show a smaller p than a tenth of the
+        # level: up to there the split ratio decides alone.
+        if p > 0.1 * level:
+            is_plain = not needs_robust(predictions.with_importance_weights())
+            # Over all baselines up to 20 classes; beyond, and for weights or groups, the default.
+            rule = "all" if is_plain and predictions.n_classes <= 20 else ""
+            test, _ = decide(predictions, level, rule)
+            if test.pvalue <= p:
+                kind = test.test
+                p = test.pvalue
+        pvalue = min(1.0, 2.0 * p)  # Bonferroni, of two tests
+        opens = pvalue <= level and stack.gain > 0.0
+        return GateDecision(opens, pvalue, level, kind, stack.gain)
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what is expected of it."""

@@ -1,11 +1,11 @@
 """`cross_fitted_gain`: by how much would a recalibration lower the log loss of rows it did not see?
 
 The recalibration is `AutoCalibrator`'s, learned on four fifths of the rows and judged on the
-others, fold after fold (`stack.cross_fit`). Nothing is assumed of what is wrong with the
-predictions, so this is the size that needs no family. It is a lower bound of what is wrong: a
-richer recalibration, or one learned from more rows, may gain more. The interval is that of a mean
-of paired differences (`_inference/paired_loss`), which knows of errors that might have happened
-and did not.
+others, fold after fold (`stacking.cross_fit`). Nothing is assumed of what is wrong with the
+predictions, so this is the effect size that needs no family of maps. It is a lower bound of what is
+wrong: a richer recalibration, or one learned from more rows, may gain more. The interval is that of
+a mean of paired differences (`_inference/paired_loss`), which knows of errors that might have
+happened and did not.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from ..._inference.effect_size_text import NATS, amount
 from ..._inference.paired_loss import PairedLoss
 from ..._utils.formatting import format_count
+from ..._utils.linalg import TINY
 from ..._utils.notebook import show_progress
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Result
@@ -25,13 +26,9 @@ from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import Predictions
 from .stacking import cross_fit, fit_members
 
-MAX_ENTRIES = 400_000
-"""Probabilities from which the gain is computed; of more rows, so many as have that."""
-MAX_CLASSES = 200
-"""Classes beyond which it is not computed: maps with parameters for each class take too long."""
-MIN_ROWS = 20
-"""Rows, or groups, below which a fifth is too few to judge on."""
-TINY = float(np.finfo(np.float64).tiny)
+MAX_ENTRIES = 400_000  # probabilities that the gain is computed from: bounds the time of `assess`
+MAX_CLASSES = 200  # beyond, maps with parameters for each class take too long
+MIN_ROWS = 20  # or groups: four to judge on; a round number
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +99,13 @@ def cross_fitted_gain(
     if predictions.n_classes > MAX_CLASSES:
         many = f"{predictions.n_classes:,} classes are too many"
         return CrossFittedGain.without(many, confidence)
-    units = predictions.groups
-    n_units = predictions.n_samples if units is None else len(np.unique(units))
+    if predictions.groups is None:
+        what = "rows"
+        n_units = predictions.n_samples
+    else:
+        what = "groups"
+        n_units = len(np.unique(predictions.groups))
     if n_units < MIN_ROWS:
-        what = "rows" if units is None else "groups"
         few = f"a fifth of {n_units} {what} is too few to judge on"
         return CrossFittedGain.without(few, confidence)
     rows = _some_rows(predictions, seed)
@@ -116,22 +116,29 @@ def cross_fitted_gain(
             return CrossFittedGain.without("the weights are too unequal", confidence)
     if crossed is None:
         return CrossFittedGain.without("no rows can be left out", confidence)
-    raw, pooled = (np.maximum(probs, TINY) for probs in crossed.pool_left_out())
-    weight = crossed.folds.weight
-    middle = 0.5 * (raw + pooled)
-    pair = PairedLoss(
-        crossed.gain_per_part, pooled, raw, middle, weight, crossed.groups, crossed.every
+    raw, pooled = crossed.pool_left_out()
+    raw = np.maximum(raw, TINY)
+    pooled = np.maximum(pooled, TINY)
+    paired = PairedLoss(
+        observed=crossed.gain_per_part,
+        first=pooled,
+        other=raw,
+        base=0.5 * (raw + pooled),
+        weight=crossed.folds.weight,
+        groups=crossed.groups,
+        every=crossed.every,
     )
-    low, high = pair.interval(float(ndtri(0.5 + 0.5 * confidence)))
-    return CrossFittedGain(pair.mean, low, high, confidence, rows.n_samples)
+    quantile = float(ndtri(0.5 + 0.5 * confidence))
+    low, high = paired.interval(quantile)
+    return CrossFittedGain(paired.mean, low, high, confidence, rows.n_samples)
 
 
 def _some_rows(predictions: Predictions, seed: int) -> Predictions:
     """Return the rows, or as many of them at random as have `MAX_ENTRIES` probabilities."""
-    most = MAX_ENTRIES // predictions.n_classes
-    if predictions.n_samples <= most:
+    max_rows = MAX_ENTRIES // predictions.n_classes
+    if predictions.n_samples <= max_rows:
         return predictions
-    rng = np.random.default_rng([seed, 4])
-    taken = rng.choice(predictions.n_samples, most, replace=False, shuffle=False)
+    rng = np.random.default_rng([seed, 4])  # a stream of its own among those of a seed
+    taken = rng.choice(predictions.n_samples, max_rows, replace=False, shuffle=False)
     rows = predictions.take(np.sort(taken))
     return rows if rows.by is None else replace(rows, by=None)

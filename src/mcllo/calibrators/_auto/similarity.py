@@ -1,4 +1,6 @@
-"""Vector and full maps of log probabilities, held near the identity by a structured ridge.
+"""Linear maps of log probabilities under a ridge, and the map that knows which classes look alike.
+
+Vector and full maps, held near the identity by a structured ridge:
 
 ====================  ==========================================================================
 features              ``x = log p`` and 1
@@ -6,21 +8,20 @@ vector map            ``eta_j = theta_j1 x_j + theta_j2``          theta (c, 2)
 full map              ``eta = theta (x, 1)``                       theta (c, c + 1)
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
 ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
-search                BFGS (`_model/newton.minimize_lbfgs`) from the inverse of the Hessian where it
-                      begins: of the whole where parameters are few, of its diagonal blocks, one
+search                L-BFGS (`_model/newton.minimize_lbfgs`) from the inverse of the Hessian where
+                      it begins: of the whole where parameters are few, of its diagonal blocks, one
                       for each class, up to 20 classes, and beyond of ``V (x) S + r``, V what
                       classes have of it and S what features have
 ====================  ==========================================================================
 
 Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
 permuting the classes permutes theta. The ridge grows with the number of classes because
-off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scaling, Berta et al.
-2026).
+off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scaling [1]_).
 
-A map that knows which classes look alike: five shared numbers and an intercept for each class.
+The map that knows which classes look alike has five shared numbers and an intercept for each class:
 
 ====================  ==========================================================================
-scores                ``x = log g`` of a row, g the temperature with its slip
+scores                ``x = log g`` of a row, g the temperature with its lapse rate
 similarity A          off-diagonal of ``sum_i w_i g_i g_i'``, rows divided by their sums: given
                       class j, where the rest of the probability is; needs no labels
 features f            ``A x``, ``A g``, ``g``, ``x``, ``log(A g)``, each shape (c,) for a row
@@ -36,6 +37,11 @@ is wrong about either in another way than one that hesitates between cat and tru
 have to learn c (c - 1) such numbers from labels; here the predictions themselves tell who is like
 whom, and labels only how much that means. A permutation of the classes permutes A, f and a. The
 problem is convex in (b, a): Newton's method with the exact Hessian, which other rows then share.
+
+References
+----------
+.. [1] Berta, Holzmueller, Jordan, Bach (2026), Structured matrix scaling for multi-class
+       calibration.
 """
 
 from __future__ import annotations
@@ -53,22 +59,22 @@ from ..._model.linear_map import LinearMapLoss
 from ..._model.many_classes import NO_HESSIAN
 from ..._model.newton import Product, SecantPairs, last_decrement, minimize, minimize_lbfgs
 from ..._utils.results import Floats, Result
-from .temperature_with_lapse import VALUE_TOL, ScoredRows
+from .temperature_with_lapse import ScoredRows
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
 
 MAX_PARAMETERS_FOR_FULL_HESSIAN = 420
-"""Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
-N_ROWS_PER_PARAMETER = 30  # that the full Hessian is computed from
-MAX_HESSIAN_PRODUCTS = 4e8  # rows times squared parameters that are enough
+"""Parameters up to which the whole Hessian is inverted, a full map of 20 classes; beyond, one block
+for each class."""
 
 
-def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
-    """Return r of a full map: m = `off_diagonal`, d = `own`."""
-    ridge = np.full((n_classes, n_classes + 1), 2.0 * n_classes * (n_classes - 1) * off_diagonal)
-    np.fill_diagonal(ridge[:, :-1], own * n_classes)
-    ridge[:, -1] = own * n_classes
+def structured_ridge(n_classes: int, off_diagonal: float, diagonal: float) -> Floats:
+    """Return r of a full map: m = `off_diagonal`, d = `diagonal`."""
+    between_classes = 2.0 * n_classes * (n_classes - 1) * off_diagonal
+    ridge = np.full((n_classes, n_classes + 1), between_classes)
+    np.fill_diagonal(ridge[:, :-1], diagonal * n_classes)
+    ridge[:, -1] = diagonal * n_classes
     return ridge
 
 
@@ -78,80 +84,108 @@ def fit_ridge(
     start: Floats,
     inverse: Product,
     tol: float,
-    trace: float = np.inf,
+    start_influence_tol: float = np.inf,
 ) -> tuple[Floats, Product]:
     """Return the best theta, and products with an inverse of the Hessian near it.
 
-    Two columns of the ridge ask for a vector map. `inverse` is such a product where the search
-    begins, and `tol` and `trace` are `decrement_tol` and `start_influence_tol` of `minimize_lbfgs`.
+    Parameters
+    ----------
+    rows : ScoredRows
+        The rows.
+    ridge : ndarray of shape (c, 2) or (c, c + 1)
+        r; two columns ask for a vector map.
+    start : ndarray
+        theta where the search begins.
+    inverse : callable
+        Products with an inverse of the Hessian there, about.
+    tol, start_influence_tol : float
+        `decrement_tol` and `start_influence_tol` of `minimize_lbfgs`.
     """
-    diagonal = ridge.shape[1] == 2
-    objective = PenalizedLoss(_loss(rows, diagonal), identity_map(len(ridge), diagonal), ridge)
+    is_vector_map = ridge.shape[1] == 2
+    loss = _linear_map_loss(rows, is_vector_map)
+    objective = PenalizedLoss(loss, identity_map(len(ridge), is_vector_map), ridge)
     secants = SecantPairs(inverse)
-    found = minimize_lbfgs(
+    solution = minimize_lbfgs(
         objective.value_and_gradient,
         start.ravel(),
         secants,
         decrement_tol=tol,
-        start_influence_tol=trace,
-        f_noise=VALUE_TOL,
+        start_influence_tol=start_influence_tol,
     )
-    return found.x.reshape(ridge.shape), secants
+    return solution.x.reshape(ridge.shape), secants
 
 
 def curvature(
-    rows: ScoredRows, theta: Floats, most_whole: int = MAX_PARAMETERS_FOR_FULL_HESSIAN
+    rows: ScoredRows,
+    theta: Floats,
+    max_parameters_for_full: int = MAX_PARAMETERS_FOR_FULL_HESSIAN,
 ) -> Floats:
     """Return blocks of the likelihood's Hessian at theta, about: one of all parameters, or one of
     each class.
     """
-    diagonal = theta.shape[1] == 2
-    if theta.size > most_whole:
-        loss = _loss(rows, diagonal)
+    is_vector_map = theta.shape[1] == 2
+    if theta.size > max_parameters_for_full:
+        loss = _linear_map_loss(rows, is_vector_map)
         return loss.class_blocks(theta, loss.feature_gram())
-    enough = min(N_ROWS_PER_PARAMETER * theta.size, int(MAX_HESSIAN_PRODUCTS / theta.size**2))
-    stride = max(1, len(rows.codes) // enough)
-    some = rows if stride == 1 else rows.every(stride)
-    return _loss(some, diagonal)(theta.ravel()).hessian[None]
+    # It only guides the search, so that some rows will do: 30 for each parameter, or as many as
+    # take 4e8 products (0.1 s or so). Round numbers.
+    n_needed = min(30 * theta.size, int(4e8 / theta.size**2))
+    stride = max(1, len(rows.codes) // n_needed)
+    some_rows = rows if stride == 1 else rows.every(stride)
+    loss = _linear_map_loss(some_rows, is_vector_map)
+    return loss(theta.ravel()).hessian[None]
 
 
-def _loss(rows: ScoredRows, diagonal: bool) -> LinearMapLoss:
-    if not diagonal:
-        return rows.loss
-    return LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=True)
+def _linear_map_loss(rows: ScoredRows, is_vector_map: bool) -> LinearMapLoss:
+    if is_vector_map:
+        return LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=True)
+    return rows.loss
 
 
 def of_share(blocks: Floats, ridge: Floats) -> OfShare:
     """Return inverses of blocks on the diagonal, those of all rows, and of the ridge."""
-    return cache(lambda share: by_blocks(share * blocks, ridge))
+
+    @cache
+    def inverse_of_share(share: float) -> Product:
+        return by_blocks(share * blocks, ridge)
+
+    return inverse_of_share
 
 
 def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     """Return products with the inverse for full maps whose entries are all held back alike.
 
     Each row's part of the Hessian is ``V_i (x) x_i x_i'``, ``V_i = w_i (diag g_i - g_i g_i')``. Of
-    their sum the mean of V and that of ``x x'``, by the traces of V, are the factors: with their
-    eigenvectors U and W and eigenvalues it is diagonal. Of many rows some will do.
+    their sum the mean of V and that of ``x x'``, by the traces of V, are the factors (a Kronecker
+    product of few numbers for a matrix of c^4): with their eigenvectors U and W and eigenvalues it
+    is diagonal. Of many rows some will do.
     """
     rows = rows.first() or rows
     x = np.vstack([rows.scores, np.ones(len(rows.codes))])
     g = theta @ x
     softmax(g)
-    weighted = g if rows.weight is None else g * rows.weight
-    traces = weighted.sum(axis=0) - np.einsum("ji,ji->i", weighted, g)
-    spread = np.diag(weighted.sum(axis=1)) - weighted @ g.T
-    a, u = np.linalg.eigh(spread / max(float(traces.sum()), 1e-300))
-    b, w = np.linalg.eigh((x * traces) @ x.T)
-    scale = 1.0 / (np.maximum(a, 0.0)[:, None] * np.maximum(b, 0.0) + ridge)
-    return lambda v: (u @ ((u.T @ v.reshape(theta.shape) @ w) * scale) @ w.T).ravel()
+    weighted_g = g if rows.weight is None else g * rows.weight
+    trace_per_row = weighted_g.sum(axis=0) - np.einsum("ji,ji->i", weighted_g, g)
+
+    class_factor = np.diag(weighted_g.sum(axis=1)) - weighted_g @ g.T
+    class_factor /= max(float(trace_per_row.sum()), 1e-300)  # 0 where all rows are certain
+    feature_factor = (x * trace_per_row) @ x.T
+    a, u = np.linalg.eigh(class_factor)
+    b, w = np.linalg.eigh(feature_factor)
+    eigenvalues = np.maximum(a, 0.0)[:, None] * np.maximum(b, 0.0)  # rounding may leave -1e-17
+
+    def inverse(gradient: Floats) -> Floats:
+        rotated = u.T @ gradient.reshape(theta.shape) @ w
+        scaled = rotated / (eigenvalues + ridge)
+        return (u @ scaled @ w.T).ravel()
+
+    return inverse
 
 
 N_SHARED_FEATURES = 5  # whose coefficients all classes share
 IDENTITY_FEATURE = 3  # which of them is x, whose coefficient is 1 in the identity
-SHARED_RIDGE = 2.0  # on the shared numbers
-INTERCEPT_RIDGE = 3.0  # on intercepts, for each root of c
-MAX_KEPT_ELEMENTS = 2**23
-"""Features up to which a search keeps them from step to step."""
+SHARED_RIDGE = 2.0  # on the shared coefficients; a round number
+INTERCEPT_RIDGE = 3.0  # on intercepts, for each root of c; a round number
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +208,16 @@ class SimilarClasses(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> SimilarClasses:
         """Return the map that `to_dict` described."""
-        names = ("similarity", "shared", "intercept")
-        return cls(*(np.array(content[name], dtype=float) for name in names))
+        similarity = np.array(content["similarity"], dtype=float)
+        shared = np.array(content["shared"], dtype=float)
+        intercept = np.array(content["intercept"], dtype=float)
+        return cls(similarity, shared, intercept)
 
 
 def similarity(g: Floats, weight: Floats | None = None) -> Floats:
     """Return A of the probabilities g (c, n), shape (c, c)."""
-    gram: Floats = (g if weight is None else g * weight) @ g.T
+    weighted_g = g if weight is None else g * weight
+    gram: Floats = weighted_g @ g.T
     np.fill_diagonal(gram, 0.0)
     gram /= gram.sum(axis=1, keepdims=True)
     return gram
@@ -192,125 +229,166 @@ def fit_similar(
     tol: float,
     near: SimilarClasses | None = None,
     inverse: Product | None = None,
-    trace: float = np.inf,
+    start_influence_tol: float = np.inf,
 ) -> tuple[SimilarClasses, Floats, OfShare | None]:
     """Return the best map of g and rows x, its log probabilities, and inverses of its Hessian.
 
-    `near` is a map to begin with, and `inverse` such a product there; by default it is the map that
-    does nothing, and inverses become known. `tol` and `trace` are `decrement_tol` and
-    `start_influence_tol` of `minimize_lbfgs`.
+    Parameters
+    ----------
+    g : ndarray of shape (c, n)
+        Probabilities.
+    rows : ScoredRows
+        Rows of ``x = log g``.
+    tol : float
+        Decrement, in nats, that may be left.
+    near, inverse : SimilarClasses and callable, optional
+        A map to begin with and products with an inverse Hessian there. By default the map that does
+        nothing; then inverses become known, and are returned.
+    start_influence_tol : float
+        What may be left of `near`, in nats.
     """
-    loss, few, known = SimilarLoss(g, rows), rows.first(), None
+    loss = SimilarLoss(g, rows)
+    some_rows = rows.first()
+    inverse_of_share = None
     if near is not None and inverse is not None:
         x = np.concatenate([near.shared, near.intercept])
+        needs_search = True
     else:
-        first = loss if few is None else SimilarLoss(np.exp(few.scores), few, loss.alike)
-        start, last = np.zeros(len(loss.ridge)), last_decrement(tol)
-        found = minimize(first, start, tol=last, skip_hessian_check=True, f_noise=VALUE_TOL)
-        known = of_share(found.terms.hessian[None] - np.diag(loss.ridge), loss.ridge)
-        x, inverse = found.x, known(1.0)
-    if near is not None or few is not None:
-        x = minimize_lbfgs(
-            loss.light,
+        # Newton's method, of some rows where there are many.
+        newton_loss = loss
+        if some_rows is not None:
+            newton_loss = SimilarLoss(np.exp(some_rows.scores), some_rows, loss.similarity)
+        solution = minimize(
+            newton_loss,
+            np.zeros(len(loss.ridge)),
+            tol=last_decrement(tol),
+            skip_hessian_check=True,
+        )
+        x = solution.x
+        hessian = solution.terms.hessian - np.diag(loss.ridge)
+        inverse_of_share = of_share(hessian[None], loss.ridge)
+        inverse = inverse_of_share(1.0)
+        needs_search = some_rows is not None
+
+    if needs_search:
+        solution = minimize_lbfgs(
+            loss.value_and_gradient,
             x,
             SecantPairs(inverse),
             decrement_tol=tol,
-            start_influence_tol=trace,
-            f_noise=VALUE_TOL,
-        ).x
-    return (
-        SimilarClasses(loss.alike, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:]),
-        loss.logs(x),
-        known,
-    )
+            start_influence_tol=start_influence_tol,
+        )
+        x = solution.x
+    fitted = SimilarClasses(loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:])
+    return fitted, loss.log_probabilities(x), inverse_of_share
 
 
 class SimilarLoss:
     """``(b, a) -> Derivatives`` of the penalised negative log likelihood of g and rows x.
 
-    A may be that of other rows. Labels enter through their features' sums, made once.
+    A may be that of other rows. Features take most of the time: where they are not too many they
+    are kept from one evaluation to the next.
     """
 
-    def __init__(self, g: Floats, rows: ScoredRows, alike: Floats | None = None) -> None:
-        self.g, self.rows, c = g, rows, len(rows.scores)
-        self.alike = similarity(g, rows.weight) if alike is None else alike
-        # in one piece: the system hands large ones out faster
-        size = N_SHARED_FEATURES * rows.scores.size
-        self._kept = np.empty(size if size <= MAX_KEPT_ELEMENTS else 0, g.dtype)
-        self._known = set[int]()
-        self.ridge = np.repeat([SHARED_RIDGE, INTERCEPT_RIDGE * np.sqrt(c)], [N_SHARED_FEATURES, c])
-        self.plain = np.eye(N_SHARED_FEATURES + c)[IDENTITY_FEATURE]
+    def __init__(self, g: Floats, rows: ScoredRows, known_similarity: Floats | None = None) -> None:
+        c = len(rows.scores)
+        self.g = g
+        self.rows = rows
+        if known_similarity is None:
+            self.similarity = similarity(g, rows.weight)
+        else:
+            self.similarity = known_similarity
+        self.ridge = np.full(N_SHARED_FEATURES + c, INTERCEPT_RIDGE * np.sqrt(c))
+        self.ridge[:N_SHARED_FEATURES] = SHARED_RIDGE
+        self.identity = np.zeros(N_SHARED_FEATURES + c)
+        self.identity[IDENTITY_FEATURE] = 1.0
+
+        self._keeps_features = N_SHARED_FEATURES * rows.scores.size <= 2**23  # 64 MB
+        self._kept_features: dict[int, Floats] = {}
+
+        # Labels enter through the sums of what multiplies (b, a) at their class.
         self.statistic = np.zeros(N_SHARED_FEATURES + c)
-        self.statistic[N_SHARED_FEATURES:] = np.bincount(
-            rows.codes, weights=rows.weight, minlength=c
-        )
+        for part in self._stretches():
+            codes = rows.codes[part]
+            features_of_label = self._features(part)[:, codes, np.arange(len(codes))]
+            self.statistic[:N_SHARED_FEATURES] += features_of_label @ rows.unit[part]
+        self.statistic[N_SHARED_FEATURES:] = np.bincount(rows.codes, rows.weight, minlength=c)
 
-    def light(self, x: Floats) -> Derivatives:
+    def __call__(self, x: Floats) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        hessian = np.diag(self.ridge)
+        value, gradient = self._value_and_gradient(x, hessian)
+        return Derivatives(value, gradient, hessian)
+
+    def value_and_gradient(self, x: Floats) -> Derivatives:
         """Return value and gradient alone."""
-        return self(x, whole=False)
+        value, gradient = self._value_and_gradient(x, None)
+        return Derivatives(value, gradient, NO_HESSIAN)
 
-    def logs(self, x: Floats) -> Floats:
-        """Return what the map makes of the rows: log probabilities, shape (c, n)."""
+    def log_probabilities(self, x: Floats) -> Floats:
+        """Return what the map makes of the rows, shape (c, n)."""
         logs = np.empty_like(self.rows.scores)
-        for part, _, eta in self._stretches(x):
+        for part in self._stretches():
+            eta = _eta(self._features(part), x + self.identity)
             np.subtract(eta, softmax(eta.copy()), out=logs[:, part])
         return logs
 
-    def _stretches(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Return rows, features and eta, stretch by stretch."""
-        weights = (x + self.plain).astype(self.g.dtype)
-        for part in self.rows.chunks((N_SHARED_FEATURES + 1) * len(self.alike)):
-            scores = self.rows.scores[:, part]
-            room = self._kept[N_SHARED_FEATURES * len(scores) * part.start :][
-                : N_SHARED_FEATURES * scores.size
-            ]
-            features = room.reshape(N_SHARED_FEATURES, *scores.shape) if len(room) else None
-            if features is None or part.start not in self._known:
-                features = _features(scores, self.g[:, part], self.alike, features)
-            if part.start not in self._known:
-                codes = self.rows.codes[part]
-                own = features[:, codes, np.arange(len(codes))]
-                self.statistic[:N_SHARED_FEATURES] += own @ self.rows.unit[part]
-                self._known.add(part.start)
-            yield part, features, _eta(features, weights)
-
-    def __call__(self, x: Floats, *, whole: bool = True) -> Derivatives:
-        """Return value, gradient and Hessian, empty unless the `whole` is asked for."""
-        k, value, gradient = N_SHARED_FEATURES, 0.5 * float(self.ridge @ (x * x)), self.ridge * x
-        hessian = np.diag(self.ridge) if whole else NO_HESSIAN
-        for part, features, p in self._stretches(x):
+    def _value_and_gradient(self, x: Floats, hessian: Floats | None) -> tuple[float, Floats]:
+        """Return both, and add to the Hessian where there is one."""
+        value = 0.5 * float(self.ridge @ (x * x))
+        value -= float((x + self.identity) @ self.statistic)
+        gradient = self.ridge * x - self.statistic
+        for part in self._stretches():
+            features = self._features(part)
+            p = _eta(features, x + self.identity)
+            log_partition = softmax(p)  # which turns eta into probabilities
             weight = self.rows.unit[part]
-            value += float(softmax(p) @ weight)
-            weighted = p if self.rows.weight is None else p * weight
-            if whole:
-                self._add_hessian(hessian, features, p, weighted)
-            gradient[:k] += features.reshape(k, -1) @ weighted.ravel()
-            gradient[k:] += weighted.sum(axis=1)
-        value -= float((x + self.plain).astype(self.g.dtype) @ self.statistic)  # as in eta
-        return Derivatives(value, gradient - self.statistic, hessian)
+            weighted_p = p if self.rows.weight is None else p * weight
+            value += float(log_partition @ weight)
+            flat_features = features.reshape(N_SHARED_FEATURES, -1)
+            gradient[:N_SHARED_FEATURES] += flat_features @ weighted_p.ravel()
+            gradient[N_SHARED_FEATURES:] += weighted_p.sum(axis=1)
+            if hessian is not None:
+                _add_hessian(hessian, features, p, weighted_p)
+        return value, gradient
 
-    @staticmethod
-    def _add_hessian(hessian: Floats, features: Floats, p: Floats, weighted: Floats) -> None:
-        """Add a stretch of rows; `weighted` is w p."""
-        k, moved = N_SHARED_FEATURES, features * weighted
-        means = np.einsum("kji,ji->ki", features, p)
-        hessian[:k, :k] += moved.reshape(k, -1) @ features.reshape(k, -1).T
-        hessian[:k, :k] -= np.einsum("kji->ki", moved) @ means.T
-        cross = moved.sum(axis=2) - means @ weighted.T
-        hessian[:k, k:] += cross
-        hessian[k:, :k] += cross.T
-        hessian[k:, k:] -= weighted @ p.T
-        place = np.arange(k, len(hessian))
-        hessian[place, place] += weighted.sum(axis=1)
+    def _stretches(self) -> Iterator[slice]:
+        return self.rows.chunks((N_SHARED_FEATURES + 1) * len(self.rows.scores))
+
+    def _features(self, part: slice) -> Floats:
+        """Return the features of a stretch of rows, shape (5, c, rows)."""
+        if part.start in self._kept_features:
+            return self._kept_features[part.start]
+        features = _features(self.rows.scores[:, part], self.g[:, part], self.similarity)
+        if self._keeps_features:
+            self._kept_features[part.start] = features
+        return features
 
 
-def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -> Floats:
-    """Return f, shape (5, c, n), of ``x = log g`` (c, n), in that `room` where some is given."""
-    features = np.empty((N_SHARED_FEATURES, *x.shape), x.dtype) if room is None else room
-    alike = alike.astype(x.dtype)
+def _add_hessian(hessian: Floats, features: Floats, p: Floats, weighted_p: Floats) -> None:
+    """Add a stretch of rows to the Hessian of (b, a); `weighted_p` is w p."""
+    k = N_SHARED_FEATURES
+    weighted_features = features * weighted_p
+    means = np.einsum("kji,ji->ki", features, p)
+    weighted_means = np.einsum("kji->ki", weighted_features)
+
+    bb = weighted_features.reshape(k, -1) @ features.reshape(k, -1).T
+    bb -= weighted_means @ means.T
+    ba = weighted_features.sum(axis=2) - means @ weighted_p.T
+    aa = np.diag(weighted_p.sum(axis=1)) - weighted_p @ p.T
+    hessian[:k, :k] += bb
+    hessian[:k, k:] += ba
+    hessian[k:, :k] += ba.T
+    hessian[k:, k:] += aa
+
+
+def _features(x: Floats, g: Floats, alike: Floats) -> Floats:
+    """Return f, shape (5, c, n), of ``x = log g`` (c, n)."""
+    features = np.empty((N_SHARED_FEATURES, *x.shape))
     np.matmul(alike, x, out=features[0])
     np.matmul(alike, g, out=features[1])
-    features[2], features[IDENTITY_FEATURE] = g, x
+    features[2] = g
+    features[IDENTITY_FEATURE] = x
     features[4] = features[1]
     log(features[4])
     return features
@@ -318,7 +396,9 @@ def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -
 
 def _eta(features: Floats, weights: Floats) -> Floats:
     """Return eta, shape (c, n), of (b, a); x, which is a feature, counts once more in b."""
-    shared, intercept = weights[:N_SHARED_FEATURES], weights[N_SHARED_FEATURES:]
-    eta: Floats = (shared @ features.reshape(N_SHARED_FEATURES, -1)).reshape(features.shape[1:])
+    shared = weights[:N_SHARED_FEATURES]
+    intercept = weights[N_SHARED_FEATURES:]
+    flat = shared @ features.reshape(N_SHARED_FEATURES, -1)
+    eta: Floats = flat.reshape(features.shape[1:])
     eta += intercept[:, None]
     return eta

@@ -1,11 +1,8 @@
-"""The rows that a fit is made to: all, some, or those kept when a fold is left out.
-
-A temperature with a slip: the first recalibration, and the scores that all further ones start
-from.
+"""The member `temperature`: a temperature with a lapse rate, from whose logarithms others start.
 
 ====================  ==========================================================================
 map                   ``g_i = (1 - e) softmax(u z_i) + e / c``
-unknown               ``v = log u``, u = 1 / T, and ``s = logit e``, e the slip
+unknown               ``v = log u``, u = 1 / T, and ``s = logit e``, e the lapse rate (`slip`)
 minimised             ``- sum_i w_i log g_{i, y_i} - 1/2 log e - 1/2 log(1 - e) + k(v)/2 v^2``
                       k = 4 for u > 1, 0.05 for u < 1
 share of the softmax  ``r_i = (1 - e) q_i / g_{i, y_i}``, q_i the softmax's value at the label
@@ -15,13 +12,17 @@ cross curvature       ``-r (1 - r) a``
 ====================  ==========================================================================
 
 Even a good classifier is sometimes sure and wrong, and labels are sometimes wrong. A temperature
-alone pays for the few such rows with the sharpness of all; the slip takes them on itself. It also
-keeps the logarithms of tiny probabilities, zeros among them, from dominating what follows.
+alone pays for the few such rows with the sharpness of all; the lapse rate takes them on itself
+[1]_. It also keeps the logarithms of tiny probabilities, zeros among them, from dominating what
+follows.
 
-Boldness below the given one shows in large losses and is well determined; more boldness is a gain
+Overconfidence (u < 1) shows in large losses and is well determined; a sharper map (u > 1) is a gain
 that a few hundred rows without an error promise without limit. So the penalty on u is one-sided.
-The objective is not convex: the curvature handed to the solver has its eigenvalues made positive.
-Of many rows some are fitted first, to start from.
+
+References
+----------
+.. [1] Wichmann, Hill (2001), The psychometric function: I. Fitting, sampling, and goodness of fit.
+       Perception & Psychophysics 63, 1293-1313: lapses.
 """
 
 from __future__ import annotations
@@ -39,16 +40,28 @@ from ..._model.newton import last_decrement, minimize
 from ..._model.temperature import inverse_temperature
 from ..._utils.results import Codes, Floats, Result
 
-VALUE_TOL = 1e-3
-"""Of values, in nats: many rows may be of single precision. Near the end a step is not asked for
-more."""
-MIN_ROWS_OF_FIRST_FIT = 500  # a first fit is made to so many rows at least
-MAX_STRIDE_OF_FIRST_FIT = 5  # and to one of so many at least
+SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
+SOFTENING_PENALTY = 0.05  # k(v) where u < 1
+LAPSE_PSEUDO_COUNT = 0.5  # rows for a lapse, and against one: Jeffreys' prior, as a density of s
+MAX_ABS_PARAMETER = 30.0  # |v| and |s|; exp(30) is finite, and the penalties keep well inside
+TOL = 1e-10
+"""Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
+or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Scores (c, n), logits or log probabilities; the class that came true; weights, None for 1."""
+    """The rows that a member is fitted to.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (c, n)
+        Logits or log probabilities.
+    codes : ndarray of shape (n,)
+        The class that came true.
+    weight : ndarray of shape (n,) or None
+        How many rows each stands for; None for 1.
+    """
 
     scores: Floats
     codes: Codes
@@ -71,47 +84,34 @@ class ScoredRows:
 
     def chunks(self, per_row: int) -> Iterator[slice]:
         """Return stretches of rows of which `per_row` numbers each stay in cache."""
-        size = max(64, CHUNK_ELEMENTS // per_row)
-        return (slice(start, start + size) for start in range(0, len(self.codes), size))
+        n_rows = max(64, CHUNK_ELEMENTS // per_row)
+        return (slice(start, start + n_rows) for start in range(0, len(self.codes), n_rows))
 
     def every(self, stride: int) -> ScoredRows:
         """Return every `stride`-th row, its weight so many times as large."""
-        few = slice(None, None, stride)
-        weight = stride * self.unit[few]
-        return ScoredRows(np.ascontiguousarray(self.scores[:, few]), self.codes[few], weight)
+        scores = np.ascontiguousarray(self.scores[:, ::stride])
+        return ScoredRows(scores, self.codes[::stride], stride * self.unit[::stride])
 
     def first(self) -> ScoredRows | None:
-        """Return some of the rows for a first fit, where there are many, else None."""
-        stride = min(MAX_STRIDE_OF_FIRST_FIT, len(self.codes) // MIN_ROWS_OF_FIRST_FIT)
+        """Return some of the rows for a first fit, where there are many, else None.
+
+        At least 500 of them, and a fifth of all: round numbers.
+        """
+        stride = min(5, len(self.codes) // 500)
         return self.every(stride) if stride > 1 else None
 
     def with_weight(self, weight: Floats) -> ScoredRows:
         """Return the rows of positive `weight`, with that weight."""
         own = np.flatnonzero(weight > 0.0)
-        counts = None if (weight[own] == 1.0).all() else weight[own]
-        return ScoredRows(self.scores.take(own, axis=1), self.codes[own], counts)
-
-
-SHARPENING_PENALTY = 4.0  # k(v): weight of the penalty on log u above 0
-SOFTENING_PENALTY = 0.05  # the same below 0
-LAPSE_PSEUDO_COUNT = 0.5
-"""Pseudo-counts of the slip, for and against."""
-LOG_SLOPE_START_RANGE = (-4.0, 1.0)
-"""Bounds of log u at the start."""
-MAX_ABS_PARAMETER = 30.0
-"""Bound of ``|v|`` and ``|s|``; the penalties keep well inside."""
-MAX_STEPS_OF_PARAMETERS = (1.0, 2.0)
-"""Longest steps in v and s: where there is next to no slip, curvature tells little of the rest."""
-TOL = 1e-10
-"""Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
-or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
-MANY_ROWS_TOL = 1e-5
-"""What may be left where some rows are fitted first: these are no handful."""
+        own_weight = weight[own]
+        are_ones = bool((own_weight == 1.0).all())
+        scores = self.scores.take(own, axis=1)
+        return ScoredRows(scores, self.codes[own], None if are_ones else own_weight)
 
 
 @dataclass(frozen=True)
 class SoftTemperature(Result):
-    """A fitted temperature, as u = 1 / T, with its slip e, between 0 and 1."""
+    """A fitted temperature, as u = 1 / T, with its lapse rate `slip`, between 0 and 1."""
 
     inverse_temperature: float
     slip: float
@@ -126,93 +126,134 @@ class SoftTemperature(Result):
 
 
 def fit_soft_temperature(
-    rows: ScoredRows, near: SoftTemperature | None = None, tol: float = TOL, trace: float = np.inf
+    rows: ScoredRows,
+    near: SoftTemperature | None = None,
+    tol: float = TOL,
+    start_influence_tol: float = np.inf,
 ) -> SoftTemperature:
-    """Return the best u and slip, from those of `near`; `tol` and `trace` are `tol` and
-    `start_influence_tol` of `minimize`.
+    """Return the best temperature and lapse rate.
+
+    Parameters
+    ----------
+    rows : ScoredRows
+        The rows.
+    near : SoftTemperature, optional
+        Where to begin; by default at the likeliest temperature without a lapse rate, and of many
+        rows at the fit to some of them.
+    tol : float
+        Decrement at which to end; not of many rows.
+    start_influence_tol : float
+        What may be left of `near`, in nats.
     """
     gaps = replace(rows, scores=rows.scores - rows.scores.max(axis=0))
     if near is not None:
-        x = np.log([near.inverse_temperature, near.slip / (1.0 - near.slip)])
+        lapse_odds = near.slip / (1.0 - near.slip)
+        x = np.log([near.inverse_temperature, lapse_odds])
     else:
-        few = gaps.first()
-        x = _start(few or gaps)
-        if few is not None:
-            tol = last_decrement(MANY_ROWS_TOL)
-            x = _search(few, x, tol)
-    v, s = _search(gaps, x, tol, trace)
+        some_gaps = gaps.first()
+        x = _start(gaps if some_gaps is None else some_gaps)
+        if some_gaps is not None:
+            tol = last_decrement(1e-5)  # nats left: many rows need not be followed as far as `TOL`
+            x = _search(some_gaps, x, tol)
+    v, s = _search(gaps, x, tol, start_influence_tol)
     return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
 
 
-def _search(gaps: ScoredRows, x: Floats, tol: float, trace: float = np.inf) -> Floats:
-    loss = SoftLoss(gaps)
-    return minimize(
-        loss,
+def _start(gaps: ScoredRows) -> Floats:
+    """Return the likeliest temperature, within bounds, and a lapse in one row."""
+    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
+    # Without an error the likeliest u is infinite, and 0 where labels are worse than chance.
+    v = min(max(v, -4.0), 1.0)
+    return np.array([v, -math.log(gaps.total)])
+
+
+def _search(gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf) -> Floats:
+    """Return (v, s) at the minimum that is found from x."""
+    solution = minimize(
+        SoftLoss(gaps),
         x,
         tol=tol,
-        start_influence_tol=trace,
-        solve=_direction,
+        start_influence_tol=start_influence_tol,
+        solve=_newton_direction,
         skip_hessian_check=True,
-        f_noise=VALUE_TOL,
-    ).x
-
-
-def _start(gaps: ScoredRows) -> Floats:
-    """Return the likeliest temperature and a slip of one row."""
-    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
-    return np.array(
-        [min(max(v, LOG_SLOPE_START_RANGE[0]), LOG_SLOPE_START_RANGE[1]), -math.log(gaps.total)]
     )
+    return solution.x
 
 
-def _direction(terms: Derivatives) -> Floats:
-    """Return the Newton direction, curvatures made positive: those along the two main axes."""
-    (vv, vs, _, ss), (v, s) = terms.hessian.ravel().tolist(), terms.gradient.tolist()
-    angle, mean, half = 0.5 * math.atan2(2.0 * vs, vv - ss), 0.5 * (vv + ss), 0.5 * (vv - ss)
-    radius, x, y = math.hypot(half, vs), math.cos(angle), math.sin(angle)
-    least = 1e-10 * max(1.0, abs(mean) + radius)
-    one = (x * v + y * s) / max(abs(mean + radius), least)
-    other = (x * s - y * v) / max(abs(mean - radius), least)
-    direction = np.array([y * other - x * one, -y * one - x * other])
-    return direction / max(1.0, float(np.abs(direction / MAX_STEPS_OF_PARAMETERS).max()))
+def _newton_direction(terms: Derivatives) -> Floats:
+    """Return ``-|H|^-1 g``: the objective is not convex, so eigenvalues are made positive."""
+    eigenvalues, eigenvectors = np.linalg.eigh(terms.hessian)
+    curvatures = np.abs(eigenvalues)
+    curvatures = np.maximum(curvatures, 1e-10 * max(1.0, float(curvatures.max())))
+    direction = -eigenvectors @ (eigenvectors.T @ terms.gradient / curvatures)
+
+    # Where there is next to no lapse, curvature tells little of places farther off: one step moves
+    # log u by 1 and the lapse's logit by 2 at most.
+    times_too_long = np.abs(direction) / np.array([1.0, 2.0])
+    return np.asarray(direction / max(1.0, float(times_too_long.max())), np.float64)
 
 
 class SoftLoss:
     """``(v, s) -> Derivatives`` of what is minimised; the scores are gaps to the largest."""
 
     def __init__(self, gaps: ScoredRows) -> None:
-        self.gaps, self.total = gaps, gaps.total
-        self.own = gaps.scores[gaps.codes, np.arange(len(gaps.codes))]
+        self.gaps = gaps
+        self.total = gaps.total
+        self.score_of_label = gaps.scores[gaps.codes, np.arange(len(gaps.codes))]
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
-        v, s = (min(max(each, -MAX_ABS_PARAMETER), MAX_ABS_PARAMETER) for each in x.tolist())
-        u, e = math.exp(v), 1.0 / (1.0 + math.exp(-s))
+        v, s = x.clip(-MAX_ABS_PARAMETER, MAX_ABS_PARAMETER).tolist()
+        u = math.exp(v)
+        e = 1.0 / (1.0 + math.exp(-s))
         sums = np.zeros(6)
         for part in self.gaps.chunks(len(self.gaps.scores)):
             sums += self._sums(part, u, e)
-        value, in_u, in_s, uu, us, ss = sums.tolist()
+        value, d_u, d_s, d_uu, d_us, d_ss = sums.tolist()
+
+        # From u to v = log u: du / dv = u.
         k = SHARPENING_PENALTY if v > 0.0 else SOFTENING_PENALTY
-        value += 0.5 * k * v * v - LAPSE_PSEUDO_COUNT * (math.log(e) + math.log1p(-e))
-        in_s -= LAPSE_PSEUDO_COUNT * (1.0 - 2.0 * e)
-        us, ss = u * us, ss + (LAPSE_PSEUDO_COUNT * 2.0 + self.total) * e * (1.0 - e)
-        hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]])
-        inside = [v, s] == x.tolist()
-        gradient = np.array([u * in_u + k * v, in_s])
-        return Derivatives(value if inside else math.inf, gradient, hessian)
+        d_v = u * d_u + k * v
+        d_vv = u * u * d_uu + u * d_u + k
+        d_vs = u * d_us
+
+        # The pseudo-counts; and what depends on e alone in the rows' own curvature.
+        log_prior = math.log(e) + math.log1p(-e)
+        value += 0.5 * k * v * v - LAPSE_PSEUDO_COUNT * log_prior
+        d_s -= LAPSE_PSEUDO_COUNT * (1.0 - 2.0 * e)
+        d_ss += (2.0 * LAPSE_PSEUDO_COUNT + self.total) * e * (1.0 - e)
+
+        is_inside = [v, s] == x.tolist()
+        gradient = np.array([d_v, d_s])
+        hessian = np.array([[d_vv, d_vs], [d_vs, d_ss]])
+        return Derivatives(value if is_inside else math.inf, gradient, hessian)
 
     def _sums(self, part: slice, u: float, e: float) -> Floats:
-        """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss."""
+        """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss.
+
+        Of the curvature in s all but ``e (1 - e)``, which is the same for each row.
+        """
         z = self.gaps.scores[:, part]
-        g = u * z
-        softmax(g)
-        q = (1.0 - e) * g[self.gaps.codes[part], np.arange(g.shape[1])]
-        g *= z
-        mean = g.sum(axis=0)
-        variance = np.einsum("ji,ji->i", g, z) - mean * mean
-        a = self.own[part] - mean
-        mixed = q + e / len(z)
-        r = q / mixed
-        both = r * (1.0 - r)
-        rows = (-np.log(mixed), -r * a, r + e - 1.0, r * variance - both * a * a, both * a, -both)
-        return np.asarray(np.array(rows) @ self.gaps.unit[part])
+        softmax_probs = u * z
+        softmax(softmax_probs)
+        prob_of_label = softmax_probs[self.gaps.codes[part], np.arange(z.shape[1])]
+        softmax_share = (1.0 - e) * prob_of_label
+        g = softmax_share + e / len(z)
+        r = softmax_share / g
+
+        weighted_z = np.multiply(softmax_probs, z, out=softmax_probs)
+        mean = weighted_z.sum(axis=0)
+        variance = np.einsum("ji,ji->i", weighted_z, z) - mean * mean
+        a = self.score_of_label[part] - mean
+        mixing = r * (1.0 - r)
+        per_row = np.array(
+            [
+                -np.log(g),
+                -r * a,
+                r + e - 1.0,
+                r * variance - mixing * a * a,
+                mixing * a,
+                -mixing,
+            ]
+        )
+        return np.asarray(per_row @ self.gaps.unit[part])
