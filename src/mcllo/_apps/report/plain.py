@@ -78,7 +78,7 @@ def _cannot_tell(a: Assessment, judged: Verdict) -> str:
     """Return why these rows cannot tell."""
     robust, n = a.details.robust, a.test.n_resamples
     few_draws = bool(n) and 1.0 / (n + 1) > judged.alpha
-    if robust is not None and robust.inconclusive(judged.alpha) and not few_draws:
+    if robust is not None and not robust.can_reject(judged.alpha) and not few_draws:
         if robust.kind == "cluster":
             return (
                 f"They come in {format_count(robust.n_groups)} groups, and rows of a group may "
