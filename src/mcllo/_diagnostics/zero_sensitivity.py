@@ -358,5 +358,5 @@ def floor_text(value: float) -> str:
 def _p_word(test: CalibrationTest, p: PStyle = p_words) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
     smallest_possible = 1.0 / (test.n_resamples + 1)
-    is_bound = test.method == "exact" and test.pvalue <= smallest_possible
-    return p(test.pvalue, bound=is_bound).bare
+    is_smallest = test.method == "exact" and test.pvalue <= smallest_possible
+    return p(test.pvalue, bound=is_smallest or test.method == "bound").bare
