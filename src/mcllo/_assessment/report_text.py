@@ -241,16 +241,16 @@ def full_sections(a: Assessment) -> list[str]:
 def _shares(a: Assessment) -> str:
     """Return the predicted and observed share of each class, and their tests."""
     rows = [["class", "predicted", "observed", "z", "p (Holm)"]]
-    for row in a.in_the_large.rows():
-        rows.append(
-            [
-                ellipsis(row["class"]),
-                f"{100 * row['predicted']:.1f} %",
-                f"{100 * row['observed']:.1f} %",
-                "-" if math.isnan(row["z"]) else f"{row['z']:+.1f}",
-                format_number(float(row["adjusted"])),
-            ]
-        )
+    rows += [
+        [
+            ellipsis(row["class"]),
+            f"{100 * row['predicted']:.1f} %",
+            f"{100 * row['observed']:.1f} %",
+            "-" if math.isnan(row["z"]) else f"{row['z']:+.1f}",
+            format_number(float(row["adjusted"])),
+        ]
+        for row in a.in_the_large.rows()
+    ]
     return "\n".join(["Shares, predicted and observed", *_indent(align(rows).splitlines())])
 
 
