@@ -14,6 +14,7 @@ from mcllo._diagnostics.duplicate_rows import (
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
+from mcllo.calibrators._auto.stacking import COPIES_KEPT_TOGETHER_LEVEL
 from mcllo.exceptions import Words
 
 
@@ -71,6 +72,21 @@ def test_groups_that_join_the_copies_leave_nothing_to_say(rows):
     twice = np.tile(np.arange(300), 2)
     assert finding(x[twice], y[twice], groups=twice) is None
     assert finding(x[twice], y[twice], groups=np.arange(600)) is not None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_among_votes_that_are_equal_anyway_are_seen(seed):
+    # 200 rows of 100 votes of two classes, of which 800 are drawn with replacement: nearly every
+    # number of votes has both labels, so that it is the pairs that agree too often
+    rng = np.random.default_rng(seed)
+    event = rng.binomial(100, rng.beta(2.0, 2.0, 200)) / 100
+    x = np.clip(np.column_stack([1.0 - event, event]), 0.01, 0.99)
+    y = (rng.random(200) < event).astype(int)
+    copied = rng.choice(200, 800)
+    assert finding(x, y) is None
+    p = Predictions.from_arrays(x[copied], y[copied])
+    as_auto = COPIES_KEPT_TOGETHER_LEVEL
+    assert labels_agree_too_often(p, lambda rows: rows.probs, equal_rows(p), chance=as_auto)
 
 
 def test_labels_that_differ_by_chance_are_no_copies(rows):

@@ -7,9 +7,10 @@ from these is that copies share the label as well.
 ==============  ==================================================================================
 whole table     every different row (probabilities and label) occurs r, 2 r, 3 r, ... times, r >= 2;
                 counts of independent rows are all even about once in 2^(number of different rows)
-some rows       among the sets of rows with equal probabilities, D hold more than one label, where
-                independent rows would make E or more on average: Chernoff's bound of the chance of
-                D or fewer, ``exp(D - E) (E / D)^D``, is below `FALSE_COPIES_LEVEL`
+some rows       among the pairs of rows in a set of equal probabilities a share differs in the
+                label; these shares sum to D over the sets, for independent rows to E on average:
+                Chernoff's bound of the chance of D or less, ``exp(D - E) (E / D)^D``, is below
+                `FALSE_COPIES_LEVEL`
 ==============  ==================================================================================
 
 E is the sum over sets of ``1 - sum_k q_k^2``, the chance that two independent rows differ; q are
@@ -167,10 +168,20 @@ def labels_agree_too_often(
 ) -> bool:
     """Whether rows of equal probabilities differ in the label less often than by chance."""
     _, first_row, set_of_row = np.unique(set_of_row, return_index=True, return_inverse=True)
-    set_and_label = np.unique(set_of_row * predictions.n_classes + predictions.codes)
-    n_labels = np.bincount(set_and_label // predictions.n_classes)
-    has_several_rows = np.bincount(set_of_row) > 1
-    n_differing = int((n_labels[has_several_rows] > 1).sum())
+    set_size = np.bincount(set_of_row)
+    set_and_label, n_equal = np.unique(
+        set_of_row * predictions.n_classes + predictions.codes, return_counts=True
+    )
+    set_of_label = set_and_label // predictions.n_classes
+    n_agreeing_pairs = np.bincount(set_of_label, weights=n_equal * (n_equal - 1.0))
+    n_pairs = set_size * (set_size - 1.0)
+
+    # Shares of pairs, and not whether a set has several labels at all: in a set of two rows that
+    # are there four times each, half of the pairs are copies, yet both labels may occur. A share
+    # lies in [0, 1], so that Chernoff's bound holds for it as for a count.
+    has_several_rows = set_size > 1
+    differing_share = 1.0 - n_agreeing_pairs[has_several_rows] / n_pairs[has_several_rows]
+    n_differing = float(differing_share.sum())
 
     rows = predictions.take(first_row[has_several_rows])
     agreement_as_given = (rows.probs**2).sum(axis=1)
