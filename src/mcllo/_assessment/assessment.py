@@ -341,9 +341,15 @@ class Assessment(NotebookResult):
             raise InputError(
                 "calibration_table needs all rows in memory; these were read in parts."
             )
-        drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
-        options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
-        return build_calibration_table(self.predictions, self.fit, **options)
+        return build_calibration_table(
+            self.predictions,
+            self.fit,
+            versus=versus,
+            level=level,
+            interval=interval,
+            n_resamples=self.details.n_resamples,
+            seed=self.details.seed,
+        )
 
     @property
     def data(self) -> DataFacts:
@@ -461,20 +467,19 @@ def _null_distributions_and_omnibus_tests(
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
     if needs_robust(predictions):
         return {}, {}
-    null_distributions, cells = {}, predictions.n_expanded_probs
-    if predictions.has_whole_weights and cells <= MAX_NULLS_ENTRIES:
-        draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / cells)))
+    null_distributions = {}
+    n_entries = predictions.n_expanded_probs
+    if predictions.has_whole_weights and n_entries <= MAX_NULLS_ENTRIES:
+        n_draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / n_entries)))
         statistics = {
             "ece": TopLabelECE,
             "classwise_ece": ClasswiseECE,
             "hosmer_lemeshow": HosmerLemeshow,
         }
-        null_distributions = metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
-    simulated = {
-        kind: null_distributions.pop(kind)
-        for kind in ("hosmer_lemeshow",)
-        if kind in null_distributions
-    }
+        null_distributions = metric_nulls(predictions, statistics, n_resamples=n_draws, seed=seed)
+    simulated = {}
+    if "hosmer_lemeshow" in null_distributions:
+        simulated["hosmer_lemeshow"] = null_distributions.pop("hosmer_lemeshow")
     simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_NULL_DRAWS), seed)
     omnibus_tests = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
     if not null_distributions and predictions.sample_weight is None:
@@ -507,14 +512,18 @@ def expected_metrics(predictions: Predictions) -> dict[str, float]:
     Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
     of ``1 - sum_j x_ij^2``.
     """
-    probs, weight = predictions.probs, predictions.sample_weight
-    by_row = {name: np.empty(len(probs)) for name in ("accuracy", "log_loss", "brier")}
+    probs = predictions.probs
+    confidence = np.empty(len(probs))
+    entropy = np.empty(len(probs))
+    brier = np.empty(len(probs))
     for rows in row_blocks(*probs.shape):
         x = probs[rows]
-        by_row["accuracy"][rows] = x.max(axis=1)
-        by_row["log_loss"][rows] = -np.einsum("ij,ij->i", x, np.log(x))
-        by_row["brier"][rows] = 1.0 - np.einsum("ij,ij->i", x, x)
-    return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
+        confidence[rows] = x.max(axis=1)
+        entropy[rows] = -np.einsum("ij,ij->i", x, np.log(x))
+        brier[rows] = 1.0 - np.einsum("ij,ij->i", x, x)
+    means = {"accuracy": confidence, "log_loss": entropy, "brier": brier}
+    weight = predictions.sample_weight
+    return {name: float(np.average(rows, weights=weight)) for name, rows in means.items()}
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:
@@ -531,5 +540,8 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
 
 def shares_table(classes: Classes, columns: dict[str, list[float]]) -> Table:
     """Return the columns of `class_tests.shares` as a table, a row for each class."""
-    short = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
-    return Table({"class": classes} | {short.get(k, k): own for k, own in columns.items()})
+    names = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
+    table: dict[str, Any] = {"class": classes}
+    for name, column in columns.items():
+        table[names.get(name, name)] = column
+    return Table(table)

@@ -79,7 +79,9 @@ def subgroup_steps(
     a: Assessment, verdict: Verdict, steps: tuple[NextStep, ...], alpha: float, tolerance: float
 ) -> tuple[NextStep, ...]:
     """Return what to do next, with what the subgroups ask for."""
-    own = "" if a.subgroups is None else a.subgroups.remedy(alpha, tolerance)
-    if not own or a.details.data_checks:
+    if a.subgroups is None or a.details.data_checks:
         return steps
-    return (NextStep(own),) if verdict.kind == "not_detected" else (*steps, NextStep(own))
+    remedy = a.subgroups.remedy(alpha, tolerance)
+    if not remedy:
+        return steps
+    return (NextStep(remedy),) if verdict.kind == "not_detected" else (*steps, NextStep(remedy))
