@@ -11,6 +11,7 @@ import pytest
 from inputs import parquet_bytes
 from pyarrow import parquet
 
+from mcllo._apps.io import csv_text
 from mcllo._apps.io import source as _source
 from mcllo._apps.io.container import (
     UNSUPPORTED_COMPRESSED_MAGIC,
@@ -147,11 +148,11 @@ def test_the_first_rows_alone(tmp_path, monkeypatch, kind):
 
 
 def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(_source, "MIN_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES", 1000)
     names = [f"c{j}" for j in range(300)]
     (tmp_path / "f").write_text(f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n")
     assert Source(tmp_path / "f").read(names).num_rows == 1
-    monkeypatch.setattr(_source, "MIN_BLOCK_BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES_PER_COLUMN", 1)
     refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
 
 

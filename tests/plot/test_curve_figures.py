@@ -13,7 +13,8 @@ from mcllo import isotonic_curve, plot, reliability_curve, smooth_curve
 from mcllo._utils.formatting import format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import reliability, reliability_by_class
-from mcllo.plot._reliability_diagram import N_OUTCOMES, class_sizes, draw_isotonic, draw_outcomes
+from mcllo.plot._reliability_curves import draw_isotonic, draw_outcomes
+from mcllo.plot._reliability_diagram import N_OUTCOMES, class_sizes
 
 CURVES = ["smooth", "isotonic"]
 

@@ -38,14 +38,14 @@ from mcllo.plot import (
 from mcllo.plot import comparison as draw
 from mcllo.plot._comparison import MIN_SHOWN_PVALUE, method_label, order_rows, pvalue_label
 from mcllo.plot._details import enough, section, shown_rows, worst
-from mcllo.plot._reliability_diagram import (
+from mcllo.plot._reliability_curves import (
     STRIP_HEIGHT,
-    class_errors,
     draw_counts,
     draw_curve,
     key,
     short_count,
 )
+from mcllo.plot._reliability_diagram import class_errors
 from mcllo.plot._words import SMALLEST_CHANGE, model_name
 from mcllo.simulate import PowerCell, PowerStudy
 

@@ -5,10 +5,12 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from inputs import CLASSES, csv_text, predictions
+from inputs import CLASSES, predictions
+from inputs import csv_text as csv_of
 from pyarrow import parquet
 
 import mcllo
+from mcllo._apps.io import csv_text
 from mcllo._apps.io import source as _source
 from mcllo._apps.io.source import Source
 from mcllo._apps.streaming import apply as _streaming
@@ -27,8 +29,8 @@ def calibrator():
 @pytest.fixture
 def small_batches(monkeypatch):
     """Let CSV come in blocks of 1 kB and Parquet in batches of 7 rows."""
-    monkeypatch.setattr(_source, "MIN_BLOCK_BYTES", 1024)
-    monkeypatch.setattr(_source, "MIN_BLOCK_BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES_PER_COLUMN", 1)
     monkeypatch.setattr(_source, "N_BATCH_ROWS", 7)
 
 
@@ -120,7 +122,7 @@ def test_single_precision_comes_out_as_double(tmp_path, calibrator):
 
 
 def test_csv_keeps_its_separator_and_its_header(tmp_path, calibrator):
-    text = csv_text(5, separator=";", header=(" cat", "dog ", "truck", "the;y")).replace(
+    text = csv_of(5, separator=";", header=(" cat", "dog ", "truck", "the;y")).replace(
         "the;y", '"the;y"'
     )
     (tmp_path / "in.csv").write_text(text)
@@ -157,7 +159,7 @@ def test_logits_for_a_method_without_a_map(tmp_path):
 
 
 def test_a_prefix_of_the_columns(tmp_path, calibrator):
-    text = csv_text(5, header=("p_cat", "p_dog", "p_truck", "y"))
+    text = csv_of(5, header=("p_cat", "p_dog", "p_truck", "y"))
     (tmp_path / "in.csv").write_text(text)
     apply_file(calibrator, tmp_path / "in.csv", tmp_path / "out.csv", prefix="p_")
     (tmp_path / "in.csv").write_text(text.replace("p_", ""))
@@ -169,7 +171,7 @@ def test_a_prefix_of_the_columns(tmp_path, calibrator):
 def test_a_bad_row_of_a_later_batch_is_named_and_nothing_is_written(
     tmp_path, calibrator, small_batches
 ):
-    rows = csv_text(200).splitlines()
+    rows = csv_of(200).splitlines()
     rows[150] = "0.5,0.5,0.5,cat"  # the header is line 1
     (tmp_path / "in.csv").write_text("\n".join(rows))
     (tmp_path / "out.csv").write_text("old")

@@ -1,11 +1,16 @@
+import inspect
+import types
+from typing import get_type_hints
+
 import numpy as np
 import pandas as pd
 import pytest
 from inputs import objects, refusal
 from toy import TOY_X, TOY_Y
 
+import mcllo
 from mcllo import Predictions, calibration_test
-from mcllo._validation.predictions import as_predictions, scored_predictions
+from mcllo._validation.predictions import RowOptions, as_predictions, scored_predictions
 from mcllo._validation.weights import clean_groups, clean_rows, counted_labels, is_count_table
 
 read = Predictions.from_arrays
@@ -137,3 +142,26 @@ def test_rows_of_weight_zero_do_not_occur():
 def test_negative_weights_are_refused():
     found = refusal(Predictions.from_arrays, TOY_X, TOY_Y, sample_weight=[-1.0, *[1.0] * 15])
     assert (found.argument, found.row, found.value) == ("sample_weight", 0, -1.0)
+
+
+# ---- reading options ----------------------------------------------------------------------------
+
+
+def test_options_that_say_how_rows_are_read_are_written_once():
+    """`Predictions.from_arrays` has them; functions of ``(probs, y)`` show its list, and no other.
+
+    Those of ``(y_true, y_prob)`` have the parameters of `sklearn.metrics`, files their own names.
+    """
+    options = set(get_type_hints(RowOptions))
+    assert options <= set(inspect.signature(read).parameters)
+    others = {"isotonic_curve", "reliability_curve", "smooth_curve", "read_predictions"}
+    public = {name: getattr(mcllo, name) for name in mcllo.__all__}
+    functions = {n: f for n, f in public.items() if isinstance(f, types.FunctionType)}
+    n_showing = 0
+    for name, function in functions.items():
+        code = inspect.unwrap(function).__code__
+        own = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        shown = set(inspect.signature(function).parameters)
+        assert name in others or not own & options, name
+        n_showing += bool((shown - own) & options)
+    assert n_showing == 15

@@ -1,13 +1,11 @@
-"""Arguments that are no data: shares, such as levels of tests and intervals, and priors.
-
-`By`: which subgroup each row belongs to, for those who ask whether all are alike.
+"""Arguments beside the predictions: shares, such as levels of tests, and subgroups of rows (`By`).
 
 ==============  ==============================================================================
 groups          rows of one may depend on each other: it changes the test (`_validation/weights`)
 by              rows of one are looked at by themselves: it changes the question
 ==============  ==============================================================================
 
-Names stand in their natural order: 2 before 10, and "station 2" before "station 10".
+Names of subgroups stand in their natural order: 2 before 10, and "station 2" before "station 10".
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ def check_share(name: str, value: float) -> None:
 
 
 MAX_SUBGROUPS = 200
-"""Subgroups beyond which no question about each of them has an answer."""
+"""Subgroups beyond which no question about each of them has an answer: a round number."""
 DEFAULT_BY_NAME = "group"
 
 
@@ -71,18 +69,25 @@ def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
     """Return `by` with the tables: a column's name becomes that column, which is then no class."""
     if not isinstance(by, str):
         return by, probs, logits
-    tables, found = [probs, logits], None
-    for k, table in enumerate(tables):
-        names = None if table is None else column_names(table)
-        if names is not None and by in names:
-            found, tables[k] = split_column(table, by)
+    found = None
+    if _has_column(probs, by):
+        found, probs = split_column(probs, by)
+    if _has_column(logits, by):
+        found, logits = split_column(logits, by)
     if found is None:
         known = column_names(probs if logits is None else logits) or []
         rule = "{argument} must be a column of the frame, or hold one name per row; got {value}"
         message = Phrase(rule + "; {}", did_you_mean(by, known)) if known else Phrase(rule + ".")
         remedy = None if known else "Pass the name of each row."
         raise InputError(message, argument="by", value=by, remedy=remedy)
-    return clean_by(found, len(as_column(found, "by")), by), tables[0], tables[1]
+    n_samples = len(as_column(found, "by"))
+    return clean_by(found, n_samples, by), probs, logits
+
+
+def _has_column(table: Any, name: str) -> bool:
+    """Whether a table is a frame with a column of this name."""
+    names = None if table is None else column_names(table)
+    return names is not None and name in names
 
 
 def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
@@ -94,21 +99,23 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
         shape = Phrase("shape {}", values.shape)
         rule = f"hold one name per row ({n_samples})"
         raise InputError(argument="by", rule=rule, value=shape)
-    seen: dict[Any, int] = {}
-    for row, name in enumerate(values.tolist()):
+    names_of_rows = values.tolist()
+    distinct: dict[Any, None] = {}  # in order of appearance, which decides between "2" and "02"
+    for row, name in enumerate(names_of_rows):
         if is_missing(name):
             remedy = "Drop those rows, or give them a name such as 'unknown'."
             missing = Phrase("every row needs a subgroup; {gap}.")
             raise InputError(missing, argument="by", row=row, remedy=remedy)
-        seen.setdefault(name, len(seen))
-    _check_number(len(seen))
-    names = sorted(seen, key=_natural)
-    place = np.argsort([seen[name] for name in names])
-    codes = place[[seen[name] for name in values.tolist()]].astype(np.intp)
-    own = getattr(by, "name", None)
-    called = column or (own if isinstance(own, str) and own else DEFAULT_BY_NAME)
+        distinct[name] = None
+    _check_number(len(distinct))
+    names = sorted(distinct, key=_natural_order)
+    code_of = {name: code for code, name in enumerate(names)}
+    codes = np.array([code_of[name] for name in names_of_rows], dtype=np.intp)
     codes.setflags(write=False)
-    return By(called, tuple(names), codes)
+    name_of_series = getattr(by, "name", None)
+    if column is None and isinstance(name_of_series, str):
+        column = name_of_series
+    return By(column or DEFAULT_BY_NAME, tuple(names), codes)
 
 
 def _check_number(n: int) -> None:
@@ -125,9 +132,10 @@ def _check_number(n: int) -> None:
         raise InputError(rule, argument="by", remedy=remedy)
 
 
-def _natural(name: Any) -> tuple[Any, ...]:
+def _natural_order(name: Any) -> tuple[Any, ...]:
     """Return what to sort a name by: numbers by size, then text with the numbers in it."""
     if isinstance(name, Real):
         return (0, float(name))
     parts = re.split(r"(\d+)", str(name))
-    return (1, *((int(part), "") if k % 2 else (-1, part) for k, part in enumerate(parts)))
+    key = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return (1, *key)

@@ -32,16 +32,15 @@ from ..exceptions import LONGEST, InputError, Option, Phrase, show
 Array = NDArray[Any]
 
 MAX_DISTINCT_LABELS = 1000
-"""Distinct labels above which they are hardly labels."""
-MAX_NAMES_IN_REMEDY = 12
-"""Longest list of columns that a remedy spells out."""
+"""Distinct labels above which they are hardly labels: a round number."""
 
 
 def is_dask(value: Any) -> bool:
     """Whether `value` is a Dask collection; dask is not imported to find out."""
-    return hasattr(value, "__dask_graph__") and any(
-        kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(value).__mro__
-    )
+    if not hasattr(value, "__dask_graph__"):
+        return False
+    packages = {kind.__module__.partition(".")[0] for kind in type(value).__mro__}
+    return not packages.isdisjoint(("dask", "dask_expr"))
 
 
 def as_matrix(
@@ -55,7 +54,8 @@ def as_matrix(
     if frame is None:
         return as_numbers(_to_array(table, name), name), None
     names = [str(column) for column in frame.columns]
-    if (duplicate := first_duplicate(names)) is not None:
+    duplicate = first_duplicate(names)
+    if duplicate is not None:
         raise _repeated(duplicate, name)
     if columns is not None:
         chosen = _choose(names, columns, name)
@@ -105,7 +105,8 @@ def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name:
         raise InputError(argument="prefix", rule=rule, value=prefix)
     own = frame[:, [names.index(column) for column in chosen]]
     short = [column.removeprefix(prefix) for column in chosen]
-    renamed: nw.DataFrame[Any] = own.rename(dict(zip(own.columns, short, strict=True)))
+    new_names = dict(zip(own.columns, short, strict=True))
+    renamed: nw.DataFrame[Any] = own.rename(new_names)
     return renamed.to_native()
 
 
@@ -114,17 +115,19 @@ def labelled_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
     refuse_file(logits if probs is None else probs, y)
     if not isinstance(y, str):
         return probs, logits, y
-    tables, found, known = [probs, logits], None, list[str]()
+    tables = [probs, logits]
+    labels = None
+    known: list[str] = []
     for k, table in enumerate(tables):
-        names = None if table is None else column_names(table)
-        known = known or names or []
-        if names is not None and y in names:
-            found, tables[k] = split_column(table, y)
-    if found is None:
+        names = [] if table is None else column_names(table) or []
+        known = known or names
+        if y in names:
+            labels, tables[k] = split_column(table, y)
+    if labels is None:
         rule = "{argument} must name a column of the frame, or hold a label per row; got {value}"
         message = Phrase(rule + "; {}", did_you_mean(y, known)) if known else Phrase(rule + ".")
         raise InputError(message, argument="y", value=y)
-    return tables[0], tables[1], found
+    return tables[0], tables[1], labels
 
 
 def split_column(table: Any, column: str) -> tuple[Any, Any]:
@@ -132,7 +135,9 @@ def split_column(table: Any, column: str) -> tuple[Any, Any]:
     frame = _as_frame(table, "the frame")
     names = [str(name) for name in frame.columns]
     chosen = [k for k, name in enumerate(names) if name != column]
-    return frame[:, names.index(column)].to_native(), frame[:, chosen].to_native()
+    values = frame[:, names.index(column)]
+    rest = frame[:, chosen]
+    return values.to_native(), rest.to_native()
 
 
 def as_column(values: Any, name: str) -> Array:
@@ -143,7 +148,8 @@ def as_column(values: Any, name: str) -> Array:
     series = _as_series(values) if frame is None else frame[:, 0]
     if series is None:
         array = _to_array(values, name)
-        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        is_single_column = array.ndim == 2 and array.shape[1] == 1
+        return array[:, 0] if is_single_column else array
     if series.dtype.is_numeric():
         return _values(series, name)
     objects = np.empty(len(series), dtype=object)
@@ -155,7 +161,8 @@ def check_index(**given: Any) -> None:
     """Refuse tables and columns whose pandas indexes say that their rows do not belong together."""
     seen: dict[str, Any] = {}
     for name, values in given.items():
-        if (index := _pandas_index(values)) is None:
+        index = _pandas_index(values)
+        if index is None:
             continue
         for other, earlier in seen.items():
             _check_pair(other, earlier, name, index)
@@ -176,12 +183,13 @@ def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
     """Refuse two indexes of one length that name other rows, or the same in another order."""
     if len(one) != len(two) or one.equals(two):
         return
-    alike = one.nlevels == two.nlevels
-    same = alike and bool(one.isin(two).all() and two.isin(one).all())
+    same_levels = one.nlevels == two.nlevels
+    same = same_levels and bool(one.isin(two).all() and two.isin(one).all())
     if not same and (_only_counts(one) or _only_counts(two)):
         return
-    apart = (i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
-    if (row := next(apart, None)) is None:
+    pairs = enumerate(zip(one, two, strict=True))
+    row = next((i for i, (a, b) in pairs if a != b), None)
+    if row is None:  # equal values of unlike types
         return
     by_index = f"{second}.loc[{first}.index] to go by the index, or "
     rule = "{argument} must have the index of {}; row {} is {} in {} and {} in {}."
@@ -204,21 +212,25 @@ def n_columns(values: Any) -> int:
     """Return the number of columns as far as it shows without reading the values, else 0."""
     shape = getattr(values, "shape", None)
     if isinstance(shape, tuple):
-        return int(shape[1]) if len(shape) == 2 else int(len(shape) == 1)
+        if len(shape) == 2:
+            return int(shape[1])
+        return 1 if len(shape) == 1 else 0
     if not isinstance(values, (list, tuple)) or not values:
-        return int(hasattr(type(values), "__array__"))  # an Arrow column has no shape
-    head = values[0]
-    if isinstance(head, np.ndarray):
-        return len(head) if head.ndim else 1
-    return len(head) if isinstance(head, (list, tuple)) else 1
+        return 1 if hasattr(type(values), "__array__") else 0  # an Arrow column has no shape
+    first_row = values[0]
+    if isinstance(first_row, np.ndarray):
+        return len(first_row) if first_row.ndim else 1
+    return len(first_row) if isinstance(first_row, (list, tuple)) else 1
 
 
 def as_numbers(array: Array, name: str) -> Array:
     """Return `array` as float, integer or bool of at most 64 bits; refuse text and other kinds."""
-    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
+    kind = array.dtype.kind
+    if kind in "iub" or (kind == "f" and array.dtype.itemsize <= 8):
         return array
     try:
-        if array.dtype.kind not in "fO" or any(isinstance(v, (str, bytes)) for v in array.flat):
+        # NumPy would parse words as numbers: "1e3" in an array of objects becomes 1000
+        if kind not in "fO" or any(isinstance(v, (str, bytes)) for v in array.flat):
             raise TypeError
         return array.astype(np.float64)
     except (ValueError, TypeError, ArithmeticError):
@@ -267,19 +279,21 @@ def _to_array(values: Any, name: str) -> Array:
         return objects
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of PyTorch
         values = values.detach().cpu()
-        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-    if isinstance(values, (list, tuple)) and values and all(type(v) is str for v in values):
+        if str(values.dtype) == "torch.bfloat16":  # NumPy has no such type
+            values = values.float()
+    is_list = isinstance(values, (list, tuple))
+    if is_list and values and all(type(v) is str for v in values):
         return np.array(values, dtype=object)  # else each word takes the room of the longest
     try:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
-        if isinstance(values, (list, tuple)):
+        if is_list:
             rule = "{argument} must be a rectangular table; its rows differ in length or kind."
             raise InputError(Phrase(rule), argument=name) from None
         raise _unreadable(values, name) from None
     if array.ndim == 0:
         raise _unreadable(values, name)
-    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+    if array.dtype.kind in "US" and is_list:
         return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
     return array
 
@@ -293,21 +307,21 @@ def _values(data: Any, name: str) -> Array:
 
 
 def _unreadable(values: Any, name: str) -> InputError:
-    verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
+    known = [verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)]
     return InputError(
         argument=name,
         rule="be an array, a list or an eager frame",
         value=Phrase("{}", type(values).__name__),
-        remedy=f"Pass {name}.{verb}()." if verb else None,
+        remedy=f"Pass {name}.{known[0]}()." if known else None,
     )
 
 
 def first_word(array: Array) -> str:
     """Return the first entry that is not a number, as text on one line."""
     for value in array.flat:
+        if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
+            return ellipsis(value, LONGEST)
         try:
-            if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
-                raise TypeError
             float(value)
         except (ValueError, TypeError, ArithmeticError):
             return ellipsis(value, LONGEST)
@@ -350,7 +364,8 @@ def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has
     """Return ``did you mean 'truck'?``, or, after `otherwise`, the list of what is known."""
     import difflib
 
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    words = [str(k) for k in known]
+    close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
     if close:
         return f"did you mean {show(close[0])}?"
     return f"{otherwise} {shorten(known)}."
@@ -377,9 +392,11 @@ def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
     """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
     if not labels or len(labels) > MAX_DISTINCT_LABELS:
         return "", ""
-    known, first = set(columns), labels[0]
+    known = set(columns)
+    first = labels[0]
     for column in columns:
-        before, after = column.removesuffix(first), column.removeprefix(first)
+        before = column.removesuffix(first)
+        after = column.removeprefix(first)
         if before != column and before and all(before + label in known for label in labels):
             return before, ""
         if after != column and after and all(label + after in known for label in labels):
@@ -414,7 +431,7 @@ def stray_hint(
     strays = [column for column in suspects if column not in known]
     if len(classes) < 2 or not strays or len(known) > MAX_DISTINCT_LABELS:
         return None
-    if len(classes) > MAX_NAMES_IN_REMEDY:
+    if len(classes) > 12:  # more would fill lines
         chosen = Phrase("choose the columns that are with {}", Option("classes"))
     else:
         chosen = Phrase("pass {}", Option("classes", classes))

@@ -45,15 +45,14 @@ from .frames import (
 
 Classes = tuple[Hashable, ...]
 
-MAX_EXACT_INTEGER = 2.0**53  # above it a float does not say which integer it was
+MAX_EXACT_INTEGER = 2.0**53
+"""Above it a float does not say which integer it was."""
 RESERVED_LABELS = ("auto", "all")
 """What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
 CLASS_RULE = "be a class"
 """The rule that a label breaks which is none of the classes."""
 MAX_LABEL_LETTERS = 10_000
-"""Of a label or a class."""
-MAX_LABEL_BYTES = 1 << 28
-"""Room that the distinct labels may take, each as long as the longest."""
+"""Of a label or a class: a round number, far above any name."""
 SWAPPED_REMEDY = Either(
     "If probs and y are swapped, call with (probs, y).",
     file=Phrase("Choose the column with the labels with {}.", Option("label")),
@@ -66,7 +65,8 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind in "biu":
         return labels, None
     if kind == "f":
-        return _whole(labels.astype(np.float64, copy=False), None), None
+        doubles = labels.astype(np.float64, copy=False)
+        return _whole(doubles, None), None
     if kind not in "OUS":
         raise InputError(
             argument="y",
@@ -74,13 +74,15 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
             value=Phrase("{}", labels.dtype),
             remedy="Convert the labels to text.",
         )
-    seen: dict[Hashable, int] = {}
+    place_of: dict[Hashable, int] = {}
     try:
-        place = np.array([seen.setdefault(v, len(seen)) for v in labels.tolist()], dtype=np.intp)
+        places = [place_of.setdefault(label, len(place_of)) for label in labels.tolist()]
     except TypeError:
-        rule, found = "hold one plain label per row", Phrase("lists or other containers in it")
+        found = Phrase("lists or other containers in it")
+        rule = "hold one plain label per row"
         raise InputError(argument="y", rule=rule, value=found) from None
-    return _one_type(list(seen), place), place
+    place = np.array(places, dtype=np.intp)
+    return _one_type(list(place_of), place), place
 
 
 def plain_label(label: Any) -> Any:
@@ -91,61 +93,77 @@ def plain_label(label: Any) -> Any:
         label = label.as_py()
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
-    return int(label) if isinstance(label, float) and label.is_integer() else label
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    return label
 
 
 def is_missing(value: Any) -> bool:
-    """Whether `value` is None, NaN, pandas.NA or NaT (whose comparison has no truth value)."""
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
-        or (isinstance(value, Decimal) and value.is_nan())
-    )
+    """Whether `value` is None, NaN, pandas.NA or NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True  # by name: a comparison with pandas.NA has no truth value
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return isinstance(value, Decimal) and value.is_nan()
 
 
 def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
+    """Return distinct labels as truth values, integers or words; refuse what is none of these."""
     for k, value in enumerate(values):
         if is_missing(value):
             raise _missing(k, place)
-    kinds = {type(value) for value in values}
-    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+    if _all_are(values, (bool, np.bool_)):
         return np.array(values, dtype=bool)
     try:
-        if all(issubclass(kind, (int, np.integer)) for kind in kinds):
+        if _all_are(values, (int, np.integer)):
             return np.array(values, dtype=np.int64)
-        if all(issubclass(kind, (int, float, np.integer, np.floating, Decimal)) for kind in kinds):
-            return _whole(np.array(values, dtype=np.float64), place)
+        if _all_are(values, (int, float, np.integer, np.floating, Decimal)):
+            doubles = np.array(values, dtype=np.float64)
+            return _whole(doubles, place)
     except OverflowError:
         pass  # integers beyond 64 bits are names
     words = [str(plain_label(value)) for value in values]
     for k, word in enumerate(words):
-        if (fault := _word_fault(word)) is not None:
+        fault = _word_fault(word)
+        if fault is not None:
             rule = f"hold labels that {fault}"
             raise InputError(argument="y", rule=rule, value=word, row=_find_row(k, place))
     longest = max(map(len, words), default=0)
-    if 4 * len(words) * longest > MAX_LABEL_BYTES:
+    n_bytes = 4 * len(words) * longest  # NumPy gives each word the room of the longest
+    if n_bytes > 1 << 28:  # 256 MB, a round number
         found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
         raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED_REMEDY)
     return np.array(words)
+
+
+def _all_are(values: list[Any], kinds: tuple[type, ...]) -> bool:
+    return all(isinstance(value, kinds) for value in values)
 
 
 def _word_fault(word: str) -> str | None:
     """Return the rule that a word breaks, if any."""
     if word.endswith("\0"):
         return "do not end in NUL"
-    return None if len(word) <= MAX_LABEL_LETTERS else f"have at most {MAX_LABEL_LETTERS:,} letters"
+    if len(word) > MAX_LABEL_LETTERS:
+        return f"have at most {MAX_LABEL_LETTERS:,} letters"
+    return None
 
 
 def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
+    """Return floats as integers; refuse those that are none."""
     missing = np.isnan(labels)
     if missing.any():
         raise _missing(int(np.argmax(missing)), place)
     broken = (labels != np.floor(labels)) | (np.abs(labels) > MAX_EXACT_INTEGER)
     if broken.any():
-        k, rule = int(np.argmax(broken)), "hold class labels"
-        value, row = float(labels[k]), _find_row(k, place)
-        raise InputError(argument="y", rule=rule, value=value, row=row, remedy=SWAPPED_REMEDY)
+        k = int(np.argmax(broken))
+        raise InputError(
+            argument="y",
+            rule="hold class labels",
+            value=float(labels[k]),
+            row=_find_row(k, place),
+            remedy=SWAPPED_REMEDY,
+        )
     return labels.astype(np.int64)
 
 
@@ -155,7 +173,8 @@ def _find_row(k: int, place: Codes | None) -> int:
 
 
 def _missing(k: int, place: Codes | None) -> InputError:
-    rule, drop = Phrase("every row needs a label; {gap}."), Option("missing", "drop")
+    rule = Phrase("every row needs a label; {gap}.")
+    drop = Option("missing", "drop")
     remedy = Either("Drop those rows.", file=Phrase("Drop those rows, or pass {}.", drop))
     return InputError(rule, argument="y", row=_find_row(k, place), remedy=remedy)
 
@@ -179,7 +198,8 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
         codes = codes[place]
     if codes.min() < 0:
         row = int(np.argmin(codes))
-        label = values[row if place is None else place[row]].item()
+        k = row if place is None else place[row]
+        label = values[k].item()
         known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
         message = Phrase(known, shorten(classes))
         hint = prefix_hint([str(name) for name in classes], distinct_words(values))
@@ -200,16 +220,18 @@ def distinct_words(y: Any) -> list[str]:
 
 def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame with the remedy that its labels suggest: a column is no class."""
-    if (error.row is None and error.column is None) or y is None or n_columns(y) > 1:
+    is_of_cell = error.row is not None or error.column is not None
+    if not is_of_cell or y is None or n_columns(y) > 1:
         return error
     names = column_names(table)
     if names is None:
         return error
     labels = distinct_words(y)
     suspects = names
-    if error.column is not None:
-        at = error.column
-        suspects = [names[at] if isinstance(at, int) else at]
+    if isinstance(error.column, int):
+        suspects = [names[error.column]]
+    elif error.column is not None:
+        suspects = [error.column]
     hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
     return error if hint is None else error.but(remedy=Phrase("{}.", hint))
 
@@ -276,11 +298,13 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
     """Refuse two classes of one name, and names that arrays of words do not keep."""
-    if (text := first_duplicate(map(str, classes))) is not None:
+    text = first_duplicate(map(str, classes))
+    if text is not None:
         message = Phrase("class names must be distinct; {value} occurs twice.")
         raise InputError(message, argument="classes", value=text, remedy="Rename one.")
     for name in map(str, classes):
-        if (fault := _word_fault(name)) is not None:
+        fault = _word_fault(name)
+        if fault is not None:
             message = Phrase("class names must be words that {}; got {value}.", fault)
             raise InputError(message, argument="classes", value=name, remedy="Rename it.")
 
@@ -288,7 +312,8 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
 def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:
     """Refuse a list of classes that is too short or too long for the columns."""
     if len(names) != n_classes:
-        rule, found = f"name each of the {n_classes} columns", Phrase("{} names", len(names))
+        rule = f"name each of the {n_classes} columns"
+        found = Phrase("{} names", len(names))
         raise InputError(argument="classes", rule=rule, value=found)
 
 
@@ -338,7 +363,8 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
             f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
         ) from None
     ones = hot == 1.0
-    bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
+    only_zeros_and_ones = (ones | (hot == 0.0)).all(axis=1)
+    bad = ~(only_zeros_and_ones & (ones.sum(axis=1) == 1))
     if bad.any():
         row = int(np.argmax(bad))
         rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
@@ -351,11 +377,13 @@ def column_classes(
     values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None
 ) -> Classes:
     """Return the classes in column order; names get the type of the labels if all of them can."""
-    kind, truth = values.dtype.kind, {"true": True, "false": False}
+    kind = values.dtype.kind
     if names is not None:
-        classes = _as_integers(names) if kind in "iu" else tuple(names)
-        if kind == "b" and all(str(name).lower() in truth for name in names):
-            classes = tuple(truth[str(name).lower()] for name in names)
+        classes = tuple(names)
+        if kind in "iu":
+            classes = _as_integers(names)
+        elif kind == "b":
+            classes = _as_truth_values(names)
         check_distinct(classes)
         return classes
     if kind == "b" and n_classes == 2:
@@ -370,7 +398,8 @@ def column_classes(
             argument="classes",
             remedy=Phrase("Pass {}.", Option("classes")),
         )
-    if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
+    are_numbers = kind == "U" and all(map(_is_int, distinct))
+    if are_numbers and distinct != sorted(distinct, key=int):
         raise InputError(
             "which column is which class is unclear: the labels are numbers written as text, "
             f"which sort as {shorten(distinct, 5)}.",
@@ -387,7 +416,17 @@ def _as_integers(names: Sequence[Hashable]) -> Classes:
     return tuple(names)
 
 
+def _as_truth_values(names: Sequence[Hashable]) -> Classes:
+    """Return names as truth values when all of them are, in whatever case."""
+    truth = {"true": True, "false": False}
+    words = [str(name).lower() for name in names]
+    if not set(words) <= set(truth):
+        return tuple(names)
+    return tuple(truth[word] for word in words)
+
+
 def _is_int(text: str) -> bool:
+    """Whether text is an integer as Python writes it: no sign +, no leading zeros."""
     try:
         return str(int(text)) == text
     except ValueError:
@@ -401,9 +440,10 @@ def _encode_values(values: NDArray[Any], classes: Classes) -> Codes:
         codes[(values < 0) | (values >= len(classes))] = -1
         return codes
     if values.dtype.kind == "b":
-        distinct, inverse = np.array([False, True]), values.astype(np.intp)
+        distinct = np.array([False, True])
+        inverse = values.astype(np.intp)
     else:
         distinct, inverse = np.unique(values, return_inverse=True)
-    where = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([where.get(str(label), -1) for label in distinct.tolist()], dtype=np.intp)
-    return table[inverse]
+    column_of = {str(label): j for j, label in enumerate(classes)}
+    columns = [column_of.get(str(label), -1) for label in distinct.tolist()]
+    return np.array(columns, dtype=np.intp)[inverse]

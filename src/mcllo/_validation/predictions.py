@@ -12,10 +12,8 @@ baseline b, in column order.
 `scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
 =========================  =======================================================================
 
-`DataFacts`: what is known of rows that are in memory or not.
-
-Everything that an assessment says of its data is in here, so that rows which are read in blocks
-need not be kept for it.
+Everything that an assessment says of its data is in `DataFacts`, so that rows which are read in
+blocks need not be kept for it.
 """
 
 from __future__ import annotations
@@ -160,8 +158,8 @@ class Predictions:
     notes: tuple[Statement, ...] = ()
 
     def __post_init__(self) -> None:
-        arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
-        for array in arrays:
+        for name in ("probs", "codes", "logits", "sample_weight", "groups", "raised"):
+            array = getattr(self, name)
             if array is not None:
                 array.setflags(write=False)
 
@@ -248,8 +246,10 @@ class Predictions:
         try:
             simplex = given_simplex(probs, logits, classes, normalize, clip)
         except InputError as error:
+            if classes or prefix:
+                raise
             table = probs if logits is None else logits
-            raise (error if classes or prefix else add_label_remedy(error, table, y)) from None
+            raise add_label_remedy(error, table, y) from None
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if clip is None:
@@ -265,21 +265,23 @@ class Predictions:
         baseline: Hashable | None,
         facts: RowFacts,
     ) -> Predictions:
+        """Return clean rows with their labels, of which a table of counts gives several each."""
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
         if names is not None:
             check_each_named(names, n_classes)
         if y is None:
             raise no_labels("None")
-        counted = n_columns(y) > 1 and is_count_table(y)
-        codes, labels = (encode_counts if counted else encode)(y, n_classes, names)
+        are_counts = n_columns(y) > 1 and is_count_table(y)
+        codes, labels = (encode_counts if are_counts else encode)(y, n_classes, names)
         if len(codes) != n_samples:
             raise InputError(
                 f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
             )
-        if counted:
+        if are_counts:
             rows, codes, times = counted_labels(codes)
-            simplex, facts = simplex.take(rows), facts.take(rows, times)
+            simplex = simplex.take(rows)
+            facts = facts.take(rows, times)
         check_not_reserved(labels)
         if baseline is not None:
             index = baseline_column(baseline, labels)
@@ -296,7 +298,13 @@ class Predictions:
         baseline_index: int,
         facts: RowFacts,
     ) -> Predictions:
+        """Return predictions out of parts that are all validated."""
         raised = simplex.raised
+        n_clipped = 0
+        n_clipped_true = 0
+        if raised is not None:
+            n_clipped = int(raised.sum())
+            n_clipped_true = int(raised[np.arange(len(codes)), codes].sum())
         return cls(
             probs=simplex.probs,
             codes=codes,
@@ -310,8 +318,8 @@ class Predictions:
             raised=raised,
             clip=simplex.clip,
             n_zeros=simplex.n_zeros,
-            n_clipped=0 if raised is None else int(raised.sum()),
-            n_clipped_true=0 if raised is None else int(raised[np.arange(len(codes)), codes].sum()),
+            n_clipped=n_clipped,
+            n_clipped_true=n_clipped_true,
             n_renormalized=simplex.n_renormalized,
             max_row_error=simplex.max_row_error,
         )
@@ -364,8 +372,10 @@ class Predictions:
     @cached_property
     def log_odds(self) -> Floats:
         """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
-        rows, logarithms = (self.probs, False) if self.logits is None else (self.logits, True)
-        odds = log_odds_of_rows(rows, self.baseline_index, logarithms=logarithms)
+        if self.logits is None:
+            odds = log_odds_of_rows(self.probs, self.baseline_index, logarithms=False)
+        else:  # no digit is lost where the softmax rounds to 0 or 1
+            odds = log_odds_of_rows(self.logits, self.baseline_index, logarithms=True)
         odds.setflags(write=False)
         return odds
 
@@ -419,7 +429,9 @@ class Predictions:
             The same rows.
         """
         label = self.classes[find_class(baseline, self.classes, "baseline")]
-        return self if label == self.baseline else replace(self, baseline=label)
+        if label == self.baseline:
+            return self  # with its log odds, if they are computed
+        return replace(self, baseline=label)
 
     def with_probs(self, probs: Any) -> Predictions:
         """Return other probabilities for the same rows and labels, say a recalibration of these.
@@ -437,8 +449,9 @@ class Predictions:
             The same labels, weights and groups.
         """
         simplex = clean_probs(probs, columns=self.classes)
-        if simplex.probs.shape != self.probs.shape:
-            found = Phrase("{}", simplex.probs.shape)
+        shape = simplex.probs.shape
+        if shape != self.probs.shape:
+            found = Phrase("{}", shape)
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
@@ -483,7 +496,8 @@ class Predictions:
         if self.sample_weight is None:
             return self
         times = self.facts.times(self.n_classes)
-        return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
+        rows = np.repeat(np.arange(self.n_samples), times)
+        return replace(self.take(rows), sample_weight=None)
 
     @property
     def facts(self) -> RowFacts:
@@ -492,13 +506,18 @@ class Predictions:
 
 
 def reads_rows(options: type) -> Callable[[Function], Function]:
-    """Show the names in `options` in the signature of a function of ``**data``; refuse others."""
+    """Show the names in `options` in the signature of a function of ``**data``; refuse others.
+
+    So the options that say how rows are read have one list, one default each and one description:
+    those of `Predictions.from_arrays`.
+    """
     known = signature(Predictions.from_arrays).parameters
+    of_rows = [known[name] for name in get_annotations(options)]
 
     def decorate(function: Function) -> Function:
         own = signature(function)
         named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        shown = own.replace(parameters=[*named, *(known[n] for n in get_annotations(options))])
+        shown = own.replace(parameters=[*named, *of_rows])
 
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
@@ -517,12 +536,14 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
-    baseline, by = options.pop("baseline", None), options.pop("by", None)
-    probs = probs if by is None else probs.with_by(by)
-    defaults = (None, False, "frequency", "")
-    given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
+    baseline = options.pop("baseline", None)
+    by = options.pop("by", None)
+    if by is not None:
+        probs = probs.with_by(by)
+    defaults = (None, False, "frequency", "")  # by identity: a table cannot be compared with them
+    given = [name for name, value in options.items() if not any(value is d for d in defaults)]
     if y is not None or given:
-        extra = "y" if y is not None else f"{given[0]}="
+        extra = "y" if y is not None else f"{min(given)}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
     return probs if baseline is None else probs.with_baseline(baseline)
 
@@ -562,7 +583,8 @@ def scored_predictions(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
         )
-    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+    is_vector = isinstance(y_prob, np.ndarray) and y_prob.ndim == 1
+    if is_vector and y_prob.dtype.kind == "f":
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)

@@ -1,16 +1,4 @@
-"""Clipping: which small probabilities are raised, to which lower bound, and how it is said.
-
-==============  ==================================================================================
-``clip=None``   a row that holds a 0 has its values below 1e-6 raised to 1e-6 and is divided by its
-                sum; rows without a 0 keep their digits
-``clip=e > 0``  every value below e in every row is raised to e, and such rows divided by their sum
-``clip=0``      nothing is raised: a 0 is refused (`_validation/probabilities`)
-==============  ==================================================================================
-
-The rule looks at one row at a time, so any partition of the rows gives the same numbers. What a 0
-stands for, among votes and rounded numbers, is asked in `_validation/rounding`.
-
-A table of probabilities or logits -> rows on the simplex, with everything changed counted.
+"""A table of probabilities or logits -> rows on the simplex, with everything changed counted.
 
 Rules, applied in this order and nowhere else:
 
@@ -18,17 +6,24 @@ Rules, applied in this order and nowhere else:
 2. rows sum to 1 within 1e-6 (float32 and float16 input: 1e-3; ``normalize=True``: any positive
    sum); rows off by more than 1e-9 are divided by their sum (the others keep their digits: 0.7
    stays on the edge of a bin);
-3. zeros are clipped to a bound, `clip`, by the rule of `_validation/probabilities`; ``clip=0``
-   refuses them.
+3. zeros are clipped to a lower bound:
 
-The rules look at one row at a time, so any partition of the rows gives the same numbers.
+==============  ==================================================================================
+``clip=None``   a row that holds a 0 has its values below 1e-6 raised to 1e-6 and is divided by its
+                sum; rows without a 0 keep their digits
+``clip=e > 0``  every value below e in every row is raised to e, and such rows divided by their sum
+``clip=0``      nothing is raised: a 0 is refused
+==============  ==================================================================================
+
+The rules look at one row at a time, so any partition of the rows gives the same numbers. What a 0
+stands for, among votes and rounded numbers, is asked in `_validation/rounding`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,33 +33,81 @@ from .._utils.statements import warn
 from ..exceptions import Either, InputError, Option, Phrase, ZeroProbabilityWarning
 from .frames import as_matrix
 
+Array = NDArray[Any]
+
 DEFAULT_CLIP = 1e-6
+"""Lower bound of probabilities in rows that hold a 0: a round number, below the last digit of most
+files."""
+ROW_SUM_TOL = 1e-6
+"""Distance of the sum of a row of double precision from 1: a round number."""
+ROW_SUM_TOL_FLOAT32 = 1e-3
+"""The same in single and half precision, whose epsilon is 1e-3."""
+MIN_REPORTED_ROW_ERROR = 1e-9
+"""Distance from 1 that is more than adding up doubles makes, so that the row is divided by its sum:
+a round number."""
+MIN_LOGITS_KEPT_SINGLE = 2**24
+"""Logits of single precision from which they stay so: 128 MB in double precision, round."""
+MAX_ROUNDING_ROW_ERROR = 0.1
+"""Row error up to which rounding is the likely cause: round; two decimals of 20 classes."""
+SUM_RULE = "sum to 1"
+ROW_REMEDY = "Drop or correct that row."
+GAP_REMEDY = Either(
+    ROW_REMEDY, file=Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
+)
+ROUNDING_REMEDY = Either(
+    "For rounding errors pass np.clip(probs, 0, 1).",
+    file="For rounding errors write 0 or 1 there.",
+)
+SCORES_REMEDY = Either(
+    "pass logits= in the place of probs", file=Phrase("pass {}", Option("logits", True))
+)
+PERCENT_REMEDY = Either(
+    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES_REMEDY),
+    file=Phrase(
+        "For percentages pass {}; for scores before the softmax {}.",
+        Option("percent", True),
+        SCORES_REMEDY,
+    ),
+)
+CLIP_REMEDY = Either(
+    "Pass clip=None or a bound such as clip=1e-6.",
+    shell="Leave --clip out or give a bound such as --clip 1e-6.",
+)
 
 
 def check_clip(clip: float | None, n_classes: int) -> None:
     """Refuse a floor that is no number, negative, or as large as even probabilities."""
-    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
-    if clip is not None and not (number and 0.0 <= clip < 1.0 / n_classes):
+    if clip is None:
+        return
+    is_number = isinstance(clip, (int, float, np.integer, np.floating))
+    if isinstance(clip, bool) or not (is_number and 0.0 <= clip < 1.0 / n_classes):
         raise InputError(argument="clip", rule=f"be a number in [0, 1/{n_classes})", value=clip)
 
 
-def clip_zeros(
-    probs: Floats, clip: float | None
-) -> tuple[Floats, NDArray[np.bool_] | None, int, float | None]:
-    """Return the rows, where they were raised, how many zeros there were, and the floor used."""
+class ClippedProbs(NamedTuple):
+    """Rows after clipping, where they were raised (None: nowhere), zeros found, and the bound."""
+
+    probs: Floats
+    raised: NDArray[np.bool_] | None
+    n_zeros: int
+    clip: float | None
+
+
+def clip_zeros(probs: Floats, clip: float | None) -> ClippedProbs:
+    """Clip probabilities by rule 3 of the module."""
     n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
     if clip == 0.0 or (clip is None and n_zeros == 0):
-        return probs, None, n_zeros, None
+        return ClippedProbs(probs, None, n_zeros, None)
     floor = DEFAULT_CLIP if clip is None else float(clip)
     raised = probs < floor
     if clip is None:
         raised &= (probs == 0.0).any(axis=1)[:, None]
     if not raised.any():
-        return probs, None, n_zeros, None
+        return ClippedProbs(probs, None, n_zeros, None)
     lifted = np.where(raised, floor, probs)
     touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
     lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
-    return lifted, raised, n_zeros, floor
+    return ClippedProbs(lifted, raised, n_zeros, floor)
 
 
 def clipping_sentence(
@@ -96,44 +139,6 @@ def warn_of_zeros(found: Any, n_entries: int) -> None:
         warn(ZeroProbabilityWarning(message, detail=detail, numbers=numbers))
 
 
-Array = NDArray[Any]
-
-ROW_SUM_TOL = 1e-6
-ROW_SUM_TOL_FLOAT32 = 1e-3
-MIN_REPORTED_ROW_ERROR = 1e-9
-MAX_ABS_LOGIT = 1e100
-"""Squares of log odds must not overflow."""
-MIN_LOGITS_KEPT_SINGLE = 2**24
-"""Logits of single precision from which they stay so: twice the memory holds no more digits. All
-that is computed from them is computed in double precision."""
-MAX_ROUNDING_ROW_ERROR = 0.1
-"""Row error up to which rounding is the likely cause."""
-SUM_RULE = "sum to 1"
-ROW_REMEDY = "Drop or correct that row."
-GAP_REMEDY = Either(
-    ROW_REMEDY, file=Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
-)
-ROUNDING_REMEDY = Either(
-    "For rounding errors pass np.clip(probs, 0, 1).",
-    file="For rounding errors write 0 or 1 there.",
-)
-SCORES_REMEDY = Either(
-    "pass logits= in the place of probs", file=Phrase("pass {}", Option("logits", True))
-)
-PERCENT_REMEDY = Either(
-    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES_REMEDY),
-    file=Phrase(
-        "For percentages pass {}; for scores before the softmax {}.",
-        Option("percent", True),
-        SCORES_REMEDY,
-    ),
-)
-CLIP_REMEDY = Either(
-    "Pass clip=None or a bound such as clip=1e-6.",
-    shell="Leave --clip out or give a bound such as --clip 1e-6.",
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Simplex:
     """Clean probabilities and what was done to them, as in `Predictions`.
@@ -153,10 +158,12 @@ class Simplex:
     def take(self, rows: NDArray[np.intp]) -> Simplex:
         """Return the chosen rows; zeros are counted again where each raised value was one."""
         logits = None if self.logits is None else self.logits[rows]
-        raised, n_zeros = None, self.n_zeros
+        raised = None
+        n_zeros = self.n_zeros
         if self.raised is not None:
             raised = self.raised[rows]
-            n_zeros = int(raised.sum()) if self.raised.sum() == n_zeros else n_zeros
+            if self.raised.sum() == n_zeros:
+                n_zeros = int(raised.sum())
         return replace(self, probs=self.probs[rows], logits=logits, raised=raised, n_zeros=n_zeros)
 
 
@@ -181,39 +188,65 @@ def clean_probs(
     tolerance = ROW_SUM_TOL if values.dtype.itemsize >= 8 else ROW_SUM_TOL_FLOAT32
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
-    noteworthy = error > MIN_REPORTED_ROW_ERROR
+    noteworthy = error > MIN_REPORTED_ROW_ERROR  # the other rows keep their digits
     if noteworthy.any():
         clean /= np.where(noteworthy, sums, 1.0)[:, None]
     if keep_zeros:
-        raised, n_zeros, used = None, int((clean == 0.0).sum()), None
+        clipped = ClippedProbs(clean, None, int((clean == 0.0).sum()), None)
     else:
         check_clip(clip, clean.shape[1])
         if clip == 0.0:
             rule = Phrase("be positive when {}", Option("clip", 0))
             _refuse_first(clean == 0.0, clean, "probs", rule, CLIP_REMEDY)
-        clean, raised, n_zeros, used = clip_zeros(clean, clip)
+        clipped = clip_zeros(clean, clip)
     return Simplex(
-        clean, None, names, raised, used, n_zeros, int(noteworthy.sum()), float(error.max())
+        probs=clipped.probs,
+        logits=None,
+        names=names,
+        raised=clipped.raised,
+        clip=clipped.clip,
+        n_zeros=clipped.n_zeros,
+        n_renormalized=int(noteworthy.sum()),
+        max_row_error=float(error.max()),
     )
 
 
 def clean_logits(
     logits: Any, *, columns: Sequence[Hashable] | None = None, keep_single: bool = False
 ) -> Simplex:
-    """Validate logits and return their softmax beside them; see `MIN_LOGITS_KEPT_SINGLE`."""
+    """Validate logits and return their softmax beside them.
+
+    With `keep_single` very many logits of single precision stay so: twice the memory would hold no
+    more digits. All that is computed from them is computed in double precision.
+    """
     values, names = as_matrix(logits, "logits", columns)
     check_shape(values, "logits")
-    single = keep_single and values.dtype == np.float32 and values.size >= MIN_LOGITS_KEPT_SINGLE
-    values = np.array(values, dtype=np.float32 if single else np.float64, order="C")
-    if not (float(values.min()) >= -MAX_ABS_LOGIT and float(values.max()) <= MAX_ABS_LOGIT):
+    are_many = values.size >= MIN_LOGITS_KEPT_SINGLE
+    stays_single = keep_single and are_many and values.dtype == np.float32
+    values = np.array(values, dtype=np.float32 if stays_single else np.float64, order="C")
+    largest = 1e100  # squares of log odds must not overflow; a round number
+    smallest_found = float(values.min())
+    largest_found = float(values.max())
+    if not (smallest_found >= -largest and largest_found <= largest):  # so that NaN is no number
         values = values.astype(np.float64)  # 1e100 is infinite in single precision
-        rule = f"be finite, at most {MAX_ABS_LOGIT:g} in size"
+        rule = f"be finite, at most {largest:g} in size"
         _refuse_first(np.isnan(values), values, "logits", rule, GAP_REMEDY)
-        _refuse_first(~(np.abs(values) <= MAX_ABS_LOGIT), values, "logits", rule, ROW_REMEDY)
-    shifted = np.subtract(values, values.max(axis=1, keepdims=True), dtype=np.float64)
-    np.exp(shifted, out=shifted)
-    shifted /= shifted.sum(axis=1, keepdims=True)
-    return Simplex(shifted, values, names, None, None, 0, 0, 0.0)
+        _refuse_first(~(np.abs(values) <= largest), values, "logits", rule, ROW_REMEDY)
+    # the largest logit of a row becomes 0, so that no exponential overflows
+    top = values.max(axis=1, keepdims=True)
+    softmax = np.subtract(values, top, dtype=np.float64)
+    np.exp(softmax, out=softmax)
+    softmax /= softmax.sum(axis=1, keepdims=True)
+    return Simplex(
+        probs=softmax,
+        logits=values,
+        names=names,
+        raised=None,
+        clip=None,
+        n_zeros=0,
+        n_renormalized=0,
+        max_row_error=0.0,
+    )
 
 
 def check_scores(logits: Any) -> None:
@@ -242,8 +275,8 @@ def check_shape(values: Array, name: str) -> None:
     if len(values) == 0:
         raise InputError(argument=name, rule="have at least one row", value=Phrase("none"))
     if values.shape[1] < 2:
-        rule, found = "have at least two columns, one for each class", Phrase("{}", values.shape[1])
-        raise InputError(argument=name, rule=rule, value=found)
+        rule = "have at least two columns, one for each class"
+        raise InputError(argument=name, rule=rule, value=Phrase("{}", values.shape[1]))
 
 
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
@@ -251,11 +284,12 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
     with np.errstate(invalid="ignore"):
         _refuse_first(np.isnan(values), values, "probs", "be finite", GAP_REMEDY)
         _refuse_first(~np.isfinite(values), values, "probs", "be finite", ROW_REMEDY)
-        low, high = values < 0.0, values > 1.0 + tolerance
-        tiny = not high.any() and values.min() > -tolerance
-        wrong = ROUNDING_REMEDY if tiny else PERCENT_REMEDY
-        _refuse_first(low | high, values, "probs", "lie in [0, 1]", wrong)
-        off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
+        is_low = values < 0.0
+        is_high = values > 1.0 + tolerance
+        by_rounding = not is_high.any() and values.min() > -tolerance
+        wrong = ROUNDING_REMEDY if by_rounding else PERCENT_REMEDY
+        _refuse_first(is_low | is_high, values, "probs", "lie in [0, 1]", wrong)
+        off = sums <= 0.0 if normalize else np.abs(sums - 1.0) > tolerance
     if off.any():
         row = int(np.argmax(off))
         whole = Option("normalize", True)
@@ -279,7 +313,7 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
 def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str | Phrase) -> None:
     """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
-        row, column = (int(k) for k in np.argwhere(bad)[0])
+        row, column = np.argwhere(bad)[0].tolist()
         value = values[row, column].item()
         raise InputError(
             argument=name, rule=rule, value=value, row=row, column=column, remedy=remedy
@@ -307,7 +341,8 @@ def given_simplex(
         )
     apart = np.abs(given.probs - scores.probs).max(axis=1)
     if apart.max() > 1e-3:
-        row, remedy = int(np.argmax(apart)), "Pass only one of them."
+        row = int(np.argmax(apart))
+        remedy = "Pass only one of them."
         says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
         message = Phrase(says + "{:.3g}.", apart[row])
         raise InputError(message, argument="probs", row=row, remedy=remedy)

@@ -4,8 +4,8 @@
 votes              every x is k / T: T trees grown to the end, T neighbours, T raters
 decimals           every x is k / 10^d, in rows that are perhaps divided by their sum 1 + m / 10^d
 votes in a file    x is k / T rounded to d decimals, T <= 10^d / 2
-unraised           cells that were raised are 0 again, the rest of their row divided by its sum
-reclip             these rows raised once more (`_validation/probabilities`); others untouched
+undo_clipping      cells that were raised are 0 again, the rest of their row divided by its sum
+clip_again         these rows raised once more (`_validation/probabilities`); others untouched
 recalibration      floor ``1 / (2 T)`` for votes k / T, at most ``1 / (2 c)``; for anything else the
                    floor that is there
 =================  =========================================================================
@@ -21,9 +21,8 @@ miss the sum 1 at least one time in four, votes never: 24 such rows that all sum
 A 0 among T votes says "less than about 1 / T", not "never". The floor 1 / (2 T) serves penalised
 fits; with unpenalised maximum likelihood it drives more estimates to infinity, and in a test the
 added mass is itself a departure. A 0 of rounded numbers stays at 1e-6 in a recalibration: on sharp
-classifiers half a last digit did worse than 1e-6. In a test it is what `rounded` finds.
-
-Zeros of rounded probabilities: a number between 0 and half a step, chosen as the labels ask.
+classifiers half a last digit did worse than 1e-6. In a test it is a number between 0 and half a
+step, chosen as the labels ask (`before_rounding`).
 
 Predictions that are calibrated and then rounded to two decimals are no longer calibrated as they
 stand: a 0.00 is something below 0.005, and comes true now and then. So the hypothesis is
@@ -66,20 +65,15 @@ from .probabilities import DEFAULT_CLIP, clean_probs, warn_of_zeros
 Mask = NDArray[np.bool_]
 
 MAX_VOTES = 2000
-MAX_DECIMALS = 6
-MAX_SUM_SHIFT = 25
-"""Largest m: last digits by which a sum of rounded numbers may miss 1."""
+"""Largest T that is looked for: a round number, above the trees of most forests."""
 MAX_LOG10_CHANCE = -9.0
-"""Log10 of the probability below which a lattice is no coincidence."""
+"""Log10 of the probability below which a lattice is no coincidence: round, see the module."""
 VOTE_FRACTION_TOL = 1e-6
-"""Distance of a vote fraction from what it should be, float32 included."""
+"""Distance of a vote fraction from what it should be, float32 included: a round number."""
 DECIMAL_TOL = 5e-8
-"""Distance of a decimal number from what it should be, float32 included."""
-MIN_DECISIVE_ROWS = 24
-MIN_DISTINCT_VOTES = 4
-"""Different values that votes must show (all T - 1 of a smaller T): a constant is no vote."""
+"""Distance of a decimal number from what it should be: float32 rounds 1 to 6e-8 on either side."""
 N_PROBED_ROWS = 100
-"""Rows that are looked at before all are."""
+"""Rows that are looked at before all are: a round number."""
 
 
 @dataclass(frozen=True)
@@ -109,23 +103,25 @@ def detect_resolution(probs: Floats) -> Resolution:
     rows = probs[((probs > 0.0) & (probs < 1.0)).any(axis=1)]  # 0 and 1 are on every lattice
     if not len(rows):
         return Resolution()
-    free = int(_count_free_values(rows).sum())
+    n_free = int(_count_free_values(rows).sum())
     exact = _smallest(rows, MAX_VOTES, VOTE_FRACTION_TOL)
     written = find_decimals(rows)
     if written is None:
-        return Resolution(
-            votes=exact if _is_no_chance(exact, 2.0 * VOTE_FRACTION_TOL, free) else None
-        )
+        are_votes = _is_no_chance(exact, 2.0 * VOTE_FRACTION_TOL, n_free)
+        return Resolution(votes=exact if are_votes else None)
     # 0.9, 1.0 and 1.1 as sums of rounded rows make multiples of 1/990: no votes
     if exact is not None and exact <= written.unit + _reach(rows):
-        rounded = written.unit % exact == 0
-        coverage = 1.0 / written.unit if rounded else 2.0 * VOTE_FRACTION_TOL
-        if _is_no_chance(exact, coverage, free) or (exact == written.unit and written.sums_hold):
+        # decimals lie on a lattice that divides 10^d anyway, the closer the fewer they are
+        is_rounded = written.unit % exact == 0
+        coverage = 1.0 / written.unit if is_rounded else 2.0 * VOTE_FRACTION_TOL
+        if _is_no_chance(exact, coverage, n_free):
             return Resolution(votes=exact)
-    error = (0.5 + 1e-6) / written.unit
+        if exact == written.unit and written.sums_hold:
+            return Resolution(votes=exact)
+    error = (0.5 + 1e-6) / written.unit  # half a last digit, and what doubles round
     coarse = _smallest(written.rows, min(written.unit // 2, MAX_VOTES), error)
-    no_chance = _is_no_chance(coarse, 1.0 / written.unit, free)
-    return Resolution(coarse if no_chance else None, written.decimals)
+    are_votes = _is_no_chance(coarse, 1.0 / written.unit, n_free)
+    return Resolution(coarse if are_votes else None, written.decimals)
 
 
 class DecimalRows(NamedTuple):
@@ -139,41 +135,54 @@ class DecimalRows(NamedTuple):
 
 def _count_free_values(rows: Floats) -> Codes:
     """Return how many values of each row its sum leaves free."""
-    return np.maximum(((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1, 0)
+    n_between = ((rows > 0.0) & (rows < 1.0)).sum(axis=1)
+    return np.maximum(n_between - 1, 0)
 
 
 def _reach(rows: Floats) -> int:
-    """Return the largest m that is tried: half a last digit for each class."""
-    return int(min(MAX_SUM_SHIFT, (rows.shape[1] + 1) // 2))
+    """Return the largest m that is tried: half a last digit for each class, but at most 25."""
+    return int(min(25, (rows.shape[1] + 1) // 2))  # a round number: each m costs a look at all rows
 
 
 def find_decimals(rows: Floats) -> DecimalRows | None:
     """Return the rows with the fewest decimals that explain all of them."""
     reach = _reach(rows)
-    for decimals in range(1, MAX_DECIMALS + 1):
+    n_free = _count_free_values(rows)
+    for decimals in range(1, 7):  # float32 holds no more than six
         unit = 10**decimals
-        each = math.log10(2.0 * DECIMAL_TOL * unit)  # of a free value, at one m
-        chance = np.minimum(0.0, _count_free_values(rows) * each + math.log10(2 * reach + 1)).sum()
-        if chance > MAX_LOG10_CHANCE or _shifts(rows[:N_PROBED_ROWS], unit, reach) is None:
+        # log10 of the chance that all rows lie on this lattice, each at the best of its m
+        of_free_value = math.log10(2.0 * DECIMAL_TOL * unit)
+        of_shifts = math.log10(2 * reach + 1)
+        log10_chance = np.minimum(0.0, n_free * of_free_value + of_shifts).sum()
+        if log10_chance > MAX_LOG10_CHANCE:
+            continue
+        if _shifts(rows[:N_PROBED_ROWS], unit, reach) is None:
             continue
         shifts = _shifts(rows, unit, reach)
         if shifts is not None:
-            whole = np.rint(rows * (unit + shifts)[:, None])
-            telling = (whole > 0.0).sum(axis=1) >= 3
-            hold = (
-                bool((whole.sum(axis=1) == unit).all()) and int(telling.sum()) >= MIN_DECISIVE_ROWS
-            )
-            return DecimalRows(whole / unit, decimals, unit, hold)
+            digits = np.rint(rows * (unit + shifts)[:, None])
+            return DecimalRows(digits / unit, decimals, unit, _sums_hold(digits, unit))
     return None
+
+
+def _sums_hold(digits: Floats, unit: int) -> bool:
+    """Whether all rows sum to 1, and so many have three nonzero values that this is no chance."""
+    n_nonzero = (digits > 0.0).sum(axis=1)
+    n_decisive = int((n_nonzero >= 3).sum())
+    all_hold = bool((digits.sum(axis=1) == unit).all())
+    return all_hold and n_decisive >= 24  # each misses 1 in four times at least: 0.75^24 = 0.001
 
 
 def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
     """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
-    least, found = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
-    for m in sorted(range(max(-reach, 1 - unit), reach + 1), key=abs):
+    least = np.full(len(rows), np.inf)
+    found = np.zeros(len(rows), dtype=np.intp)
+    shifts = range(max(-reach, 1 - unit), reach + 1)
+    for m in sorted(shifts, key=abs):
         off = _distance(rows * (unit + m)).max(axis=1)
-        better = off < least - 1e-6
-        least[better], found[better] = off[better], m
+        better = off < least - 1e-6  # of equals but for rounding the smallest m
+        least[better] = off[better]
+        found[better] = m
     return None if least.max() > DECIMAL_TOL * unit else found
 
 
@@ -186,14 +195,19 @@ def _distance(counts: Floats) -> Floats:
 
 def _smallest(rows: Floats, most: int, error: float) -> int | None:
     """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
-    candidates, values = np.arange(2, most + 1), np.unique(rows[:N_PROBED_ROWS])
-    values = values[:: -(-len(values) // N_PROBED_ROWS)]
-    off = _distance(values[None, :] * candidates[:, None]).max(axis=1)
-    for votes in candidates[off <= error * candidates].tolist():  # not ruled out by a glance
+    candidates = np.arange(2, most + 1)
+    values = np.unique(rows[:N_PROBED_ROWS])
+    values = values[:: math.ceil(len(values) / N_PROBED_ROWS)]
+    counts = values[None, :] * candidates[:, None]
+    off = _distance(counts).max(axis=1)
+    not_ruled_out = candidates[off <= error * candidates]
+    for votes in not_ruled_out.tolist():
         if _distance(rows * votes).max() > error * votes:
             continue
-        shown = np.bincount(np.rint(rows * votes).astype(np.intp).ravel(), minlength=votes + 1)
-        if (shown[1:votes] > 0).sum() >= min(votes - 1, MIN_DISTINCT_VOTES):
+        counts = np.rint(rows * votes).astype(np.intp)
+        shown = np.bincount(counts.ravel(), minlength=votes + 1)
+        n_distinct = (shown[1:votes] > 0).sum()
+        if n_distinct >= min(votes - 1, 4):  # a constant is no vote; four is a round number
             return int(votes)
     return None
 
@@ -248,9 +262,11 @@ def clip_again(predictions: Predictions, clip: float | None) -> Predictions:
     if floor == predictions.clip or not zero.any():
         return predictions
     rows = zero.any(axis=1)
-    probs, raised = undo_clipping(predictions).copy(), np.zeros_like(zero)
-    lifted = clean_probs(probs[rows], clip=floor)
-    probs[rows], raised[rows] = lifted.probs, lifted.raised
+    probs = undo_clipping(predictions).copy()
+    raised = np.zeros_like(zero)
+    clipped = clean_probs(probs[rows], clip=floor)
+    probs[rows] = clipped.probs
+    raised[rows] = clipped.raised
     return replace(
         predictions,
         probs=probs,
@@ -281,9 +297,9 @@ def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
 
 def raw_resolution(predictions: Predictions) -> Resolution:
     """Return the resolution before zeros were raised; none where other tiny values were, too."""
-    return (
-        detect_resolution(undo_clipping(predictions)) if only_zeros(predictions) else Resolution()
-    )
+    if not only_zeros(predictions):
+        return Resolution()
+    return detect_resolution(undo_clipping(predictions))
 
 
 def only_zeros(predictions: Predictions) -> bool:
@@ -304,11 +320,9 @@ def for_recalibration(predictions: Predictions) -> ClippedPredictions:
     (0.02, 0.0196)
     """
     clip = recalibration_clip(predictions)
-    return ClippedPredictions(predictions if clip is None else clip_again(predictions, clip), clip)
-
-
-N_HALVINGS = 30
-"""Halvings of the interval of log f, at most 9 wide: to 1e-8 of f."""
+    if clip is not None:
+        predictions = clip_again(predictions, clip)
+    return ClippedPredictions(predictions, clip)
 
 
 class RoundedRows(NamedTuple):
@@ -342,14 +356,15 @@ class RoundedRows(NamedTuple):
         """Return the share at which so many labels on zeros are expected, from `smallest` to 1."""
         if self.expected_on_zeros(1.0, weight) <= n_labels:
             return 1.0
-        low, high = np.log(smallest), 0.0
-        for _ in range(N_HALVINGS):
-            middle = 0.5 * (low + high)
-            if self.expected_on_zeros(float(np.exp(middle)), weight) < n_labels:
-                low = middle
-            else:
-                high = middle
-        return float(np.exp(high))
+        if self.expected_on_zeros(smallest, weight) >= n_labels:
+            return smallest
+
+        def excess(log_share: float) -> float:
+            return self.expected_on_zeros(math.exp(log_share), weight) - n_labels
+
+        from scipy.optimize import brentq  # takes a while to load, and few tables come here
+
+        return math.exp(brentq(excess, math.log(smallest), 0.0, xtol=1e-9))
 
 
 def unrounded_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:

@@ -34,9 +34,7 @@ from .labels import is_missing
 WeightKind = Literal["frequency", "survey", "importance"]
 WEIGHT_KINDS = get_args(WeightKind)
 MAX_WEIGHT = 1e100
-"""Sums over the rows, and their products with log odds, stay finite."""
-MEMORY_FACTOR_OF_EXPANSION = 4.0
-"""Rows written out, what is made of them, and the labels drawn for them."""
+"""A round number: sums over the rows, and their products with log odds, stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,8 @@ class RowFacts:
             weight = times if weight is None else weight * times
         groups = self.groups
         if groups is not None:
-            groups = np.unique(groups[rows], return_inverse=True)[1].ravel().astype(np.intp)
+            _, groups = np.unique(groups[rows], return_inverse=True)
+            groups = groups.ravel().astype(np.intp)
         by = None if self.by is None else self.by.take(rows)
         return RowFacts(weight, self.weight_kind, groups, by)
 
@@ -117,9 +116,12 @@ def clean_rows(
     if weight_kind not in WEIGHT_KINDS:
         rule = "be 'frequency', 'survey' or 'importance'"
         raise InputError(argument="weight_kind", rule=rule, value=weight_kind)
-    weight = clean_weight(sample_weight, n_samples)
-    facts = clean_groups(groups, n_samples), clean_by(by, n_samples)
-    return RowFacts(weight, weight_kind, *facts)
+    return RowFacts(
+        weight=clean_weight(sample_weight, n_samples),
+        weight_kind=weight_kind,
+        groups=clean_groups(groups, n_samples),
+        by=clean_by(by, n_samples),
+    )
 
 
 def counts_no_rows(weight_kind: str | None) -> bool:
@@ -163,14 +165,15 @@ def written_times(weight: Floats, n_columns: int) -> Codes:
     total = float(weight.sum())
     message = Phrase("{} rows written out, as often as their weight says, take", f"{total:,.0f}")
     remedy = Phrase("Pass {}, or divide the counts.", Option("weight_kind", "importance"))
-    refuse_beyond(8.0 * MEMORY_FACTOR_OF_EXPANSION * n_columns * total, message, remedy)
+    # float64, times 4: rows written out, what is made of them, and the labels drawn for them
+    refuse_beyond(4.0 * 8.0 * n_columns * total, message, remedy)
     return weight.astype(np.intp)
 
 
 def no_weight() -> InputError:
     """Return the error of weights that are all 0."""
-    rule, remedy = "not be zero everywhere", "Give some row a weight."
-    return InputError(argument="sample_weight", rule=rule, remedy=remedy)
+    rule = "not be zero everywhere"
+    return InputError(argument="sample_weight", rule=rule, remedy="Give some row a weight.")
 
 
 def fractional_weight_error(weight: float, row: int | None = None) -> InputError:
@@ -202,15 +205,17 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
     if names.shape != (n_samples,):
         raise _one_each("groups", f"one name per row ({n_samples})", names)
     if names.dtype.kind in "biu":
-        codes = np.unique(names, return_inverse=True)[1].astype(np.intp)
+        _, codes = np.unique(names, return_inverse=True)
+        codes = codes.astype(np.intp)
     else:
-        seen: dict[Any, int] = {}
+        number_of: dict[Any, int] = {}
+        numbers = []
         for row, name in enumerate(names.tolist()):
             if is_missing(name):
                 rule = Phrase("every row needs a group; {gap}.")
                 raise InputError(rule, argument="groups", row=row, remedy="Drop those rows.")
-            seen.setdefault(name, len(seen))
-        codes = np.array([seen[name] for name in names.tolist()], dtype=np.intp)
+            numbers.append(number_of.setdefault(name, len(number_of)))
+        codes = np.array(numbers, dtype=np.intp)
     if codes.max() == 0:
         raise InputError(
             Phrase("{argument} must name at least two groups; all rows are in one."),
@@ -242,9 +247,11 @@ def is_count_table(y: Any) -> bool:
     table = as_column(y, "y")
     if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iuf":
         return False
-    with np.errstate(invalid="ignore"):
-        whole = bool(((table >= 0) & (table == np.floor(table)) & np.isfinite(table)).all())
-    return whole and bool((table.sum(axis=1) > 1).any())
+    with np.errstate(invalid="ignore"):  # comparisons with NaN
+        is_count = (table >= 0) & (table == np.floor(table)) & np.isfinite(table)
+    if not is_count.all():
+        return False
+    return bool((table.sum(axis=1) > 1).any())  # else it is one-hot
 
 
 def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
@@ -252,7 +259,7 @@ def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     empty = counts.sum(axis=1) == 0
     if empty.any():
         rule = "each row of label counts must hold at least one label; {row} holds none."
-        row, remedy = int(np.argmax(empty)), "Drop that row."
-        raise InputError(Phrase(rule), argument="y", row=row, remedy=remedy)
+        row = int(np.argmax(empty))
+        raise InputError(Phrase(rule), argument="y", row=row, remedy="Drop that row.")
     rows, columns = np.nonzero(counts)
     return rows, columns, counts[rows, columns].astype(np.float64)

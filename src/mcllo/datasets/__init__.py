@@ -9,7 +9,7 @@
 
 Each returns a `Dataset`: rows to learn a recalibration from (`train`) and others to judge it on
 (`holdout`). The files are made by ``studies/*/make_predictions.py`` and ``studies/cifar10``; a file
-whose checksum differs from ``data/SHA256SUMS`` is not read. The room imports `_validation` alone.
+whose checksum differs from ``data/SHA256SUMS`` is not read.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def load_obesity_forest(*, clip: float = 1e-6) -> Dataset:
     """
     arrays, sha256 = _read("obesity_forest")
     probs = arrays["votes"] / float(arrays["n_trees"])
-    labels = tuple(map(str, arrays["classes"]))
-    rule = {"classes": labels, "baseline": "Normal_Weight", "clip": clip}
+    classes = tuple(str(label) for label in arrays["classes"])
+    rule = {"classes": classes, "baseline": "Normal_Weight", "clip": clip}
     return _split("obesity_forest", arrays, sha256, {"probs": probs}, rule)
 
 
@@ -184,12 +184,6 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     -----
     The captures are those of [1]_; the regression is ours.
 
-    The captures are those of [1]_; the regression is ours.
-
-    The captures are those of [1]_; the regression is ours.
-
-    The captures are those of [1]_; the regression is ours.
-
     References
     ----------
     .. [1] S. K. M. Ernest, J. Brown, T. Valone, E. P. White. Portal Project Teaching Database,
@@ -204,13 +198,13 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     arrays, sha256 = _read("portal_rodents")
     plot = arrays["plot"].astype(np.int64)
     month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
-    choices = {None: None, "plot": plot, "month": month, "plot_month": month * 100 + plot}
-    if groups not in choices:
+    group_of_row = {None: None, "plot": plot, "month": month, "plot_month": month * 100 + plot}
+    if groups not in group_of_row:
         raise InputError(
             f"groups must be 'plot', 'month', 'plot_month' or None; got {groups!r}. Choose one."
         )
-    rule = {"classes": tuple(map(str, arrays["classes"]))}
-    rows = {"logits": arrays["logits"], "groups": choices[groups]}
+    rule = {"classes": tuple(str(label) for label in arrays["classes"])}
+    rows = {"logits": arrays["logits"], "groups": group_of_row[groups]}
     return _split("portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot"))
 
 
@@ -260,10 +254,12 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
         raise InputError(f"network must be 'large' or 'small'; got {network!r}. Choose one.")
     name = names[network]
     arrays, sha256 = _read(name)
-    order = np.random.default_rng(0).permutation(len(arrays["labels"]))
-    train = np.zeros(len(order), dtype=bool)
-    train[order[:N_CIFAR10_TRAIN]] = True
-    arrays |= {"train": train, "image": np.arange(len(order))}
+    n_images = len(arrays["labels"])
+    order = np.random.default_rng(0).permutation(n_images)
+    is_train = np.zeros(n_images, dtype=bool)
+    is_train[order[:N_CIFAR10_TRAIN]] = True
+    arrays["train"] = is_train
+    arrays["image"] = np.arange(n_images)
     rule = {"classes": CIFAR10_CLASSES}
     return _split(name, arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))
 
@@ -278,17 +274,20 @@ def _split(
 ) -> Dataset:
     """Validate the rows with ``train`` and the others, each on its own."""
     labels = np.asarray(rule["classes"])[arrays["labels"]]
-    first = arrays["train"].astype(bool)
+    is_train = arrays["train"].astype(bool)
 
     def part(mask: NDArray[np.bool_]) -> tuple[Predictions, Arrays]:
-        given: dict[str, Any] = dict(rule)
-        given |= {key: None if value is None else value[mask] for key, value in rows.items()}
-        kept = {column: arrays[column][mask] for column in columns}
-        for array in kept.values():
-            array.setflags(write=False)
+        given = dict(rule)
+        for key, value in rows.items():
+            given[key] = None if value is None else value[mask]
+        kept = {}
+        for column in columns:
+            kept[column] = arrays[column][mask]
+            kept[column].setflags(write=False)
         return Predictions.from_arrays(y=labels[mask], **given), kept
 
-    (train, train_columns), (holdout, holdout_columns) = part(first), part(~first)
+    train, train_columns = part(is_train)
+    holdout, holdout_columns = part(~is_train)
     text = describe(name, train, holdout, sha256)
     return Dataset(name, train, holdout, text, sha256, train_columns, holdout_columns)
 
@@ -299,14 +298,16 @@ def describe(name: str, train: Predictions, holdout: Predictions, sha256: str) -
     facts: dict[str, str] = {"sha256": sha256}
     for word, part in (("train", train), ("holdout", holdout)):
         hits = int((part.probs.argmax(axis=1) == part.codes).sum())
-        facts |= {f"n_{word}": f"{part.n_samples:,}", f"hits_{word}": f"{hits:,}"}
+        facts[f"n_{word}"] = f"{part.n_samples:,}"
+        facts[f"hits_{word}"] = f"{hits:,}"
         facts[f"accuracy_{word}"] = f"{100 * hits / part.n_samples:.2f} %"
     return template.format(**facts)
 
 
 def _read(name: str) -> tuple[Arrays, str]:
     """Return the arrays of a file whose checksum is right, and the checksum."""
-    folder, file = files(__name__) / "data", f"{name}.npz"
+    folder = files(__name__) / "data"
+    file = f"{name}.npz"
     path = folder / file
     if not path.is_file():
         raise FileFormatError(
@@ -314,9 +315,12 @@ def _read(name: str) -> tuple[Arrays, str]:
             "Install mcllo again, or make the file with the scripts in studies/."
         )
     content = path.read_bytes()
-    text = (folder / "SHA256SUMS").read_text(encoding="utf-8")
-    listed = {name: checksum for checksum, name in map(str.split, text.splitlines())}
-    found, expected = hashlib.sha256(content).hexdigest(), listed.get(file)
+    found = hashlib.sha256(content).hexdigest()
+    expected = None
+    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        checksum, listed_file = line.split()
+        if listed_file == file:
+            expected = checksum
     if found != expected:
         raise FileFormatError(
             f"{file} must have the sha256 {expected}; got {found}. "

@@ -1,9 +1,4 @@
-"""The steps of a `Program` as ONNX operators: one rule for each, under its name.
-
-Rows are tensors of shape (n, c). `ReduceMax` and `ReduceMin` took their axes as an attribute before
-opset 18; everything else is the same from opset 13 on.
-
-The target "onnx": plain operators of opset 18, and recalibrations appended to what is ONNX
+"""The target "onnx": plain operators of opset 18, and recalibrations appended to what is ONNX
 already.
 
 ================  ==================================================================================
@@ -16,8 +11,9 @@ float32           rows go in and come out as float32; between, numbers are float
                   dictionaries of them
 ================  ==================================================================================
 
-The rules of the steps are in `_onnx_graph`. Class names and the method are in the model's
-metadata.
+`Graph` has one rule for each step of a `Program`, under its name; rows are tensors of shape (n, c).
+`ReduceMax` and `ReduceMin` took their axes as an attribute before opset 18; everything else is the
+same from opset 13 on. Class names and the method are in the model's metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +29,9 @@ from ..exceptions import FileFormatError, InputError
 from ._programs import ExportError, Program, refuse_trees
 
 DEFAULT_OPSET = 18
+"""The first in which `ReduceMax` and `ReduceMin` take their axes as inputs."""
 MIN_OPSET = 13
+"""The first in which `ReduceSum`, `Squeeze` and `Unsqueeze` take their axes as inputs."""
 NODE_PREFIX = "mcllo_"
 
 
@@ -52,23 +50,21 @@ class Graph:
             remedy = "Convert whole classifiers with target_opset=18."
             rule = f"be {MIN_OPSET} or later"
             raise InputError(argument="opset", rule=rule, value=opset, remedy=remedy)
-        self.n_classes, self.kind, self.prefix, self.opset = (
-            n_classes,
-            np.dtype(kind),
-            prefix,
-            opset,
-        )
+        self.n_classes = n_classes
+        self.kind = np.dtype(kind)
+        self.prefix = prefix
+        self.opset = opset
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def node(self, op: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
-        """Add a node; return its output's name."""
-        name = out or f"{self.prefix}{op.lower()}_{len(self.nodes)}"
-        made = self.onnx.helper.make_node(
-            op, list(inputs), [name], name=f"{self.prefix}node_{len(self.nodes)}", **attributes
-        )
+    def node(self, op: str, *inputs: Any, out: str | None = None, **attributes: Any) -> str:
+        """Add a node; return its output's name. Inputs are names, or numbers that it is given."""
+        names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+        output = out or f"{self.prefix}{op.lower()}_{len(self.nodes)}"
+        name = f"{self.prefix}node_{len(self.nodes)}"
+        made = self.onnx.helper.make_node(op, names, [output], name=name, **attributes)
         self.nodes.append(made)
-        return name
+        return output
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """Add a constant, of the dtype inside unless another is given; return its name."""
@@ -77,6 +73,10 @@ class Graph:
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
+    def index(self, value: Any) -> str:
+        """Add a constant of whole numbers, as axes and places are; return its name."""
+        return self.constant(value, np.int64)
+
     def cast(self, x: str, dtype: Any, out: str | None = None) -> str:
         """Return x as another type."""
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -84,17 +84,30 @@ class Graph:
 
     def total(self, x: str) -> str:
         """Return the sum of each row, shape (n, 1)."""
-        return self.node("ReduceSum", x, self.constant([1], np.int64), keepdims=1)
+        return self.node("ReduceSum", x, self.index([1]), keepdims=1)
+
+    def largest(self, x: str) -> str:
+        """Return the largest entry of the last axis, which is kept."""
+        return self._reduce("ReduceMax", x)
+
+    def smallest(self, x: str) -> str:
+        """Return the smallest entry of the last axis, which is kept."""
+        return self._reduce("ReduceMin", x)
+
+    def _reduce(self, op: str, x: str) -> str:
+        if self.opset < 18:
+            return self.node(op, x, axes=[-1], keepdims=1)
+        return self.node(op, x, self.index([-1]), keepdims=1)
 
     def slice(self, x: str, start: int, stop: int) -> str:
         """Return some entries of the last axis."""
-        return self.node("Slice", x, *(self.constant([k], np.int64) for k in (start, stop, -1)))
+        return self.node("Slice", x, self.index([start]), self.index([stop]), self.index([-1]))
 
     def pad(self, x: str, before: int, after: int, axes: int) -> str:
         """Return x with zeros before and after its last axis."""
         room = np.zeros((2, axes), dtype=np.int64)
         room[:, -1] = before, after
-        return self.node("Pad", x, self.constant(room.ravel(), np.int64), self.constant(0.0))
+        return self.node("Pad", x, self.index(room.ravel()), 0.0)
 
     def run(self, program: Program, x: str) -> str:
         """Add all steps of a program on the rows x, of the dtype inside; return the answer."""
@@ -102,7 +115,8 @@ class Graph:
         made: list[str] = []
         for step in program.steps:
             rule = getattr(self, step.op)
-            made.append(rule(*([made[k] for k in step.of] or [x]), **step.numbers))
+            given = [made[k] for k in step.of] or [x]
+            made.append(rule(*given, **step.numbers))
         return made[-1]
 
     # the steps
@@ -114,37 +128,39 @@ class Graph:
         total = self.total(x)
         if tolerance < 0.0:
             return self.node("Div", x, total)
-        off = self.node("Abs", self.node("Sub", total, self.constant(1.0)))
-        far = self.node("Greater", off, self.constant(tolerance))
-        return self.node("Div", x, self.node("Where", far, total, self.constant(1.0)))
+        error = self.node("Abs", self.node("Sub", total, 1.0))
+        is_off = self.node("Greater", error, tolerance)
+        divisor = self.node("Where", is_off, total, 1.0)
+        return self.node("Div", x, divisor)
 
     def floor(self, x: str, floor: float, every: bool) -> str:
-        low = self.node("Less", x, self.constant(floor))
+        is_low = self.node("Less", x, floor)
         if not every:
-            zero = self.node("LessOrEqual", self._extreme("ReduceMin", x), self.constant(0.0))
-            low = self.node("And", low, zero)
-        lifted = self.node("Where", low, self.constant(floor), x)
-        touched = self._extreme("ReduceMax", self.cast(low, np.float32))
-        some = self.cast(touched, np.bool_)
-        total = self.node("Where", some, self.total(lifted), self.constant(1.0))
-        return self.node("Div", lifted, total)
+            has_zero = self.node("LessOrEqual", self.smallest(x), 0.0)
+            is_low = self.node("And", is_low, has_zero)
+        raised = self.node("Where", is_low, floor, x)
+        any_low = self.largest(self.cast(is_low, np.float32))  # there is no maximum of truth values
+        any_low = self.cast(any_low, np.bool_)
+        divisor = self.node("Where", any_low, self.total(raised), 1.0)
+        return self.node("Div", raised, divisor)
 
     def clamp(self, x: str, low: float, high: float) -> str:
-        return self.node("Min", self.node("Max", x, self.constant(low)), self.constant(high))
+        return self.node("Min", self.node("Max", x, low), high)
 
     def log(self, x: str) -> str:
         return self.node("Log", x)
 
     def log1m(self, x: str) -> str:
-        return self.node("Log", self.node("Sub", self.constant(1.0), x))
+        return self.node("Log", self.node("Sub", 1.0, x))
 
     def exp(self, x: str) -> str:
         return self.node("Exp", x)
 
     def log_logistic(self, x: str) -> str:
+        # min(x, 0) - log(1 + exp(-|x|)): the exponential never overflows
         small = self.node("Exp", self.node("Neg", self.node("Abs", x)))
-        log = self.node("Log", self.node("Add", self.constant(1.0), small))
-        return self.node("Sub", self.node("Min", x, self.constant(0.0)), log)
+        log = self.node("Log", self.node("Add", 1.0, small))
+        return self.node("Sub", self.node("Min", x, 0.0), log)
 
     def softmax(self, x: str) -> str:
         e = self.node("Exp", self.minus_top(x))
@@ -152,24 +168,31 @@ class Graph:
 
     def log_softmax(self, x: str) -> str:
         gaps = self.minus_top(x)
-        return self.node("Sub", gaps, self.node("Log", self.total(self.node("Exp", gaps))))
+        total = self.total(self.node("Exp", gaps))
+        return self.node("Sub", gaps, self.node("Log", total))
 
     def minus(self, x: str, entry: int) -> str:
         return self.node("Sub", x, self.slice(x, entry, entry + 1))
 
     def minus_top(self, x: str) -> str:
-        return self.node("Sub", x, self._extreme("ReduceMax", x))
+        return self.node("Sub", x, self.largest(x))
 
     def take(self, x: str, index: list[int]) -> str:
-        return self.node("Gather", x, self.constant(index, np.int64), axis=1)
+        return self.node("Gather", x, self.index(index), axis=1)
 
     def scale(self, x: str, weight: Any, shift: Any) -> str:
-        made = x if (weight == 1.0).all() else self.node("Mul", x, self.constant(weight))
-        return made if not shift.any() else self.node("Add", made, self.constant(shift))
+        made = x
+        if (weight != 1.0).any():
+            made = self.node("Mul", made, weight)
+        if shift.any():
+            made = self.node("Add", made, shift)
+        return made
 
     def matrix(self, x: str, weight: Any, shift: Any) -> str:
-        made = self.node("MatMul", x, self.constant(weight.T))
-        return made if not shift.any() else self.node("Add", made, self.constant(shift))
+        made = self.node("MatMul", x, weight.T)
+        if shift.any():
+            made = self.node("Add", made, shift)
+        return made
 
     def add(self, *x: str) -> str:
         return self.node("Sum", *x)
@@ -179,8 +202,8 @@ class Graph:
         for j, (edge, answer) in enumerate(zip(edges, table, strict=True)):
             own = self.slice(x, j, j + 1)
             limits = edge if len(edge) else np.array([np.inf])  # a single bin: nothing is above
-            above = self.cast(self.node("Greater", own, self.constant(limits)), self.kind)
-            place = self.cast(self.total(above), np.int64)
+            is_above = self.cast(self.node("Greater", own, limits), self.kind)
+            place = self.cast(self.total(is_above), np.int64)
             found = self.node("Gather", self.constant(answer), place, axis=0)
             if np.isnan(answer).any():
                 found = self.node("Where", self.node("IsNaN", found), own, found)
@@ -192,115 +215,112 @@ class Graph:
         for j, (place, height) in enumerate(zip(at, value, strict=True)):
             own = self.slice(x, j, j + 1)
             if len(place) == 1:
-                flat = self.node("Mul", own, self.constant(0.0))
-                columns.append(self.node("Add", flat, self.constant(height)))
+                zero = self.node("Mul", own, 0.0)
+                columns.append(self.node("Add", zero, height))
                 continue
-            inside = self.node("Max", own, self.constant(place[0]))
-            inside = self.node("Min", inside, self.constant(place[-1]))
-            below = self.node("GreaterOrEqual", inside, self.constant(place[1:-1]))
-            count = self.total(self.cast(below, self.kind)) if len(place) > 2 else None
-            tables = (place[:-1], np.diff(place), height[:-1], np.diff(height))
-            if count is None:
-                start, width, low, rise = (self.constant(part) for part in tables)
+            inside = self.node("Min", self.node("Max", own, place[0]), place[-1])
+            is_past = self.node("GreaterOrEqual", inside, place[1:-1])
+            pieces = (place[:-1], np.diff(place), height[:-1], np.diff(height))
+            if len(place) == 2:
+                start, width, low, rise = [self.constant(piece) for piece in pieces]
             else:
-                k = self.cast(count, np.int64)
-                start, width, low, rise = (
-                    self.node("Gather", self.constant(part), k, axis=0) for part in tables
-                )
+                n_past = self.total(self.cast(is_past, self.kind))
+                k = self.cast(n_past, np.int64)
+                start, width, low, rise = [
+                    self.node("Gather", piece, k, axis=0) for piece in pieces
+                ]
             part = self.node("Div", self.node("Sub", inside, start), width)
             columns.append(self.node("Add", low, self.node("Mul", rise, part)))
         return self.node("Concat", *columns, axis=1)
 
     def share(self, q: str, p: str, present: list[int], even: bool, least: float) -> str:
+        absent = [k for k in range(self.n_classes) if k not in present]
         total = self.total(q)
         kept = self.take(p, present)
-        absent = [k for k in range(self.n_classes) if k not in present]
         shared = self.total(kept) if absent else self.constant([[1.0]])
-        instead = kept
-        if even:
-            instead = self.node("Div", shared, self.constant(float(len(present))))
-        some = self.node("Greater", total, self.constant(least))
-        safe = self.node("Where", some, total, self.constant(1.0))
-        mine = self.node("Mul", self.node("Div", q, safe), shared)
-        row = self.node("Where", some, mine, instead)
+        instead = self.node("Div", shared, float(len(present))) if even else kept
+        has_answer = self.node("Greater", total, least)
+        divisor = self.node("Where", has_answer, total, 1.0)  # both branches of Where are computed
+        answer = self.node("Mul", self.node("Div", q, divisor), shared)
+        row = self.node("Where", has_answer, answer, instead)
         if not absent:
             return row
         both = self.node("Concat", row, self.take(p, absent), axis=1)
-        back = np.argsort([*present, *absent])
-        return self.take(both, back.tolist())
+        order = np.argsort([*present, *absent])
+        return self.take(both, order.tolist())
 
     def runs(self, x: str, low: Any, high: Any, node: Any, output: str) -> str:
         c = self.n_classes
         ranked = f"{self.prefix}ranked_{len(self.nodes)}"
-        self.nodes.append(
-            self.onnx.helper.make_node(
-                "TopK",
-                [x, self.constant([c], np.int64)],
-                [ranked, f"{ranked}_order"],
-                axis=1,
-                largest=0,
-            )
-        )
-        rows = self.node("Unsqueeze", ranked, self.constant([1], np.int64))
-
-        def cumulated(theta: Any) -> str:
-            eta = self.node("Mul", rows, self.constant(theta[None, :, None]))
-            e = self.node("Exp", self.node("Sub", eta, self._extreme("ReduceMax", eta)))
-            total = self.node("CumSum", e, self.constant(2, np.int64))
-            return self.pad(self.node("Div", total, self.slice(total, c - 1, c)), 1, 0, 3)
-
-        def mean(y: str) -> str:
-            weighted = self.node("Mul", y, self.constant(node[None, :, None]))
-            return self.node("ReduceSum", weighted, self.constant([1], np.int64), keepdims=0)
-
-        up, down = cumulated(low), cumulated(high)
+        outputs = [ranked, f"{ranked}_order"]
+        inputs = [x, self.index([c])]
+        top_k = self.onnx.helper.make_node("TopK", inputs, outputs, axis=1, largest=0)
+        self.nodes.append(top_k)
+        rows = self.node("Unsqueeze", ranked, self.index([1]))
+        up = self._cumulated(rows, low)
+        down = self._cumulated(rows, high)
         if output == "pignistic":
-            change, sure = None, ""
-            for d in range(c):
-                top = self.node("Min", self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1))
-                bottom = self.node("Max", self.slice(up, 0, c - d), self.slice(down, d, c))
-                length = self.node("Max", self.node("Sub", top, bottom), self.constant(0.0))
-                mass = mean(length)
-                sure = mass if d == 0 else sure
-                part = self.node("Div", mass, self.constant(float(d + 1)))
-                both = self.node("Sub", self.pad(part, 0, d + 1, 2), self.pad(part, d + 1, 0, 2))
-                change = both if change is None else self.node("Add", change, both)
-            sums = self.node("CumSum", self.slice(str(change), 0, c), self.constant(1, np.int64))
-            answer = self.node("Max", sums, sure)
+            answer = self._pignistic(up, down, node)
         else:
-            answer = mean(self.node("Sub", self.slice(up, 1, c + 1), self.slice(down, 0, c)))
-        own = self.node("Unsqueeze", x, self.constant([2], np.int64))
-        same = self.cast(self.node("Equal", own, rows), self.kind)
-        column = self.node("Unsqueeze", answer, self.constant([2], np.int64))
-        row = self.node("Squeeze", self.node("MatMul", same, column), self.constant([2], np.int64))
-        row = self.node(
-            "Div", row, self.node("ReduceSum", same, self.constant([2], np.int64), keepdims=0)
-        )
+            gap = self.node("Sub", self.slice(up, 1, c + 1), self.slice(down, 0, c))
+            answer = self._mean_over_nodes(gap, node)
+        # Back to the order of the columns, by their scores; equal ones share their mean.
+        own = self.node("Unsqueeze", x, self.index([2]))
+        is_same = self.cast(self.node("Equal", own, rows), self.kind)
+        column = self.node("Unsqueeze", answer, self.index([2]))
+        row = self.node("Squeeze", self.node("MatMul", is_same, column), self.index([2]))
+        n_same = self.node("ReduceSum", is_same, self.index([2]), keepdims=0)
+        row = self.node("Div", row, n_same)
         return self.node("Div", row, self.total(row))
 
-    def _extreme(self, op: str, x: str) -> str:
-        """Return `ReduceMax` or `ReduceMin` over the last axis, which is kept."""
-        if self.opset < 18:
-            return self.node(op, x, axes=[-1], keepdims=1)
-        return self.node(op, x, self.constant([-1], np.int64), keepdims=1)
+    def _cumulated(self, rows: str, theta: Any) -> str:
+        """Return the cumulated softmax of ranked scores at every node, from 0 to 1."""
+        c = self.n_classes
+        eta = self.node("Mul", rows, theta[None, :, None])
+        e = self.node("Exp", self.node("Sub", eta, self.largest(eta)))
+        sums = self.node("CumSum", e, self.index(2))
+        return self.pad(self.node("Div", sums, self.slice(sums, c - 1, c)), 1, 0, 3)
+
+    def _mean_over_nodes(self, y: str, node: Any) -> str:
+        """Return the integral by its nodes' weights."""
+        weighted = self.node("Mul", y, node[None, :, None])
+        return self.node("ReduceSum", weighted, self.index([1]), keepdims=0)
+
+    def _pignistic(self, up: str, down: str, node: Any) -> str:
+        """Return what each class gets when the mass of every run of d + 1 classes is shared."""
+        c = self.n_classes
+        change = None
+        single = ""
+        for d in range(c):
+            top = self.node("Min", self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1))
+            bottom = self.node("Max", self.slice(up, 0, c - d), self.slice(down, d, c))
+            length = self.node("Max", self.node("Sub", top, bottom), 0.0)
+            mass = self._mean_over_nodes(length, node)
+            if d == 0:
+                single = mass
+            # a run begins and ends: the sums of its changes are its share
+            part = self.node("Div", mass, float(d + 1))
+            both = self.node("Sub", self.pad(part, 0, d + 1, 2), self.pad(part, d + 1, 0, 2))
+            change = both if change is None else self.node("Add", change, both)
+        sums = self.node("CumSum", self.slice(str(change), 0, c), self.index(1))
+        return self.node("Max", sums, single)  # rounding must not take from what is sure
 
 
 def graph_label(graph: Graph, classes: tuple[Any, ...], answer: str, out: str) -> int:
     """Add the most probable class, the first of equals, as `out`; return its type."""
     best = graph.node("ArgMax", answer, axis=1, keepdims=0)
     if all(isinstance(label, int) for label in classes):
-        labels, kind = graph.constant(classes, np.int64), graph.onnx.TensorProto.INT64
+        kind = graph.onnx.TensorProto.INT64
+        labels = graph.index(classes)
     else:
-        name = f"{graph.prefix}labels"
-        text = [str(label).encode() for label in classes]
         kind = graph.onnx.TensorProto.STRING
-        graph.constants.append(graph.onnx.helper.make_tensor(name, kind, [len(text)], text))
-        labels = name
+        labels = f"{graph.prefix}labels"
+        text = [str(label).encode() for label in classes]
+        graph.constants.append(graph.onnx.helper.make_tensor(labels, kind, [len(text)], text))
     graph.node("Gather", labels, best, axis=0, out=out)
     return int(kind)
 
 
-IR_VERSION = 8
 DTYPES = ("float64", "float32")
 DISCONTINUOUS_STEPS = {"steps", "lines", "clamp"}
 """Steps that float32 is too coarse for: wrong by up to 0.4 in tests, where others are by 1e-5."""
@@ -332,12 +352,13 @@ def write_onnx(
             "writes float32."
         )
     graph = Graph(len(program.classes), inside, opset=opset)
-    helper = graph.onnx.helper
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     name = "probabilities" if program.input == "probs" else "logits"
-    answer = graph.run(program, name if dtype == inside else graph.cast(name, inside))
+    rows = name if dtype == inside else graph.cast(name, inside)
+    answer = graph.run(program, rows)
     graph.cast(answer, dtype, out="calibrated")
     label = graph_label(graph, program.classes, answer, "label")
+    helper = graph.onnx.helper
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["rows", len(program.classes)]
     body = helper.make_graph(
         graph.nodes,
@@ -352,7 +373,7 @@ def write_onnx(
     model = helper.make_model(
         body,
         opset_imports=[helper.make_opsetid("", opset)],
-        ir_version=IR_VERSION,
+        ir_version=8,  # of opset 18
         producer_name="mcllo",
         producer_version=__version__,
     )
@@ -380,48 +401,72 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
     recalibrated = onnx.ModelProto()
     recalibrated.CopyFrom(model)
     body = recalibrated.graph
-    version = next((o.version for o in recalibrated.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if version == 0:
-        recalibrated.opset_import.append(onnx.helper.make_opsetid("", DEFAULT_OPSET))
-        version = DEFAULT_OPSET
-    if version < 13:
-        raise FileFormatError(
-            f"the model must use opset 13 or later; it uses {version}. Convert it again with "
-            "target_opset=18."
-        )
+    opset = _opset(recalibrated, onnx)
     found = _probabilities(body, program, output)
-    zipmap = next((n for n in body.node if n.op_type == "ZipMap" and found.name in n.output), None)
-    if zipmap is not None:
+    zipmap = _maker(body, found.name, "ZipMap")
+    if zipmap is None:
+        tensor = found.name
+        kind = found.type.tensor_type.elem_type
+    else:
         _check_zipmap(zipmap, program)
-    tensor = found.name if zipmap is None else zipmap.input[0]
-    kind = onnx.TensorProto.FLOAT if zipmap is not None else found.type.tensor_type.elem_type
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+        tensor = zipmap.input[0]
+        kind = onnx.TensorProto.FLOAT
     prefix = NODE_PREFIX
     while any(name.startswith(prefix) for node in body.node for name in node.output):
         prefix += "_"  # recalibrated once before
-    graph = Graph(len(program.classes), "float64", prefix, version)
+    graph = Graph(len(program.classes), "float64", prefix, opset)
+
+    # The classifier's probabilities get another name, and the recalibrated ones take theirs.
     raw = f"{prefix}{tensor}"
     for node in body.node:
         _rename(node.input, tensor, raw)
         _rename(node.output, tensor, raw)
     answer = graph.run(program, graph.cast(raw, "float64"))
-    graph.cast(answer, dtype, out=tensor)
+    graph.cast(answer, onnx.helper.tensor_dtype_to_np_dtype(kind), out=tensor)
     if zipmap is not None:
         _rename(zipmap.input, raw, tensor)
-    labels = [o for o in body.output if o.name != found.name and _is_label(o, onnx)]
+    labels = [one for one in body.output if one.name != found.name and _is_label(one, onnx)]
     if labels:
+        label = labels[0]
         for node in body.node:
-            _rename(node.output, labels[0].name, f"{prefix}{labels[0].name}")
-            _rename(node.input, labels[0].name, f"{prefix}{labels[0].name}")
-        kind = graph_label(graph, program.classes, answer, labels[0].name)
-        labels[0].type.tensor_type.elem_type = kind
+            _rename(node.output, label.name, f"{prefix}{label.name}")
+            _rename(node.input, label.name, f"{prefix}{label.name}")
+        label.type.tensor_type.elem_type = graph_label(graph, program.classes, answer, label.name)
     body.initializer.extend(graph.constants)
-    before = list(body.node)
+
+    # Nodes stand in the order in which they are computed: dictionaries are made last.
+    zipmaps = [node for node in body.node if node.op_type == "ZipMap"]
+    others = [node for node in body.node if node.op_type != "ZipMap"]
     del body.node[:]
-    body.node.extend([n for n in before if n is not zipmap and n.op_type != "ZipMap"])
-    body.node.extend([*graph.nodes, *(n for n in before if n.op_type == "ZipMap")])
+    body.node.extend([*others, *graph.nodes, *zipmaps])
     onnx.checker.check_model(recalibrated)
     return recalibrated
+
+
+def _opset(model: Any, onnx: Any) -> int:
+    """Return the version of a model's plain operators; give it one where it has none."""
+    version = 0
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx"):
+            version = opset.version
+            break
+    if version == 0:
+        model.opset_import.append(onnx.helper.make_opsetid("", DEFAULT_OPSET))
+        return DEFAULT_OPSET
+    if version < MIN_OPSET:
+        raise FileFormatError(
+            f"the model must use opset 13 or later; it uses {version}. Convert it again with "
+            "target_opset=18."
+        )
+    return int(version)
+
+
+def _maker(body: Any, name: str, op: str) -> Any:
+    """Return the node of an operator that makes an output; None where another does."""
+    for node in body.node:
+        if node.op_type == op and name in node.output:
+            return node
+    return None
 
 
 def _rename(names: Any, old: str, new: str) -> None:
@@ -438,12 +483,12 @@ def _is_label(output: Any, onnx: Any) -> bool:
 def _probabilities(body: Any, program: Program, output: str | None) -> Any:
     """Return the output to recalibrate."""
     c = len(program.classes)
-    zipped = {name for node in body.node if node.op_type == "ZipMap" for name in node.output}
     fit = []
     for one in body.output:
         shape = one.type.tensor_type.shape.dim
-        floats = one.type.tensor_type.elem_type in (1, 10, 11) and len(shape) == 2
-        if one.name in zipped or (floats and shape[1].dim_value in (0, c)):
+        is_float = one.type.tensor_type.elem_type in (1, 10, 11)  # of 32, 16 and 64 bits
+        is_row = is_float and len(shape) == 2 and shape[1].dim_value in (0, c)  # 0: not said
+        if is_row or _maker(body, one.name, "ZipMap") is not None:
             fit.append(one)
     if output is not None:
         fit = [one for one in fit if one.name == output]
@@ -459,7 +504,7 @@ def _probabilities(body: Any, program: Program, output: str | None) -> Any:
 
 def _check_zipmap(zipmap: Any, program: Program) -> None:
     """Refuse columns of other classes."""
-    named = {a.name: a for a in zipmap.attribute}
+    named = {attribute.name: attribute for attribute in zipmap.attribute}
     labels: list[Any] = []
     if "classlabels_strings" in named:
         labels = [text.decode() for text in named["classlabels_strings"].strings]

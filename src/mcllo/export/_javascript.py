@@ -275,6 +275,6 @@ def write_declaration(program: Program) -> str:
 
 def _type(label: object) -> str:
     """Return a label's type in TypeScript."""
-    return (
-        "string" if isinstance(label, str) else "boolean" if isinstance(label, bool) else "number"
-    )
+    if isinstance(label, str):
+        return "string"
+    return "boolean" if isinstance(label, bool) else "number"

@@ -56,22 +56,27 @@ class Language:
             return self.true if value else self.false
         if value is None or value != value:
             return self.none
-        return self.quote(value) if isinstance(value, str) else repr(value)
+        if isinstance(value, str):
+            return self.quote(value)
+        return repr(value)
 
     def constants(self, program: Program) -> list[str]:
         """Return a line for each number that a step carries."""
-        return [
-            self.line.format(name=f"{name.upper()}_{k}", value=self.literal(value))
-            for k, step in enumerate(program.steps)
-            for name, value in step.numbers.items()
-        ]
+        lines = []
+        for k, step in enumerate(program.steps):
+            for name, value in step.numbers.items():
+                constant = f"{name.upper()}_{k}"
+                lines.append(self.line.format(name=constant, value=self.literal(value)))
+        return lines
 
     def body(self, program: Program) -> list[str]:
         """Return a line for each step but the first, which is the row ``v0``."""
         lines = []
         for k, step in enumerate(program.steps[1:], start=1):
-            given = [f"v{of}" for of in step.of] + [f"{name.upper()}_{k}" for name in step.numbers]
-            lines.append(self.line.format(name=f"v{k}", value=f"{step.op}({', '.join(given)})"))
+            vectors = [f"v{of}" for of in step.of]
+            constants = [f"{name.upper()}_{k}" for name in step.numbers]
+            call = f"{step.op}({', '.join(vectors + constants)})"
+            lines.append(self.line.format(name=f"v{k}", value=call))
         return lines
 
     def used(self, program: Program, always: tuple[str, ...] = ()) -> list[str]:

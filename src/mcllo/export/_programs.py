@@ -1,4 +1,5 @@
-"""`Program`: a fitted calibrator as a short list of steps on rows, which every target writes.
+"""`Program`: what a fitted calibrator does to a row, as a short list of steps that every target
+writes.
 
 Each step makes a row vector of others. x, q, p are vectors; what stands in brackets are numbers
 that the step carries:
@@ -33,10 +34,8 @@ values]                           of round r and tree k the value ``values_rk`` 
                                   pignistic or plausible probabilities
 ================================  ==================================================================
 
-`run` is what they mean, in NumPy. A target (`_onnx`, `_sql`, `_javascript`, `_torch`, `_python`)
-has one short rule for each; what a calibrator does is written once, in `_programs`.
-
-What each calibrator does to a row, as a `Program`: written once, for every target.
+`Program.run` is what they mean, in NumPy. A target (`_graph`, `_sql`, `_javascript`, `_torch`,
+`_python`) has one short rule for each. What each calibrator does is a function of `PROGRAMS`:
 
 =====================  =====================================================================
 rows                   ``p``: the row divided by its sum where that is off; where logarithms are
@@ -177,9 +176,9 @@ class Program:
 
     def scale_and_shift(self, x: Value, weight: Any, shift: Any = 0.0) -> Value:
         """Return ``weight_j x_j + shift_j``."""
-        weight, shift = (
-            np.broadcast_to(v, self.steps[x].size).astype(float) for v in (weight, shift)
-        )
+        size = self.steps[x].size
+        weight = np.broadcast_to(weight, size).astype(float)
+        shift = np.broadcast_to(shift, size).astype(float)
         return self.step("scale", x, weight=weight, shift=shift)
 
     def matrix(self, x: Value, weight: Floats, shift: Any = 0.0) -> Value:
@@ -189,7 +188,9 @@ class Program:
 
     def affine(self, x: Value, weight: Floats, shift: Any) -> Value:
         """Return `scale_and_shift` by one number or a diagonal, else `matrix`."""
-        return (self.matrix if np.ndim(weight) == 2 else self.scale_and_shift)(x, weight, shift)
+        if np.ndim(weight) == 2:
+            return self.matrix(x, weight, shift)
+        return self.scale_and_shift(x, weight, shift)
 
     def share(
         self, q: Value, p: Value, present: Sequence[int], *, even: bool, least: float = 0.0
@@ -204,11 +205,12 @@ class Program:
         for k in range(answer, -1, -1):
             if k in needed:
                 needed.update(self.steps[k].of)
-        place = {old: new for new, old in enumerate(sorted(needed))}
-        steps = [
-            replace(self.steps[old], of=tuple(place[k] for k in self.steps[old].of))
-            for old in place
-        ]
+        new_place = {old: new for new, old in enumerate(sorted(needed))}
+        steps = []
+        for old in new_place:
+            step = self.steps[old]
+            of = tuple(new_place[k] for k in step.of)
+            steps.append(replace(step, of=of))
         return replace(self, steps=steps)
 
     def run(self, rows: Any) -> Floats:
@@ -250,26 +252,33 @@ def _minus_top(x: Floats) -> Floats:
 
 
 def _steps(x: Floats, edges: list[Floats], table: list[Floats]) -> Floats:
-    columns = zip(x.T, edges, table, strict=True)
-    answer = np.stack([t[np.searchsorted(e, column)] for column, e, t in columns], axis=1)
-    return np.where(np.isnan(answer), x, answer)
+    answers = np.empty_like(x)
+    for j in range(x.shape[1]):
+        bins = np.searchsorted(edges[j], x[:, j])
+        answers[:, j] = table[j][bins]
+    return np.where(np.isnan(answers), x, answers)
 
 
 def _lines(x: Floats, at: list[Floats], value: list[Floats]) -> Floats:
-    columns = zip(x.T, at, value, strict=True)
-    return np.stack([np.interp(column, a, v) for column, a, v in columns], axis=1)
+    answers = np.empty_like(x)
+    for j in range(x.shape[1]):
+        answers[:, j] = np.interp(x[:, j], at[j], value[j])
+    return answers
 
 
 def _share(q: Floats, p: Floats, present: list[int], even: bool, least: float) -> Floats:
     answers = np.zeros_like(p)
-    answers[:, present] = np.where(q.sum(axis=1, keepdims=True) > least, q, 0.0)
+    has_answer = q.sum(axis=1, keepdims=True) > least
+    answers[:, present] = np.where(has_answer, q, 0.0)
     absent = tuple(k for k in range(p.shape[1]) if k not in present)
     return normalize_rows(answers, p, absent=absent, zero_row="uniform" if even else "original")
 
 
 def _runs(x: Floats, low: Floats, high: Floats, node: Floats, output: str) -> Floats:
     found = belief(x, PlausibleSets(0.0, low, high), "score")
-    return found.betp if output == "pignistic" else found.pl / found.pl.sum(axis=1, keepdims=True)
+    if output == "pignistic":
+        return found.betp
+    return found.pl / found.pl.sum(axis=1, keepdims=True)
 
 
 RUN: dict[str, Any] = {
@@ -307,10 +316,6 @@ def refuse_trees(program: Program) -> None:
         )
 
 
-NORMALIZE_EVERY_ROW_TOL = -1.0
-"""Tolerance of `unit` that divides every row by its sum."""
-
-
 def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
     """Return the program of a fitted calibrator.
 
@@ -332,28 +337,28 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
             "what was added to a row's logits. Export it for logits, or fit it to probabilities "
             "(on='log_probs')."
         )
-    made = Program(
-        calibrator.method, classes, given, normalize=bool(getattr(calibrator, "normalize", False))
-    )
+    normalize = bool(getattr(calibrator, "normalize", False))
+    made = Program(calibrator.method, classes, given, normalize=normalize)
     z = made.step("input")
-    closed = bool(getattr(calibrator, "_closed", False))
-    if calibrator.input == "logits":
-        p = made.step("softmax", z)
-    else:
-        p = made.step("softmax", z) if given == "logits" else z
+    p = made.step("softmax", z) if given == "logits" else z
+    if calibrator.input == "probs":
         p = made.step("unit", p, tolerance=MIN_REPORTED_ROW_ERROR)
         if calibrator.needs_logs:
             p = _clip_zeros(made, calibrator, p)
             z = made.step("log", p)
-    q = p if closed else PROGRAMS[calibrator.method](made, calibrator, z, p)
-    return made.ending(_with_prior(made, calibrator, q, z, p))
+    gate_is_closed = bool(getattr(calibrator, "_closed", False))
+    q = p if gate_is_closed else PROGRAMS[calibrator.method](made, calibrator, z, p)
+    answer = _with_prior(made, calibrator, q, z, p)
+    return made.ending(answer)
 
 
 def log_probabilities(classes: tuple[Any, ...]) -> Program:
     """Return the program of ``log p`` with zeros raised by the default rule."""
     made = Program("log", classes, "probs")
-    p = made.step("unit", made.step("input"), tolerance=MIN_REPORTED_ROW_ERROR)
-    made.step("log", made.step("floor", p, floor=DEFAULT_CLIP, every=False))
+    row = made.step("input")
+    p = made.step("unit", row, tolerance=MIN_REPORTED_ROW_ERROR)
+    p = made.step("floor", p, floor=DEFAULT_CLIP, every=False)
+    made.step("log", p)
     return made
 
 
@@ -372,31 +377,38 @@ def _identity(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
 
 
 def _temperature(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    return made.step("softmax", made.scale_and_shift(z, calibrator.inverse_temperature_))
+    scaled = made.scale_and_shift(z, calibrator.inverse_temperature_)
+    return made.step("softmax", scaled)
 
 
 def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     fit = calibrator.fit_
     if isinstance(fit, MCLLOMap):
         b = fit.baseline_index
-        tau, gamma = np.insert(fit.tau, b, 0.0), np.insert(fit.gamma, b, 1.0)
-        return made.step(
-            "softmax", made.scale_and_shift(made.step("minus", z, entry=b), gamma, tau)
-        )
-    top = made.step("minus_top", z)
-    return made.step("softmax", made.matrix(top, fit.weights, fit.intercepts))
+        tau = np.insert(fit.tau, b, 0.0)
+        gamma = np.insert(fit.gamma, b, 1.0)
+        log_odds = made.step("minus", z, entry=b)
+        eta = made.scale_and_shift(log_odds, gamma, tau)
+        return made.step("softmax", eta)
+    below_top = made.step("minus_top", z)
+    eta = made.matrix(below_top, fit.weights, fit.intercepts)
+    return made.step("softmax", eta)
 
 
 def _linear(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     linear = calibrator.map_
-    present = [k for k in range(len(made.classes)) if k not in linear.absent]
+    c = len(made.classes)
+    present = [k for k in range(c) if k not in linear.absent]
+    intercept = linear.intercept[present]
     if linear.coef.ndim == 2:
-        eta = made.matrix(z, linear.coef[present], linear.intercept[present])
+        eta = made.matrix(z, linear.coef[present], intercept)
     else:
-        weight = np.broadcast_to(linear.coef, len(made.classes))[present]
-        eta = made.scale_and_shift(made.take(z, present), weight, linear.intercept[present])
+        weight = np.broadcast_to(linear.coef, c)[present]
+        eta = made.scale_and_shift(made.take(z, present), weight, intercept)
     q = made.step("softmax", eta)
-    return q if not linear.absent else made.share(q, p, present, even=False)
+    if not linear.absent:
+        return q
+    return made.share(q, p, present, even=False)
 
 
 def _present(made: Program, calibrator: Any) -> list[int]:
@@ -408,42 +420,36 @@ def _beta(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     present = _present(made, calibrator)
     a, b, m = calibrator.coef_[present].T
     s = made.step("clamp", made.take(p, present), low=MIN_PROB, high=1.0 - MIN_PROB)
-    up, down = (
-        made.scale_and_shift(made.step("log", s), a, m),
-        made.scale_and_shift(made.step("log1m", s), -b),
-    )
-    logs = made.step("log_logistic", made.step("add", up, down))
+    a_log_s = made.scale_and_shift(made.step("log", s), a, m)
+    b_log_1_minus_s = made.scale_and_shift(made.step("log1m", s), -b)
+    log_odds = made.step("add", a_log_s, b_log_1_minus_s)
+    logs = made.step("log_logistic", log_odds)
+    # relative to the largest: of many tiny probabilities none may become 0 before they are shared
     q = made.step("exp", made.step("minus_top", logs))
     return made.share(q, p, present, even=calibrator.zero_row == "uniform")
 
 
-def _by_class(op: str, names: tuple[str, str]) -> Callable[[Program, Any, Value, Value], Value]:
-    """Return the program of a function of each class's own probability."""
-
-    def build(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-        present = _present(made, calibrator)
-        first, second = _tables(calibrator)
-        numbers: dict[str, Any] = {
-            names[0]: [first[k] for k in present],
-            names[1]: [second[k] for k in present],
-        }
-        q = made.step(op, made.take(p, present), **numbers)
-        return made.share(q, p, present, even=calibrator.zero_row == "uniform")
-
-    return build
+def _histogram(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    present = _present(made, calibrator)
+    edges = [calibrator.edges_[k] for k in present]
+    table = [calibrator.table_[k] for k in present]
+    q = made.step("steps", made.take(p, present), edges=edges, table=table)
+    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
 
 
-def _tables(calibrator: Any) -> tuple[list[Floats], list[Floats]]:
-    """Return edges and tables of bins, or places and values of knots."""
-    if hasattr(calibrator, "knots_"):
-        return [at for at, _ in calibrator.knots_], [value for _, value in calibrator.knots_]
-    return calibrator.edges_, calibrator.table_
+def _isotonic(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    present = _present(made, calibrator)
+    at = [calibrator.knots_[k][0] for k in present]
+    value = [calibrator.knots_[k][1] for k in present]
+    q = made.step("lines", made.take(p, present), at=at, value=value)
+    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
 
 
 def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     s = z if calibrator.scores == "log" else p
     if calibrator.output == "plug_in":
-        return made.step("softmax", made.scale_and_shift(s, calibrator.theta_))
+        scaled = made.scale_and_shift(s, calibrator.theta_)
+        return made.step("softmax", scaled)
     if calibrator.order != "score":
         raise ExportError(
             f"order={calibrator.order!r} of xu_davoine searches each row for where its bounds "
@@ -451,12 +457,15 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
             "output='plug_in' to export it."
         )
     sets = calibrator.sets_
-    numbers = {"low": sets.low, "high": sets.high, "node": quadrature()[1]}
-    return made.step("runs", s, **numbers, output=calibrator.output)
+    _, node_weights = quadrature()
+    return made.step(
+        "runs", s, low=sets.low, high=sets.high, node=node_weights, output=calibrator.output
+    )
 
 
 def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    weights, members = calibrator.stack_.weights, calibrator.stack_.members
+    stack = calibrator.stack_
+    members = stack.members
     g = _soft(made, members.soft, z)
     logs = made.step("log", g)
     answers = {"identity": p, "temperature": g}
@@ -466,12 +475,16 @@ def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
             answers[name] = made.step("exp", logs)
         elif name in members.curves:
             answers[name] = _curve(made, members.curves[name], logs)
-        elif weights[name] > 0.0:
+        elif stack.weights[name] > 0.0:
             answers[name] = _linear_member(made, members.maps[name], logs)
-    shown = {name: answer for name, answer in answers.items() if weights[name] > 0.0}
-    parts = [made.scale_and_shift(answer, weights[name]) for name, answer in shown.items()]
-    q = made.step("unit", made.step("add", *parts), tolerance=NORMALIZE_EVERY_ROW_TOL)
-    correction = calibrator.stack_.correction
+    parts = []
+    for name, answer in answers.items():
+        weight = stack.weights[name]
+        if weight > 0.0:
+            parts.append(made.scale_and_shift(answer, weight))
+    total = made.step("add", *parts)
+    q = made.step("unit", total, tolerance=-1.0)  # divides every row by its sum
+    correction = stack.correction
     if correction is None or correction.trees is None:
         return q
     return _correct_by_trees(made, correction, z, q)
@@ -479,66 +492,95 @@ def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
 
 def _correct_by_trees(made: Program, correction: Any, z: Value, q: Value) -> Value:
     """Return the pool's answer q with trees on it."""
-    trees, two = correction.trees, len(made.classes) == 2
-    x = made.matrix(z, np.array([[1.0, -1.0]])) if two else made.step("log_softmax", z)
-    numbers = {name: getattr(trees, name) for name in ("features", "thresholds", "values")}
-    sums = made.step("trees", x, **numbers, size=1 if two else None)
-    if two:  # the sum is the first class's
+    trees = correction.trees
+    numbers = {
+        "features": trees.features,
+        "thresholds": trees.thresholds,
+        "values": trees.values,
+    }
+    if len(made.classes) == 2:  # trees of the log odds, whose sum is the first class's
+        log_odds = made.matrix(z, np.array([[1.0, -1.0]]))
+        sums = made.step("trees", log_odds, **numbers, size=1)
         sums = made.matrix(sums, np.array([[1.0], [0.0]]))
+    else:
+        sums = made.step("trees", made.step("log_softmax", z), **numbers)
     log_q = made.step("log", made.step("clamp", q, low=TINY, high=1.0))
-    b = made.step("softmax", made.step("add", log_q, sums))
+    corrected = made.step("softmax", made.step("add", log_q, sums))
     trust = correction.trust
-    return made.step("add", made.scale_and_shift(q, 1.0 - trust), made.scale_and_shift(b, trust))
+    kept_part = made.scale_and_shift(q, 1.0 - trust)
+    corrected_part = made.scale_and_shift(corrected, trust)
+    return made.step("add", kept_part, corrected_part)
 
 
 def _soft(made: Program, soft: Any, z: Value) -> Value:
-    """Return a temperature with a slip."""
+    """Return a temperature with a lapse rate e: ``(1 - e) softmax(u z) + e / c``."""
+    lapse = soft.slip
     sharp = made.step("softmax", made.scale_and_shift(z, soft.inverse_temperature))
-    return made.scale_and_shift(sharp, 1.0 - soft.slip, soft.slip / len(made.classes))
+    return made.scale_and_shift(sharp, 1.0 - lapse, lapse / len(made.classes))
 
 
 def _similar(made: Program, similar: Any, logs: Value, g: Value) -> Value:
-    """Return the log of the member that knows which classes are similar, A its similarity."""
-    A, b, c = similar.similarity, similar.shared, len(made.classes)
-    smooth = made.matrix(g, A)
-    of_logs = made.matrix(logs, (1.0 + b[3]) * np.eye(c) + b[0] * A, similar.intercept)
-    of_g = made.matrix(g, b[1] * A + b[2] * np.eye(c))
-    parts = of_logs, of_g, made.scale_and_shift(made.step("log", smooth), b[4])
-    return made.step("log_softmax", made.step("add", *parts))
+    """Return the log of the member that knows which classes are similar, A its similarity.
+
+    ``log_softmax((1 + b_3) log g + b_0 A log g + intercept + b_1 A g + b_2 g + b_4 log(A g))``
+    """
+    A = similar.similarity
+    b = similar.shared
+    identity = np.eye(len(made.classes))
+    A_g = made.matrix(g, A)
+    of_logs = made.matrix(logs, (1.0 + b[3]) * identity + b[0] * A, similar.intercept)
+    of_g = made.matrix(g, b[1] * A + b[2] * identity)
+    of_log_A_g = made.scale_and_shift(made.step("log", A_g), b[4])
+    return made.step("log_softmax", made.step("add", of_logs, of_g, of_log_A_g))
 
 
 def _curve(made: Program, curve: Any, logs: Value) -> Value:
     """Return the member whose log odds, of two classes, are a curve of those of g."""
     odds = made.matrix(logs, np.array([[-1.0, 1.0]]))
     bent = made.step("lines", odds, at=[curve.at], value=[curve.value])
-    return made.step("softmax", made.matrix(bent, np.array([[-0.5], [0.5]])))
+    eta = made.matrix(bent, np.array([[-0.5], [0.5]]))
+    return made.step("softmax", eta)
 
 
 def _with_prior(made: Program, calibrator: Any, q: Value, z: Value, p: Value) -> Value:
     """Return q for the class frequencies asked for, as `calibrators/_label_shift` does."""
-    learned, kind = getattr(calibrator, "learned_", None), getattr(calibrator, "_prior_kind", "fit")
+    learned = getattr(calibrator, "learned_", None)
     if learned is None:
         return q
-    if learned.kept:
-        present = [k for k in range(len(made.classes)) if k not in learned.kept]
+    kind = getattr(calibrator, "_prior_kind", "fit")
+    every = range(len(made.classes))
+    if learned.kept:  # classes without labels
+        present = [k for k in every if k not in learned.kept]
         h = p if learned.tempered is None else _soft(made, learned.tempered, z)
         q = made.share(made.take(q, present), h, present, even=False, least=TINY)
-    offsets = [] if kind == "fit" else [learned.offset]
+    for offset in _log_ratios(calibrator, learned, kind):
+        weighted = made.scale_and_shift(q, np.exp(offset - offset.max()))
+        q = made.share(weighted, q, every, even=False, least=TINY)  # a row of 0 stays as it is
+    return q
+
+
+def _log_ratios(calibrator: Any, learned: Any, kind: str) -> list[Floats]:
+    """Return what the log probabilities are moved by, one after the other, for other frequencies.
+
+    First from those of the fit to the reference, then from there to those to come.
+    """
+    if kind == "fit":
+        return []
     if kind == "unlabelled" and calibrator.new_shares_ is None:
         raise ExportError(
             "prior='unlabelled' estimates class frequencies from all rows to come, and a form sees "
             "one row at a time. Call adapt(X) with rows to come first, then export."
         )
-    if kind in ("unlabelled", "frequencies"):
-        found = calibrator.new_shares_.shares if kind == "unlabelled" else calibrator.prior
-        shares = np.asarray(found, dtype=float)
-        with np.errstate(divide="ignore"):
-            offsets.append(np.log(shares / shares.sum()) - np.log(learned.reference))
-    for offset in offsets:
-        moved = made.scale_and_shift(q, np.exp(offset - offset.max()))
-        every = range(len(made.classes))
-        q = made.share(moved, q, every, even=False, least=TINY)  # a row of 0 stays as it is
-    return q
+    if kind == "unlabelled":
+        frequencies = calibrator.new_shares_.shares
+    elif kind == "frequencies":
+        frequencies = calibrator.prior
+    else:
+        return [learned.offset]
+    shares = np.asarray(frequencies, dtype=float)
+    with np.errstate(divide="ignore"):  # a class that is not to come
+        to_come = np.log(shares / shares.sum()) - np.log(learned.reference)
+    return [learned.offset, to_come]
 
 
 def _linear_member(made: Program, theta: Any, logs: Value) -> Value:
@@ -562,8 +604,8 @@ PROGRAMS: dict[str, Callable[[Program, Any, Value, Value], Value]] = {
     "dirichlet": _linear,
     "auto": _auto,
     "beta": _beta,
-    "histogram": _by_class("steps", ("edges", "table")),
-    "isotonic": _by_class("lines", ("at", "value")),
+    "histogram": _histogram,
+    "isotonic": _isotonic,
     "xu_davoine": _xu_davoine,
 }
 """From the scores z and the probabilities p to the answer; by method."""

@@ -19,7 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from .._utils.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
-from ._graph import Graph, graph_label
+from ._graph import DEFAULT_OPSET, Graph, graph_label
 from ._programs import ExportError, build_program, log_probabilities
 
 OPTIONS = {
@@ -54,17 +54,22 @@ def register_skl2onnx() -> None:
     skl2onnx = needed("skl2onnx", ONNX_EXTRA)
     calculate = needed("skl2onnx.common.shape_calculator", ONNX_EXTRA)
     shape = calculate.calculate_linear_classifier_output_shapes
-    made = [(cls, f"Mcllo{cls.__name__}", _convert_calibrator) for cls in CALIBRATORS.values()]
-    made.append((RecalibratedClassifierCV, "MclloRecalibratedClassifierCV", _convert_classifier))
-    for cls, name, convert in made:
+
+    def register(cls: Any, convert: Any) -> None:
+        name = f"Mcllo{cls.__name__}"
         skl2onnx.update_registered_converter(cls, name, shape, convert, options=OPTIONS)
+
+    for cls in CALIBRATORS.values():
+        register(cls, _convert_calibrator)
+    register(RecalibratedClassifierCV, _convert_classifier)
 
 
 def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
     graph = _graph(scope, container, len(operator.raw_operator.classes_))
     calibrator: Any = operator.raw_operator
     rows = graph.cast(operator.inputs[0].full_name, "float64")
-    _finish(graph, operator, container, graph.run(build_program(calibrator), rows))
+    answer = graph.run(build_program(calibrator), rows)
+    _finish(graph, operator, container, answer)
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
@@ -76,13 +81,14 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     answer = pairs[0]
     if len(pairs) > 1:
         total = graph.node("Sum", *pairs)
-        answer = graph.node("Div", total, graph.constant(float(len(pairs))))
+        answer = graph.node("Div", total, float(len(pairs)))
     _finish(graph, operator, container, answer)
 
 
 def _graph(scope: Any, container: Any, n_classes: int) -> Graph:
     prefix = scope.get_unique_variable_name("mcllo") + "_"
-    return Graph(n_classes, "float64", prefix, min(container.target_opset_any_domain(""), 18))
+    opset = min(container.target_opset_any_domain(""), DEFAULT_OPSET)
+    return Graph(n_classes, "float64", prefix, opset)
 
 
 def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> str:
@@ -150,10 +156,10 @@ def _aligned(graph: Graph, x: str, known: list[Any], wanted: list[Any], scores: 
             "a fold's classifier never saw some class, and scores of classes that it did not see "
             "have no plain form. Use a calibrator of probabilities, or folds with every class."
         )
-    nothing = graph.node("Mul", graph.slice(x, 0, 1), graph.constant(0.0))
-    both = graph.node("Concat", x, nothing, axis=1)
-    place = [known.index(label) if label in known else len(known) for label in wanted]
-    return graph.node("Gather", both, graph.constant(place, np.int64), axis=1)
+    zero = graph.node("Mul", graph.slice(x, 0, 1), 0.0)
+    with_zero = graph.node("Concat", x, zero, axis=1)
+    places = [known.index(label) if label in known else len(known) for label in wanted]
+    return graph.take(with_zero, places)
 
 
 def _finish(graph: Graph, operator: Any, container: Any, answer: str) -> None:
@@ -164,10 +170,10 @@ def _finish(graph: Graph, operator: Any, container: Any, answer: str) -> None:
     graph.cast(answer, "float64" if kind.startswith("Double") else "float32", out=probabilities)
     classes = tuple(model.classes_.tolist())
     graph_label(graph, classes, answer, label)
-    values = graph.onnx.helper.get_attribute_value
     container.initializers.extend(graph.constants)
+    value_of = graph.onnx.helper.get_attribute_value
     for node in graph.nodes:
-        given = {a.name: values(a) for a in node.attribute}
+        given = {attribute.name: value_of(attribute) for attribute in node.attribute}
         container.add_node(
             node.op_type,
             list(node.input),

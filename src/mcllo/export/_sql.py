@@ -32,14 +32,11 @@ from ._programs import ExportError, Program, ProgramStep, refuse_trees
 
 DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake", "spark")
 MATERIALIZING_DIALECTS = ("postgres", "sqlite")
-MIN_EXPONENT = -700.0
-"""Exponents below which ``EXP`` is 0."""
-MIN_PRODUCT = 2.3e-308
-"""Size below which a product is 0: PostgreSQL refuses to round to 0."""
-MAX_POSTGRES_NAME_BYTES = 63
-"""Bytes of a name that PostgreSQL looks at."""
 MAX_TERMS = 40
-"""Terms that are added or compared in one expression: SQLite limits its depth and arguments."""
+"""Terms that are added or compared in one expression.
+
+SQLite limits the depth and the arguments of one; a round number below.
+"""
 
 
 class Query:
@@ -47,7 +44,8 @@ class Query:
 
     def __init__(self, keep: Sequence[str], stem: str, dialect: str) -> None:
         self.exp = needed("sqlglot", SQL_EXTRA).exp
-        self.keep, self.stem = list(keep), stem
+        self.keep = list(keep)
+        self.stem = stem
         self.whole = f"{stem}_row"
         # as each database means GREATEST by itself, so that sqlglot writes nothing around it
         self.ignores_nulls = dialect == "duckdb"
@@ -70,8 +68,7 @@ class Query:
     def total(self, terms: Sequence[Any]) -> Any:
         """Return a sum, in groups where it is long."""
         while len(terms) > MAX_TERMS:
-            groups = [terms[k : k + MAX_TERMS] for k in range(0, len(terms), MAX_TERMS)]
-            terms = [self.exp.paren(self.total(group)) for group in groups]
+            terms = [self.exp.paren(self.total(group)) for group in in_groups(terms)]
         made = terms[0]
         for term in terms[1:]:
             made = self.exp.Add(this=made, expression=term)
@@ -80,11 +77,31 @@ class Query:
     def extreme(self, kind: Any, terms: Sequence[Any]) -> Any:
         """Return GREATEST or LEAST, in groups where there are many."""
         while len(terms) > MAX_TERMS:
-            groups = [terms[k : k + MAX_TERMS] for k in range(0, len(terms), MAX_TERMS)]
-            terms = [self.extreme(kind, group) for group in groups]
-        if len(terms) == 1:
-            return terms[0]
-        return kind(this=terms[0], expressions=list(terms[1:]), ignore_nulls=self.ignores_nulls)
+            terms = [self.extreme(kind, group) for group in in_groups(terms)]
+        first, *others = terms
+        if not others:
+            return first
+        return kind(this=first, expressions=others, ignore_nulls=self.ignores_nulls)
+
+    def larger(self, *terms: Any) -> Any:
+        """Return the largest of some expressions."""
+        return self.extreme(self.exp.Greatest, terms)
+
+    def smaller(self, *terms: Any) -> Any:
+        """Return the smallest of some expressions."""
+        return self.extreme(self.exp.Least, terms)
+
+    def at_most(self, x: Any, limit: float) -> Any:
+        """Return ``x <= limit``."""
+        return self.exp.LTE(this=x, expression=self.number(limit))
+
+    def log(self, x: Any) -> Any:
+        """Return ``LN(x)``."""
+        return self.exp.Ln(this=x)
+
+    def size(self, x: Any) -> Any:
+        """Return ``ABS(x)``."""
+        return self.exp.Abs(this=x)
 
     def ratio(self, x: Any, y: Any) -> Any:
         """Return ``x / y`` of floats."""
@@ -99,17 +116,18 @@ class Query:
 
     def power(self, x: Any) -> Any:
         """Return ``EXP(x)`` of an x that is at most 0."""
-        zero = self.number(0.0)
-        return self.when((x < self.number(MIN_EXPONENT), zero), other=self.exp.Exp(this=x.copy()))
+        is_tiny = x < self.number(-700.0)  # PostgreSQL refuses what it rounds to 0
+        return self.when((is_tiny, self.number(0.0)), other=self.exp.Exp(this=x.copy()))
 
     def product(self, x: Any, weight: float) -> Any:
         """Return ``weight x``, 0 where rounding would make it so."""
         made = x * self.number(weight)
         if abs(weight) >= 1.0:
             return made
-        least = MIN_PRODUCT / max(abs(weight), MIN_PRODUCT)
-        tiny = self.exp.Abs(this=x.copy()) < self.number(least)
-        return self.when((tiny, self.number(0.0)), other=made)
+        smallest = 2.3e-308  # of normal numbers; PostgreSQL refuses to round to 0
+        least = smallest / max(abs(weight), smallest)
+        is_tiny = self.size(x.copy()) < self.number(least)
+        return self.when((is_tiny, self.number(0.0)), other=made)
 
     def if_whole(self, x: Any) -> Any:
         """Return x, NULL in rows with a gap."""
@@ -121,105 +139,129 @@ class Query:
     def stage(self, name: str, columns: Sequence[Any], later: Sequence[str]) -> list[Any]:
         """Add an expression of new columns `name`; keep those of `later`; return the new ones."""
         made = [f"{name}_{j}" for j in range(len(columns))]
-        self.live = {k: v for k, v in self.live.items() if k in later}
-        kept = [*self.keep, *(column for group in self.live.values() for column in group)]
-        kept += [self.whole] if self.stages else []  # the first stage makes it
-        select = self.exp.select(
-            *(self.column(column) for column in kept),
-            *(
-                self.exp.alias_(column, alias, quoted=True)
-                for column, alias in zip(columns, made, strict=True)
-            ),
-            copy=False,
-        )
+        self.live = {stage: own for stage, own in self.live.items() if stage in later}
+        kept = list(self.keep)
+        for own in self.live.values():
+            kept += own
+        if self.stages:  # the first one makes it
+            kept.append(self.whole)
+        selected = [self.column(column) for column in kept]
+        for column, alias in zip(columns, made, strict=True):
+            selected.append(self.exp.alias_(column, alias, quoted=True))
+        select = self.exp.select(*selected, copy=False)
         self.stages.append(select)
         self.names.append(name)
         self.live[name] = made
         return [self.column(column) for column in made]
 
 
+def in_groups(terms: Sequence[Any]) -> list[Sequence[Any]]:
+    """Return expressions in groups of which none is too long."""
+    return [terms[k : k + MAX_TERMS] for k in range(0, len(terms), MAX_TERMS)]
+
+
 class Steps:
-    """The rules of the steps: from columns to columns, through stages where a row is summed."""
+    """The rules of the steps: from columns to columns.
+
+    `row` puts what is needed more than once in a row, as its sum is, into a stage of its own, and
+    returns columns. An expression stands in one place only, so that a second use is a copy.
+    """
 
     def __init__(self, query: Query, n_classes: int) -> None:
-        self.query, self.exp, self.n_classes = query, query.exp, n_classes
+        self.query = query
+        self.exp = query.exp
+        self.n_classes = n_classes
 
     def unit(self, x: list[Any], row: Any, tolerance: float) -> list[Any]:
         q = self.query
         total = row(q.total(x))
         if tolerance >= 0.0:
-            off = self.exp.Abs(this=total - q.number(1.0)) > q.number(tolerance)
-            total = self.exp.paren(q.when((off, total.copy()), other=q.number(1.0)))
+            is_off = q.size(total - q.number(1.0)) > q.number(tolerance)
+            divisor = q.when((is_off, total.copy()), other=q.number(1.0))
+            total = self.exp.paren(divisor)
         return [q.ratio(a, total.copy()) for a in x]
 
     def floor(self, x: list[Any], row: Any, floor: float, every: bool) -> list[Any]:
-        q, least = self.query, self.query.number(floor)
-        lowest = q.extreme(self.exp.Least, x)
-        touched = lowest < least if every else self.exp.LTE(this=lowest, expression=q.number(0.0))
-        raised = [q.extreme(self.exp.Greatest, [a.copy(), least.copy()]) for a in x]
-        total = row(q.when((touched, q.total(raised)), other=q.number(0.0)))
-        some = total > q.number(0.0)
-        return [
-            q.when((some.copy(), q.ratio(up.copy(), total.copy())), other=a.copy())
-            for a, up in zip(x, raised, strict=True)
-        ]
+        q = self.query
+        lowest = q.smaller(*x)
+        is_low = lowest < q.number(floor) if every else q.at_most(lowest, 0.0)
+        raised = [q.larger(a.copy(), q.number(floor)) for a in x]
+        total = row(q.when((is_low, q.total(raised)), other=q.number(0.0)))  # 0: left alone
+        has_total = total > q.number(0.0)
+        made = []
+        for a, up in zip(x, raised, strict=True):
+            ratio = q.ratio(up.copy(), total.copy())
+            made.append(q.when((has_total.copy(), ratio), other=a.copy()))
+        return made
 
     def clamp(self, x: list[Any], row: Any, low: float, high: float) -> list[Any]:
         q = self.query
-        up = [q.extreme(self.exp.Greatest, [a, q.number(low)]) for a in x]
-        return [q.extreme(self.exp.Least, [a, q.number(high)]) for a in up]
+        raised = [q.larger(a, q.number(low)) for a in x]
+        return [q.smaller(a, q.number(high)) for a in raised]
 
     def log(self, x: list[Any], row: Any) -> list[Any]:
-        return [self.exp.Ln(this=a) for a in x]
+        return [self.query.log(a) for a in x]
 
     def log1m(self, x: list[Any], row: Any) -> list[Any]:
-        return [self.exp.Ln(this=self.query.number(1.0) - a) for a in x]
+        return [self.query.log(self.query.number(1.0) - a) for a in x]
 
     def exp_(self, x: list[Any], row: Any) -> list[Any]:
         return [self.query.power(a) for a in x]
 
     def log_logistic(self, x: list[Any], row: Any) -> list[Any]:
-        q, made = self.query, []
+        q = self.query
+        made = []
         for a in x:
-            small = q.power(self.exp.Neg(this=self.exp.Abs(this=a.copy())))
-            log = self.exp.Ln(this=q.number(1.0) + self.exp.paren(small))
-            made.append(q.extreme(self.exp.Least, [a, q.number(0.0)]) - log)
+            # min(a, 0) - log(1 + exp(-|a|)): the exponential never overflows
+            small = q.power(self.exp.Neg(this=q.size(a.copy())))
+            log = q.log(q.number(1.0) + self.exp.paren(small))
+            made.append(q.smaller(a, q.number(0.0)) - log)
         return made
 
     def softmax(self, x: list[Any], row: Any) -> list[Any]:
         q = self.query
-        e = row([q.power(a) for a in self.minus_top(x, row)])
+        gaps = self.minus_top(x, row)
+        e = row([q.power(a) for a in gaps])
         total = row(q.total(e))
         return [q.ratio(a, total.copy()) for a in e]
 
     def log_softmax(self, x: list[Any], row: Any) -> list[Any]:
         q = self.query
         gaps = row(self.minus_top(x, row))
-        log = row(self.exp.Ln(this=q.total([self.exp.paren(q.power(a.copy())) for a in gaps])))
+        e = [self.exp.paren(q.power(a.copy())) for a in gaps]
+        log = row(q.log(q.total(e)))
         return [a.copy() - log.copy() for a in gaps]
 
     def minus(self, x: list[Any], row: Any, entry: int) -> list[Any]:
         return [a - x[entry].copy() for a in x]
 
     def minus_top(self, x: list[Any], row: Any) -> list[Any]:
-        top = row(self.query.extreme(self.exp.Greatest, x))
+        top = row(self.query.larger(*x))
         return [a - top.copy() for a in x]
 
     def take(self, x: list[Any], row: Any, index: list[int]) -> list[Any]:
         return [x[k].copy() for k in index]
 
     def scale(self, x: list[Any], row: Any, weight: Any, shift: Any) -> list[Any]:
-        q, made = self.query, []
+        q = self.query
+        made = []
         for a, w, s in zip(x, weight, shift, strict=True):
-            one = a if w == 1.0 else q.product(a, w) if s == 0.0 else a * q.number(w)
-            made.append(one if s == 0.0 else one + q.number(s))
+            scaled = a
+            if w != 1.0:  # with a shift, what is rounded to 0 is not the answer
+                scaled = q.product(a, w) if s == 0.0 else a * q.number(w)
+            made.append(scaled if s == 0.0 else scaled + q.number(s))
         return made
 
     def matrix(self, x: list[Any], row: Any, weight: Any, shift: Any) -> list[Any]:
-        q, made = self.query, []
+        q = self.query
+        made = []
         for weights, s in zip(weight, shift, strict=True):
-            terms = [a.copy() * q.number(w) for a, w in zip(x, weights, strict=True) if w != 0.0]
-            terms += [q.number(s)] if s != 0.0 or not terms else []
+            terms = []
+            for a, w in zip(x, weights, strict=True):
+                if w != 0.0:
+                    terms.append(a.copy() * q.number(w))
+            if s != 0.0 or not terms:
+                terms.append(q.number(s))
             made.append(q.total(terms))
         return made
 
@@ -228,30 +270,28 @@ class Steps:
         return [self.query.total(list(terms)) for terms in zip(*vectors, strict=True)]
 
     def steps(self, x: list[Any], row: Any, edges: list[Any], table: list[Any]) -> list[Any]:
-        q, made = self.query, []
+        q = self.query
+        made = []
         for a, edge, answer in zip(x, edges, table, strict=True):
             values = [a.copy() if np.isnan(value) else q.number(value) for value in answer]
-            cases = [
-                (self.exp.LTE(this=a.copy(), expression=q.number(e)), value)
-                for e, value in zip(edge, values, strict=False)
-            ]
+            cases = []
+            for k, e in enumerate(edge):
+                cases.append((q.at_most(a.copy(), e), values[k]))
             made.append(q.when(*cases, other=values[-1]) if cases else values[-1])
         return made
 
     def lines(self, x: list[Any], row: Any, at: list[Any], value: list[Any]) -> list[Any]:
-        q, made = self.query, []
+        q = self.query
+        made = []
         for a, place, height in zip(x, at, value, strict=True):
-            first = (
-                self.exp.LTE(this=a.copy(), expression=q.number(place[0])),
-                q.number(height[0]),
-            )
-            cases = [first]
+            cases = [(q.at_most(a.copy(), place[0]), q.number(height[0]))]
             for k in range(1, len(place)):
                 line = q.number(height[k - 1])
-                if height[k] != height[k - 1]:
-                    rise = self.exp.paren(a.copy() - q.number(place[k - 1]))
-                    part = q.ratio(rise, q.number(place[k] - place[k - 1]))
-                    line = line + part * q.number(height[k] - height[k - 1])
+                rise = height[k] - height[k - 1]
+                if rise != 0.0:
+                    past = self.exp.paren(a.copy() - q.number(place[k - 1]))
+                    part = q.ratio(past, q.number(place[k] - place[k - 1]))
+                    line = line + part * q.number(rise)
                 cases.append((a.copy() < q.number(place[k]), line))
             made.append(q.when(*cases, other=q.number(height[-1])))
         return made
@@ -259,21 +299,27 @@ class Steps:
     def share(
         self, x: list[Any], p: list[Any], row: Any, present: list[int], even: bool, least: float
     ) -> list[Any]:
-        q, made = self.query, [a.copy() for a in p]
-        whole = len(present) == self.n_classes
-        sums = [q.total(x)] if whole else [q.total(x), q.total([p[k] for k in present])]
-        total, *shared = row(sums)
-        some = total > q.number(least)
+        q = self.query
+        even_share = q.number(1.0 / len(present))
+        made = [a.copy() for a in p]
+        if len(present) == self.n_classes:
+            total = row(q.total(x))
+            has_answer = total > q.number(least)
+            for k, a in enumerate(x):
+                instead = even_share.copy() if even else p[k].copy()
+                answer = q.ratio(a, total.copy())
+                made[k] = q.when((has_answer.copy(), answer), other=instead)
+            return made
+        kept = [p[k] for k in present]
+        total, shared = row([q.total(x), q.total(kept)])
+        has_answer = total > q.number(least)
         for a, k in zip(x, present, strict=True):
-            own = q.ratio(a, total.copy())
-            instead = p[k].copy()
-            if even:
-                instead = q.number(1.0 / len(present))
-            if not whole:
-                tiny = self.exp.or_(own.copy() < q.number(1e-150), shared[0] < q.number(1e-150))
-                own = q.when((tiny, q.number(0.0)), other=own * shared[0].copy())
-                instead = shared[0] * q.number(1.0 / len(present)) if even else instead
-            made[k] = q.when((some.copy(), own), other=instead)
+            ratio = q.ratio(a, total.copy())
+            # the product of two tiny numbers would be rounded to 0, which PostgreSQL refuses
+            is_tiny = self.exp.or_(ratio.copy() < q.number(1e-150), shared < q.number(1e-150))
+            answer = q.when((is_tiny, q.number(0.0)), other=ratio * shared.copy())
+            instead = shared * even_share.copy() if even else p[k].copy()
+            made[k] = q.when((has_answer.copy(), answer), other=instead)
         return made
 
 
@@ -320,21 +366,19 @@ def write_sql(
     exp = query.exp
     _run(query, program, names)
     last = f"{stem}_{len(program.steps) - 1}"
-    final = exp.select(
-        *(query.column(name) for name in keep),
-        *(
-            exp.alias_(query.if_whole(query.column(f"{last}_{j}")), name, quoted=True)
-            for j, name in enumerate(names)
-        ),
-    ).from_(query.names[-1])
+    selected = [query.column(name) for name in keep]
+    for j, name in enumerate(names):
+        answer = query.if_whole(query.column(f"{last}_{j}"))
+        selected.append(exp.alias_(answer, name, quoted=True))
+    final = exp.select(*selected).from_(query.names[-1])
+    materialized = True if dialect in MATERIALIZING_DIALECTS else None
     source = exp.to_table(table, dialect=dialect)
     for name, stage in zip(query.names, query.stages, strict=True):
         select = stage.from_(source, copy=False)
-        again = dialect in MATERIALIZING_DIALECTS
-        final = final.with_(name, as_=select, materialized=True if again else None, copy=False)
+        final = final.with_(name, as_=select, materialized=materialized, copy=False)
         source = exp.to_table(name)
-    told = f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
-    return told + final.sql(dialect=dialect, pretty=True) + "\n"
+    title = f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
+    return title + final.sql(dialect=dialect, pretty=True) + "\n"
 
 
 def column_names(
@@ -378,12 +422,13 @@ def check_names(columns: list[str], keep: Sequence[str], dialect: str, table: st
 def _fold_case(name: str, dialect: str) -> str:
     """Return what a database compares of a quoted name."""
     if dialect == "postgres":
-        return name.encode()[:MAX_POSTGRES_NAME_BYTES].decode(errors="ignore")
+        return name.encode()[:63].decode(errors="ignore")  # bytes that it looks at
     if dialect == "snowflake":
         return name
     if dialect in ("bigquery", "spark"):
         return name.lower()
-    return "".join(a.lower() if a.isascii() else a for a in name)
+    # DuckDB and SQLite fold the letters of ASCII alone
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def _run(query: Query, program: Program, columns: list[str]) -> None:
@@ -392,32 +437,46 @@ def _run(query: Query, program: Program, columns: list[str]) -> None:
     made: list[list[Any]] = []
     last_use = _last_uses(program)
     for k, step in enumerate(program.steps):
+        name = f"{query.stem}_{k}"
         needed_later = [f"{query.stem}_{j}" for j in range(k) if last_use[j] > k]
-        mine = [f"{query.stem}_{j}" for j in step.of]
         if step.op == "input":
-            double = query.exp.DataType.build("double")
-            new = [query.exp.Cast(this=query.column(name), to=double.copy()) for name in columns]
-        else:
-            new = _apply(query, rules, k, step, made, [*needed_later, *mine])
-        made.append(query.stage(f"{query.stem}_{k}", new, needed_later))
-        if step.op == "input":
-            total = query.total([a.copy() for a in new])
-            whole = query.exp.alias_(total, query.whole, quoted=True)
-            query.stages[0].select(whole, append=True, copy=False)
+            made.append(_input(query, name, columns, needed_later))
+            continue
+        own = [f"{query.stem}_{j}" for j in step.of]
+        answers = _apply(query, rules, name, step, made, [*needed_later, *own])
+        made.append(query.stage(name, answers, needed_later))
+
+
+def _input(query: Query, name: str, columns: list[str], later: list[str]) -> list[Any]:
+    """Add the stage of the rows as they are given, as floats, with their sum."""
+    exp = query.exp
+    double = exp.DataType.build("double")
+    given = [exp.Cast(this=query.column(column), to=double.copy()) for column in columns]
+    made = query.stage(name, given, later)
+    total = query.total([a.copy() for a in given])
+    whole = exp.alias_(total, query.whole, quoted=True)
+    query.stages[-1].select(whole, append=True, copy=False)
+    return made
 
 
 def _apply(
-    query: Query, rules: Steps, k: int, step: ProgramStep, made: list[list[Any]], live: list[str]
+    query: Query,
+    rules: Steps,
+    name: str,
+    step: ProgramStep,
+    made: list[list[Any]],
+    live: list[str],
 ) -> list[Any]:
     """Return the expressions of a step, after whatever stages it needs."""
     parts: list[str] = []
 
     def row(value: Any) -> Any:
         """Put an expression, or several, into a stage of its own; return columns."""
-        several = isinstance(value, list)
-        parts.append(f"{query.stem}_{k}_{'abcdef'[len(parts)]}")
-        found = query.stage(parts[-1], value if several else [value], [*live, *parts])
-        return found if several else found[0]
+        letter = "abcdef"[len(parts)]
+        parts.append(f"{name}_{letter}")
+        several = value if isinstance(value, list) else [value]
+        columns = query.stage(parts[-1], several, [*live, *parts])
+        return columns if isinstance(value, list) else columns[0]
 
     of = [[a.copy() for a in made[j]] for j in step.of]
     rule = getattr(rules, "exp_" if step.op == "exp" else step.op)

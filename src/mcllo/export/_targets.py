@@ -1,8 +1,18 @@
-"""Exported forms, run: for `mcllo export --check`, tests and benchmarks.
+"""`export`, `check`: a fitted calibrator in another form, and whether that form says the same.
 
-Each function takes what a target wrote and rows, and returns the probabilities that came out.
+==========  =================================  ====================================================
+target      options                            what is written
+==========  =================================  ====================================================
+onnx        input, dtype, inside, opset        a model of plain operators (`_graph`)
+sql         input, dialect, table, prefix,     one SELECT (`_sql`)
+            columns, keep
+js          input                              an ES module, its types beside it (`_javascript`)
+torch       input                              a file with an ``nn.Module`` (`_torch`)
+python      input                              a file that needs Python only (`_python`)
+==========  =================================  ====================================================
 
-The proof: an exported form against ``predict_proba``, on rows that are hard on purpose.
+`check` runs what a target wrote (``run_...``, which take it and rows, and return the probabilities
+that came out) and compares it with ``predict_proba`` on rows that are hard on purpose:
 
 ====================  ==========================================================================
 rows                  a thousand by default: spread over the simplex and near its corners, rows
@@ -12,19 +22,6 @@ logits                the logarithms of such rows, moved and stretched
 difference            largest ``|exported - predict_proba|``; the form holds below 1e-12, in float32
                       below 1e-6
 ====================  ==========================================================================
-
-`export`, `check`: a fitted calibrator in another form, and whether that form says the same.
-
-==========  =================================  ====================================================
-target      options                            what is written
-==========  =================================  ====================================================
-onnx        input, dtype, inside, opset        a model of plain operators (`_onnx`)
-sql         input, dialect, table, prefix,     one SELECT (`_sql`)
-            columns, keep
-js          input                              an ES module, its types beside it (`_javascript`)
-torch       input                              a file with an ``nn.Module`` (`_torch`)
-python      input                              a file that needs Python only (`_python`)
-==========  =================================  ====================================================
 """
 
 from __future__ import annotations
@@ -70,7 +67,8 @@ process.stdout.write(JSON.stringify(predictProba(rows)));
 
 def namespace(text: str) -> dict[str, Any]:
     """Return what a written Python file defines; its source stays known, as torch.jit asks."""
-    name = f"<exported by mcllo {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    name = f"<exported by mcllo {digest[:16]}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     made: dict[str, Any] = {"__name__": "exported"}
     exec(compile(text, name, "exec"), made)
@@ -88,11 +86,13 @@ def run_javascript(text: str, rows: Floats) -> Floats:
     if node is None:
         raise InputError("this needs node, which is not installed; the module runs in any browser.")
     with tempfile.TemporaryDirectory() as folder:
-        module, script = Path(folder, "exported.mjs"), Path(folder, "run.mjs")
+        module = Path(folder, "exported.mjs")
         module.write_text(text, encoding="utf-8")
+        script = Path(folder, "run.mjs")
         script.write_text(NODE.format(module=json.dumps(module.as_uri())), encoding="utf-8")
-        sent = json.dumps(rows.tolist())
-        done = subprocess.run([node, str(script)], input=sent, capture_output=True, text=True)
+        done = subprocess.run(
+            [node, str(script)], input=json.dumps(rows.tolist()), capture_output=True, text=True
+        )
     if done.returncode:
         raise InputError(f"node could not run the module: {done.stderr.strip()[-300:]}")
     return np.array(json.loads(done.stdout))
@@ -146,8 +146,7 @@ def run_sql(
 
 
 MAX_ROUNDING_DIFFERENCES = {"float64": 1e-12, "float32": 1e-6}
-"""Largest difference that is rounding."""
-N_CHECK_ROWS = 1000
+"""Largest difference that is rounding: round numbers above the precision of each."""
 
 
 @dataclass(frozen=True)
@@ -193,14 +192,14 @@ class Check(Result):
         return self.difference <= self.limit
 
     def __str__(self) -> str:
-        said = "the same" if self.holds else "NOT the same"
+        verdict = "the same" if self.holds else "NOT the same"
         return (
-            f"{self.target}: {said} as predict_proba on {self.n_rows:,} rows; largest difference "
-            f"{self.difference:.2g} (limit {self.limit:g})"
+            f"{self.target}: {verdict} as predict_proba on {self.n_rows:,} rows; "
+            f"largest difference {self.difference:.2g} (limit {self.limit:g})"
         )
 
 
-def hard_rows(program: Program, n_rows: int = N_CHECK_ROWS, seed: int = 0) -> Floats:
+def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     """Return rows for a program: probabilities, or logits where it takes these.
 
     Examples
@@ -211,28 +210,34 @@ def hard_rows(program: Program, n_rows: int = N_CHECK_ROWS, seed: int = 0) -> Fl
     >>> bool(abs(rows.sum(axis=1) - 1.0).max() < 1e-9)
     True
     """
-    rng, c = np.random.default_rng(seed), len(program.classes)
-    parts = [np.eye(c), np.full((1, c), 1.0 / c)]
-    size = max(1, n_rows // 6)
-    parts += [rng.dirichlet(np.full(c, strength), size=size) for strength in (1.0, 0.1)]
-    tiny = rng.dirichlet(np.ones(c), size=size) * 10.0 ** -rng.integers(0, 300, size=(size, c))
-    parts.append(tiny / tiny.sum(axis=1, keepdims=True))
+    rng = np.random.default_rng(seed)
+    c = len(program.classes)
+    size = max(1, n_rows // 6)  # of each kind but the first
+    corners = np.eye(c)
+    middle = np.full((1, c), 1.0 / c)
+    spread = rng.dirichlet(np.full(c, 1.0), size=size)
+    near_corners = rng.dirichlet(np.full(c, 0.1), size=size)
+    tiny = rng.dirichlet(np.ones(c), size=size)
+    tiny *= 10.0 ** -rng.integers(0, 300, size=(size, c))
+    tiny /= tiny.sum(axis=1, keepdims=True)
     tied = rng.integers(0, 3, size=(size, c)).astype(float)
-    tied[:, 0] += tied.sum(axis=1) == 0.0
-    parts.append(tied / tied.sum(axis=1, keepdims=True))
+    tied[:, 0] += tied.sum(axis=1) == 0.0  # a row of zeros is none
+    tied /= tied.sum(axis=1, keepdims=True)
     twentieths = rng.multinomial(20, np.full(c, 1.0 / c), size=size) / 20.0
-    parts.append(twentieths)
-    parts.append(_at_jumps(program, size, rng))
-    rows = np.concatenate(parts)
-    if len(rows) < n_rows:
-        rows = np.concatenate([rows, rng.dirichlet(np.ones(c), size=n_rows - len(rows))])
+    at_jumps = _at_jumps(program, size, rng)
+    rows = np.concatenate([corners, middle, spread, near_corners, tiny, tied, twentieths, at_jumps])
+    n_missing = n_rows - len(rows)
+    if n_missing > 0:
+        rows = np.concatenate([rows, rng.dirichlet(np.ones(c), size=n_missing)])
     rows = rows[:n_rows]
     if not program.zeros:
         rows = np.maximum(rows, 1e-300)
-    if program.input == "logits":
-        spread = np.log(np.maximum(rows, 1e-300))
-        return spread * rng.uniform(0.5, 2.0, (len(rows), 1)) + rng.normal(0, 20.0, (len(rows), 1))
-    return rows
+    if program.input == "probs":
+        return rows
+    logs = np.log(np.maximum(rows, 1e-300))
+    stretch = rng.uniform(0.5, 2.0, (len(rows), 1))
+    shift = rng.normal(0, 20.0, (len(rows), 1))
+    return logs * stretch + shift
 
 
 def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
@@ -244,9 +249,13 @@ def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
         if places is None or c == 1:
             continue
         for i, j in enumerate(rng.integers(0, len(places), size=size)):
-            if len(places[j]) and 0.0 <= (x := float(rng.choice(places[j]))) < 1.0:
-                rest = np.delete(rows[i], j)
-                rows[i] = np.insert(rest / rest.sum() * (1.0 - x), j, x)
+            if len(places[j]) == 0:
+                continue
+            x = float(rng.choice(places[j]))
+            if 0.0 <= x < 1.0:
+                others = np.delete(rows[i], j)
+                others = others / others.sum() * (1.0 - x)
+                rows[i] = np.insert(others, j, x)
     return rows
 
 
@@ -263,12 +272,9 @@ def compare_with_calibrator(
 ) -> Check:
     """Return how far `found` is from ``predict_proba`` on the same rows; NaN is infinitely far."""
     expected = reference(calibrator, program, rows)
-    apart = np.abs(np.asarray(found, dtype=np.float64) - expected)
-    worst = float(apart.max()) if np.isfinite(apart).all() else np.inf
-    return Check(target, worst, MAX_ROUNDING_DIFFERENCES[dtype], len(rows))
-
-
-KEY = "mcllo_key"
+    difference = np.abs(np.asarray(found, dtype=np.float64) - expected)
+    largest = float(difference.max()) if np.isfinite(difference).all() else np.inf
+    return Check(target, largest, MAX_ROUNDING_DIFFERENCES[dtype], len(rows))
 
 
 @dataclass(frozen=True)
@@ -297,16 +303,14 @@ def _onnx_bytes(program: Program, **options: Any) -> bytes:
     return bytes(write_onnx(program, **options).SerializeToString())
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _onnx_bytes),
-        Target("sql", "one SELECT", ("dialect", "table", "prefix", "columns", "keep"), write_sql),
-        Target("js", "an ES module", (), write_javascript),
-        Target("torch", "an nn.Module", (), write_torch),
-        Target("python", "Python without packages", (), write_python),
-    )
-}
+ALL_TARGETS = (
+    Target("onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _onnx_bytes),
+    Target("sql", "one SELECT", ("dialect", "table", "prefix", "columns", "keep"), write_sql),
+    Target("js", "an ES module", (), write_javascript),
+    Target("torch", "an nn.Module", (), write_torch),
+    Target("python", "Python without packages", (), write_python),
+)
+TARGETS = {target.name: target for target in ALL_TARGETS}
 """All forms, by name."""
 
 
@@ -416,7 +420,7 @@ def check(
     to: str,
     *,
     input: str | None = None,
-    n_rows: int = N_CHECK_ROWS,
+    n_rows: int = 1000,
     **options: Any,
 ) -> Check:
     """Return how far an exported form is from ``predict_proba``, on rows that are hard on purpose.
@@ -458,14 +462,16 @@ def check(
     """
     program = build_program(calibrator, input)
     rows = hard_rows(program, n_rows)
-    dtype, told = "float64", to
+    dtype = "float64"
     if to == "onnx" and options.get("dtype") == "float32":
-        rows, dtype = rows.astype("float32"), "float32"
+        dtype = "float32"
+        rows = rows.astype(np.float32)
+    name = to
     if to == "sql":
-        told, options = _to_run(program, **options)
+        name, options = _to_run(program, **options)
     content: Any = export(calibrator, to, input=input, **options)
     found = _run(to, content, rows, options)
-    return compare_with_calibrator(told, calibrator, program, rows, found, dtype)
+    return compare_with_calibrator(name, calibrator, program, rows, found, dtype)
 
 
 def _to_run(
@@ -476,17 +482,18 @@ def _to_run(
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
 ) -> tuple[str, dict[str, Any]]:
-    """Return what is told of a check of SQL, and the options of the query that is run."""
-    runs, names = dialect, column_names(program, prefix, columns)
+    """Return the name of a check of SQL, and the options of the query that is run."""
+    names = column_names(program, prefix, columns)
     check_names(names, keep, dialect, table)
-    told = f"sql ({dialect})"
-    if dialect not in ("duckdb", "sqlite"):
-        runs, names = "sqlite", [f"column_{j}" for j in range(len(names))]
-        told = f"sql ({dialect}, run as sqlite)"
-    key = KEY
-    while key in map(str.lower, names):
+    check_name = f"sql ({dialect})"
+    if dialect not in ("duckdb", "sqlite"):  # a server, which is not here
+        check_name = f"sql ({dialect}, run as sqlite)"
+        dialect = "sqlite"
+        names = [f"column_{j}" for j in range(len(names))]
+    key = "mcllo_key"
+    while key in [name.lower() for name in names]:
         key += "_"
-    return told, {"dialect": runs, "columns": names, "keep": [key]}
+    return check_name, {"dialect": dialect, "columns": names, "keep": [key]}
 
 
 def _run(to: str, content: Any, rows: Floats, options: dict[str, Any]) -> Floats:

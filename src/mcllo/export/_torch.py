@@ -72,19 +72,20 @@ def _numbers(k: int, step: ProgramStep) -> list[str]:
     """Return the lines that register what a step carries."""
     lines = []
     for name, value in step.numbers.items():
-        one_by_one = isinstance(value, list) and len(value) and isinstance(value[0], np.ndarray)
-        parts = {f"{name}_{k}": value}
-        if one_by_one:
-            parts = {f"{name}_{k}_{j}": part for j, part in enumerate(value)}
-        for label, part in parts.items():
-            if isinstance(part, np.ndarray):
-                tensor = f"torch.tensor({TORCH.literal(part)}, dtype=torch.float64)"
-                if name in TRAINABLE_ARGUMENTS:
-                    lines.append(f"self.{label} = nn.Parameter({tensor})")
-                else:
-                    lines.append(f'self.register_buffer("{label}", {tensor})')
-            elif name in ("index", "present"):
-                tensor = f"torch.tensor({TORCH.literal(part)}, dtype=torch.int64)"
+        arrays: dict[str, Any] = {}
+        if isinstance(value, np.ndarray):
+            arrays[f"{name}_{k}"] = value
+        elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            for j, array in enumerate(value):  # of each class its own length
+                arrays[f"{name}_{k}_{j}"] = array
+        elif name in ("index", "present"):
+            tensor = f"torch.tensor({TORCH.literal(value)}, dtype=torch.int64)"
+            lines.append(f'self.register_buffer("{name}_{k}", {tensor})')
+        for label, array in arrays.items():
+            tensor = f"torch.tensor({TORCH.literal(array)}, dtype=torch.float64)"
+            if name in TRAINABLE_ARGUMENTS:
+                lines.append(f"self.{label} = nn.Parameter({tensor})")
+            else:
                 lines.append(f'self.register_buffer("{label}", {tensor})')
     return lines
 
@@ -93,14 +94,19 @@ def _one(template: str) -> Any:
     """Return the rule of a step that is one expression of x, y, the numbers' mark k and numbers."""
 
     def rule(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-        plain = {n: repr(v) for n, v in step.numbers.items() if isinstance(v, (int, float))}
-        return [f"{name} = {template.format(x=of[0], k=k, **plain)}"]
+        numbers = {}
+        for argument, value in step.numbers.items():
+            if isinstance(value, (int, float)):
+                numbers[argument] = repr(value)
+        expression = template.format(x=of[0], k=k, **numbers)
+        return [f"{name} = {expression}"]
 
     return rule
 
 
 def _unit(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    tolerance, x = step.numbers["tolerance"], of[0]
+    x = of[0]
+    tolerance = step.numbers["tolerance"]
     if tolerance < 0.0:
         return [f"{name} = {x} / {x}.sum(-1, keepdim=True)"]
     return [
@@ -111,7 +117,8 @@ def _unit(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
 
 
 def _floor(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    x, floor = of[0], step.numbers["floor"]
+    x = of[0]
+    floor = step.numbers["floor"]
     low = f"{name}_low = {x} < {floor!r}"
     if not step.numbers["every"]:
         low += f"\n        {name}_low = {name}_low & ({x} == 0.0).any(-1, keepdim=True)"
@@ -129,7 +136,9 @@ def _add(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
 
 
 def _steps(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    x, lines, columns = of[0], [], []
+    x = of[0]
+    lines = []
+    columns = []
     for j, table in enumerate(step.numbers["table"]):
         own = f"{name}_{j}"
         lines += [
@@ -143,9 +152,13 @@ def _steps(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
 
 
 def _lines(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    x, lines, columns = of[0], [], []
+    x = of[0]
+    lines = []
+    columns = []
     for j, at in enumerate(step.numbers["at"]):
-        own, place, height = f"{name}_{j}", f"self.at{k}_{j}", f"self.value{k}_{j}"
+        own = f"{name}_{j}"
+        place = f"self.at{k}_{j}"
+        height = f"self.value{k}_{j}"
         columns.append(own)
         if len(at) == 1:
             lines.append(f"{own} = {height}[0].expand({x}[..., {j}].shape)")
@@ -163,11 +176,14 @@ def _lines(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
 
 
 def _share(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    (q, p), present = of, step.numbers["present"]
+    q, p = of
+    present = step.numbers["present"]
     absent = [j for j in range(step.size) if j not in present]
     kept = f"{name}_kept"
     shared = f"{kept}.sum(-1, keepdim=True)" if absent else f"torch.ones_like({name}_sum)"
-    instead = f"({name}_part / {len(present)!r}).expand_as({q})" if step.numbers["even"] else kept
+    instead = kept
+    if step.numbers["even"]:
+        instead = f"({name}_part / {len(present)!r}).expand_as({q})"
     lines = [
         f"{name}_sum = {q}.sum(-1, keepdim=True)",
         f"{kept} = {p}.index_select(-1, self.present{k})",
@@ -176,17 +192,21 @@ def _share(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
         f"{name}_safe = torch.where({name}_some, {name}_sum, torch.ones_like({name}_sum))",
         f"{name}_own = torch.where({name}_some, {q} / {name}_safe * {name}_part, {instead})",
     ]
-    columns = [
-        f"{name}_own[..., {present.index(j)}]" if j in present else f"{p}[..., {j}]"
-        for j in range(step.size)
-    ]
     if not absent:
         return [*lines, f"{name} = {name}_own"]
+    columns = []
+    for j in range(step.size):
+        if j in present:
+            columns.append(f"{name}_own[..., {present.index(j)}]")
+        else:
+            columns.append(f"{p}[..., {j}]")
     return [*lines, f"{name} = torch.stack([{', '.join(columns)}], dim=-1)"]
 
 
 def _runs(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
-    x, c, pad = of[0], step.size, "nn.functional.pad"
+    x = of[0]
+    c = step.size
+    pad = "nn.functional.pad"
     lines = [f"{name}_ranked = torch.sort({x}, dim=-1)[0]"]
     for end, theta in (("up", "low"), ("down", "high")):
         eta = f"{name}_ranked.unsqueeze(-2) * self.{theta}{k}.unsqueeze(-1)"
@@ -194,7 +214,9 @@ def _runs(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
             f"{name}_{end} = torch.softmax({eta}, dim=-1).cumsum(-1)",
             f"{name}_{end} = {pad}({name}_{end} / {name}_{end}[..., {c - 1}:], [1, 0])",
         ]
-    up, down, node = f"{name}_up", f"{name}_down", f"self.node{k}.unsqueeze(-1)"
+    up = f"{name}_up"
+    down = f"{name}_down"
+    node = f"self.node{k}.unsqueeze(-1)"
     if step.numbers["output"] == "pignistic":
         lines += [
             f"{name}_sure = torch.zeros_like({x})",

@@ -51,26 +51,30 @@ from ._bins import (
 Classes = Sequence[Hashable] | None
 Target = Literal["top-label", "marginal"]
 
-N_CLASSES_AT_ONCE = 32
-"""Columns of a table that are copied at once."""
-
 
 class HitCounts:
     """Counts of hits per cell: label k of row i hits ``table[i, k]``; the last cell is dropped."""
 
     def __init__(self, table: Codes, n_cells: int, weight: Floats | None) -> None:
-        self.n_cells, self.weight = n_cells, weight
+        self.n_cells = n_cells
+        self.weight = weight
+        n_rows, n_classes = table.shape
         self._flat = table.ravel()
-        self._start = np.arange(len(table)) * table.shape[1]
+        self._start = np.arange(n_rows) * n_classes
 
     def __call__(self, labels: Codes) -> Floats:
         """Return the weight of hits, shape (n_draws, n_cells), of labels (n_draws, n_samples)."""
-        hit = self._flat[labels + self._start]
-        hit += np.arange(len(labels))[:, None] * (self.n_cells + 1)
-        weight = None if self.weight is None else np.broadcast_to(self.weight, hit.shape).ravel()
-        size = len(labels) * (self.n_cells + 1)
-        counts = np.bincount(hit.ravel(), weights=weight, minlength=size)
-        return counts.reshape(len(labels), -1)[:, : self.n_cells].astype(np.float64)
+        n_draws = len(labels)
+        n_kept_and_dropped = self.n_cells + 1
+        # One count over all draws: the cells of draw t follow those of draw t - 1.
+        cell = self._flat[labels + self._start]
+        cell += np.arange(n_draws)[:, None] * n_kept_and_dropped
+        weight = None
+        if self.weight is not None:
+            weight = np.broadcast_to(self.weight, cell.shape).ravel()
+        counts = np.bincount(cell.ravel(), weight, n_draws * n_kept_and_dropped)
+        kept = counts.reshape(n_draws, n_kept_and_dropped)[:, : self.n_cells]
+        return kept.astype(np.float64)
 
 
 class TopLabelECE:
@@ -88,24 +92,29 @@ class TopLabelECE:
     ) -> None:
         if norm not in (1, 2):
             raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
-        probs, weight = predictions.probs, predictions.sample_weight
-        top, confidence = top_label(probs)
+        weight = predictions.sample_weight
+        top, confidence = top_label(predictions.probs)
         index, edges = assign_bins(confidence, n_bins, binning, weight)
-        self.norm, self._top, self._index, self._row_weight = norm, top, index, weight
+        self.norm = norm
+        self._top = top
+        self._index = index
+        self._row_weight = weight
         self.weight, self.predicted = cell_totals(index, confidence, len(edges) + 1, weight)
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
         share = self.weight / self.weight.sum()
-        return (self.gaps(labels) ** self.norm @ share) ** (1.0 / self.norm)
+        powers = self.gaps(labels) ** self.norm
+        return (powers @ share) ** (1.0 / self.norm)
 
     def hits(self, labels: Codes) -> Floats:
         """Return the weight of hits, shape (n_draws, n_bins)."""
-        counts = np.empty((len(labels), len(self.weight)))
-        for drawn, own in zip(labels, counts, strict=True):
+        n_bins = len(self.weight)
+        counts = np.empty((len(labels), n_bins))
+        for draw, drawn in enumerate(labels):
             hit = np.flatnonzero(drawn == self._top)
             weight = None if self._row_weight is None else self._row_weight[hit]
-            own[:] = np.bincount(self._index[hit], weight, len(own))
+            counts[draw] = np.bincount(self._index[hit], weight, n_bins)
         return counts
 
     def gaps(self, labels: Codes) -> Floats:
@@ -120,19 +129,27 @@ class ClasswiseECE:
     def __init__(
         self, predictions: Predictions, n_bins: NBins = "sqrt", binning: Binning = "width"
     ) -> None:
-        probs, weight = predictions.probs, predictions.sample_weight
-        self._probs, self._row_weight, self._binning = probs, weight, binning
+        self._probs = predictions.probs
+        self._row_weight = predictions.sample_weight
+        self._binning = binning
         self._edges: list[Floats] = []
-        totals = []
-        for first in range(0, probs.shape[1], N_CLASSES_AT_ONCE):
-            # A column of a table of many classes is one number of each page of memory.
-            for column in probs[:, first : first + N_CLASSES_AT_ONCE].T.copy():
-                index, edges = assign_bins(column, n_bins, binning, weight)
+        weights = []
+        sums = []
+        n_at_once = 32
+        for first in range(0, predictions.n_classes, n_at_once):
+            # A single column of a table of many classes is one number of each page of memory.
+            for column in self._probs[:, first : first + n_at_once].T.copy():
+                index, edges = assign_bins(column, n_bins, binning, self._row_weight)
+                n_cells = len(edges) + 1
+                weight, predicted = cell_totals(index, column, n_cells, self._row_weight)
                 self._edges.append(edges)
-                totals.append(cell_totals(index, column, len(edges) + 1, weight))
-        self._total = total_weight(probs, weight)
-        self._starts = np.concatenate([[0], np.cumsum([len(own) for own, _ in totals])])
-        self.weight, self.predicted = map(np.concatenate, zip(*totals, strict=True))
+                weights.append(weight)
+                sums.append(predicted)
+        self._total = total_weight(self._probs, self._row_weight)
+        n_cells_of_classes = [len(weight) for weight in weights]
+        self._starts = np.concatenate([[0], np.cumsum(n_cells_of_classes)])
+        self.weight = np.concatenate(weights)
+        self.predicted = np.concatenate(sums)
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the mean over classes for each row of `labels`, (n_draws, n_samples)."""
@@ -147,11 +164,12 @@ class ClasswiseECE:
         """Return the weight of hits, shape (n_draws, n_cells)."""
         if len(labels) > 1:
             return self._table(labels)
-        codes = labels[0]  # of one data set the cells of other classes are not asked for
+        # Of one data set the cells of classes that are not a row's label are not asked for.
+        codes = labels[0]
         cells = np.empty(len(codes), dtype=np.intp)
-        order = np.argsort(codes, kind="stable")
+        rows_by_class = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(self._edges)))
-        for k, rows in enumerate(np.split(order, ends[:-1])):
+        for k, rows in enumerate(np.split(rows_by_class, ends[:-1])):
             cells[rows] = self._cells(k, self._probs[rows, k])
         counts = np.bincount(cells, self._row_weight, self._starts[-1])
         return counts[None].astype(np.float64)
@@ -167,8 +185,10 @@ class ClasswiseECE:
     def _cells(self, k: int, values: Floats) -> Codes:
         """Return the cells of predictions for class k."""
         edges = self._edges[k]
-        width = self._binning == "width"
-        index = width_index(values, len(edges) + 1) if width else bin_index(values, edges)
+        if self._binning == "width":
+            index = width_index(values, len(edges) + 1)
+        else:
+            index = bin_index(values, edges)
         return index + self._starts[k]
 
 
@@ -176,9 +196,11 @@ def cell_totals(
     index: Codes, values: Floats, n_cells: int, weight: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return weight and weighted sum of `values` in each cell."""
-    own = np.ones(len(values)) if weight is None else weight
-    counts, sums = (np.bincount(index, w, n_cells) for w in (own, own * values))
-    return counts.astype(np.float64), sums.astype(np.float64)
+    if weight is None:
+        weight = np.ones(len(values))
+    weights = np.bincount(index, weight, n_cells)
+    sums = np.bincount(index, weight * values, n_cells)
+    return weights.astype(np.float64), sums.astype(np.float64)
 
 
 def expected_calibration_error(
@@ -479,13 +501,14 @@ def adaptive_calibration_error(
     0.2
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    count = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
-    per_class = []
+    n_runs = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
+    gaps = []
     for k, column in enumerate(p.probs.T):
-        both = np.stack([column, p.codes == k])
-        weight, (predicted, hits) = block_totals(column, both, count, p.sample_weight)
-        per_class.append(np.mean(np.abs(predicted - hits) / weight))
-    return float(np.mean(per_class))
+        predicted_and_hit = np.stack([column, p.codes == k])
+        weight, sums = block_totals(column, predicted_and_hit, n_runs, p.sample_weight)
+        predicted, hits = sums
+        gaps.append(np.mean(np.abs(predicted - hits) / weight))
+    return float(np.mean(gaps))
 
 
 def debiased_calibration_error(
@@ -661,10 +684,11 @@ def tcal_squared_calibration_error(
     count = resolve_n_bins(n_bins, total_weight(values, p.sample_weight))
     index = bin_index(values, width_edges(count), closed="left")
     residual = values - hits
-    size, sums = cell_totals(index, residual, count, p.sample_weight)
-    squares = cell_totals(index, residual**2, count, p.sample_weight)[1]
-    used = size > 0.0
-    return float(((sums**2 - squares)[used] / size[used]).sum() / size.sum())
+    weight, sums = cell_totals(index, residual, count, p.sample_weight)
+    _, squares = cell_totals(index, residual**2, count, p.sample_weight)
+    is_used = weight > 0.0
+    products = (sums**2 - squares)[is_used]  # over pairs of different rows of a bin
+    return float((products / weight[is_used]).sum() / weight.sum())
 
 
 def _squares(
@@ -676,14 +700,18 @@ def _squares(
     squares = []
     for values, hits in _binary_problems(p, target):
         edges = midpoint_edges(values, n_runs, p.sample_weight)
-        index, count = bin_index(values, edges), len(edges) + 1
-        size, predicted = cell_totals(index, values, count, p.sample_weight)
-        observed = cell_totals(index, hits, count, p.sample_weight)[1]
-        used, total = size >= 2.0, size.sum()
-        size = size[used]
-        confidence, frequency = predicted[used] / size, observed[used] / size
-        chance = frequency * (1.0 - frequency) / (size - 1.0)
-        squares.append((size * ((confidence - frequency) ** 2 - chance)).sum() / total)
+        index = bin_index(values, edges)
+        n_cells = len(edges) + 1
+        weight, predicted = cell_totals(index, values, n_cells, p.sample_weight)
+        _, observed = cell_totals(index, hits, n_cells, p.sample_weight)
+        total = weight.sum()
+        is_used = weight >= 2.0  # a single row has no variance
+        weight = weight[is_used]
+        confidence = predicted[is_used] / weight
+        frequency = observed[is_used] / weight
+        by_chance = frequency * (1.0 - frequency) / (weight - 1.0)
+        excess = (confidence - frequency) ** 2 - by_chance
+        squares.append((weight * excess).sum() / total)
     return np.array(squares)
 
 

@@ -82,10 +82,10 @@ class Pooled:
         score_of_best = mean_score(self.curve(), self.frequency, self.weight, score)
         score_uninformed = mean_score(uninformed, self.frequency, self.weight, score)
         return ScoreDecomposition(
-            score_as_given - score_of_best,
-            score_uninformed - score_of_best,
-            score_uninformed,
-            score_as_given,
+            miscalibration=score_as_given - score_of_best,
+            discrimination=score_uninformed - score_of_best,
+            uncertainty=score_uninformed,
+            score=score_as_given,
         )
 
 

@@ -40,11 +40,8 @@ from ._binned import cell_totals
 from ._bins import Binning, NBins, assign_bins, top_label
 
 MAX_RARE_PROB = 1.0 / 128.0
-"""Probability below which eight sums of powers tell all of many rows."""
-MIN_RARE_ROWS_FOR_SERIES = 256
-"""Rows from which these are faster than a product of all rows."""
-MAX_COEFFICIENTS_WITHOUT_FFT = 9
-"""Coefficients up to which factors are multiplied without a transform."""
+"""Probability below which eight sums of powers tell all of many rows: see
+`poisson_binomial_of_rare`."""
 
 
 def poisson_binomial(probs: Floats) -> Floats:
@@ -56,20 +53,25 @@ def poisson_binomial(probs: Floats) -> Floats:
     array([0.25, 0.5 , 0.25])
     """
     n = len(probs)
-    factors = np.zeros((1 << max(0, n - 1).bit_length(), 2))
+    n_factors = 1 << max(0, n - 1).bit_length()  # a power of 2, filled up with rows that never hit
+    factors = np.zeros((n_factors, 2))
     factors[:, 0] = 1.0
     factors[:n] = np.column_stack([1.0 - probs, probs])
     while len(factors) > 1:
-        first, second, m = factors[0::2], factors[1::2], factors.shape[1]
-        size = 2 * m - 1
-        if m <= MAX_COEFFICIENTS_WITHOUT_FFT:
-            factors = np.zeros((len(first), size))
-            for k in range(m):
-                factors[:, k : k + m] += first[:, k : k + 1] * second
-            continue
-        length = 9 * (size // 8)  # size is a power of 2 and 1: the next number of small factors
-        waves = np.fft.rfft(factors, length, axis=1)
-        factors = np.fft.irfft(waves[0::2] * waves[1::2], length, axis=1)[:, :size]
+        size = factors.shape[1]
+        product_size = 2 * size - 1
+        if size <= 9:  # below that a transform costs more than products by hand
+            even = factors[0::2]
+            odd = factors[1::2]
+            factors = np.zeros((len(even), product_size))
+            for k in range(size):
+                factors[:, k : k + size] += even[:, k : k + 1] * odd
+        else:
+            # The size is a power of 2 and 1: the next number of small prime factors.
+            length = 9 * (product_size // 8)
+            waves = np.fft.rfft(factors, length, axis=1)
+            products = np.fft.irfft(waves[0::2] * waves[1::2], length, axis=1)
+            factors = products[:, :product_size]
     mass: Floats = np.maximum(factors[0, : n + 1], 0.0)
     return mass
 
@@ -89,28 +91,31 @@ def poisson_binomial_of_rare(probs: Floats) -> Floats:
     >>> len(few) < len(all_of_them), bool(np.abs(few - all_of_them[: len(few)]).max() < 1e-13)
     (True, True)
     """
-    rare = probs < MAX_RARE_PROB
-    p = probs[rare]
-    if len(p) < MIN_RARE_ROWS_FOR_SERIES:
+    is_rare = probs < MAX_RARE_PROB
+    p = probs[is_rare]
+    if len(p) < 256:  # a product of all rows is faster
         return poisson_binomial(probs)
     p2 = p * p
-    p4 = p2 * p2
     p3 = p2 * p
+    p4 = p2 * p2
     sums = (p.sum(), p @ p, p @ p2, p2 @ p2, p @ p4, p2 @ p4, p3 @ p4, p4 @ p4)
     # Hits beyond this number have less than 1e-16 together: what would come round again.
-    reach = sums[0] + 12.0 * math.sqrt(sums[0]) + 40.0
-    length = 1 << math.ceil(math.log2(reach))
-    z = np.expm1(-2j * math.pi / length * np.arange(length // 2 + 1))
-    logs = sum((-1) ** m * s * z ** (m + 1) / (m + 1) for m, s in enumerate(sums))
-    mass = np.maximum(np.fft.irfft(np.exp(logs), length), 0.0)
-    return np.convolve(mass, poisson_binomial(probs[~rare]))
+    max_hits = sums[0] + 12.0 * math.sqrt(sums[0]) + 40.0
+    length = 1 << math.ceil(math.log2(max_hits))
+    z_minus_1 = np.expm1(-2j * math.pi / length * np.arange(length // 2 + 1))
+    log_transform = np.zeros(len(z_minus_1), dtype=np.complex128)
+    for m, power_sum in enumerate(sums, start=1):
+        log_transform += (-1) ** (m + 1) * power_sum * z_minus_1**m / m
+    mass = np.maximum(np.fft.irfft(np.exp(log_transform), length), 0.0)
+    return np.convolve(mass, poisson_binomial(probs[~is_rare]))
 
 
 def central_range(probs: Floats, level: float) -> tuple[int, int]:
     """Return numbers of hits (low, high) with at most ``(1 - level) / 2`` below and above."""
-    below = np.cumsum(poisson_binomial(probs))
+    at_most = np.cumsum(poisson_binomial(probs))
     tail = (1.0 - level) / 2.0
-    low, high = np.searchsorted(below, [tail + 1e-12, 1.0 - tail - 1e-12])
+    # Sums that equal the tail but for rounding count as equal.
+    low, high = np.searchsorted(at_most, [tail + 1e-12, 1.0 - tail - 1e-12])
     return int(low), int(min(high, len(probs)))
 
 
@@ -188,15 +193,16 @@ class ReliabilityCurve(NotebookResult):
     def outside(self) -> NDArray[np.bool_]:
         """Bins whose observed frequency lies outside the band."""
         rounding = 1e-12
-        mask: NDArray[np.bool_] = (self.observed < self.band_low - rounding) | (
-            self.observed > self.band_high + rounding
-        )
+        is_below = self.observed < self.band_low - rounding
+        is_above = self.observed > self.band_high + rounding
+        mask: NDArray[np.bool_] = is_below | is_above
         return mask
 
     def __repr__(self) -> str:
         of = "most probable class" if self.label is None else repr(self.label)
-        used, off = int((self.counts > 0.0).sum()), int(self.outside.sum())
-        return f"<ReliabilityCurve of {of}: {used} bins, {off} outside the band>"
+        n_used = int((self.counts > 0.0).sum())
+        n_outside = int(self.outside.sum())
+        return f"<ReliabilityCurve of {of}: {n_used} bins, {n_outside} outside the band>"
 
     def to_table(self) -> Table:
         """Return one row per bin."""
@@ -215,10 +221,18 @@ class ReliabilityCurve(NotebookResult):
         }
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        names = ("mean_predicted", "observed", "low", "high", "band_low", "band_high")
-        whole = bool((self.counts == np.floor(self.counts)).all())
-        counts = self.counts.astype(np.int64) if whole else self.counts
-        return {"counts": counts, **{name: getattr(self, name) for name in names}}
+        counts: NDArray[Any] = self.counts
+        if (counts == np.floor(counts)).all():
+            counts = counts.astype(np.int64)
+        return {
+            "counts": counts,
+            "mean_predicted": self.mean_predicted,
+            "observed": self.observed,
+            "low": self.low,
+            "high": self.high,
+            "band_low": self.band_low,
+            "band_high": self.band_high,
+        }
 
 
 def reliability_curve(
@@ -293,12 +307,14 @@ def reliability_curve(
     values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight
     index, inner = assign_bins(values, n_bins, binning, weight)
-    count = len(inner) + 1
-    counts, predicted = cell_totals(index, values, count, weight)
-    successes = cell_totals(index, hits, count, weight)[1]
-    bands, effective = _bands(predictions, values, index, counts, level), counts
+    n_cells = len(inner) + 1
+    counts, predicted = cell_totals(index, values, n_cells, weight)
+    _, successes = cell_totals(index, hits, n_cells, weight)
+    bands = _bands(predictions, values, index, counts, level)
+    effective = counts
     if weight is not None and not predictions.has_whole_weights:
-        effective = ratio(counts**2, cell_totals(index, weight, count, weight)[1])
+        _, sums_of_squares = cell_totals(index, weight, n_cells, weight)
+        effective = ratio(counts**2, sums_of_squares)  # Kish's number of rows
     sums = (counts, predicted, successes)
     return curve_of_sums(label, inner, sums, bands, level, binning, effective=effective)
 
@@ -318,6 +334,7 @@ def curve_of_sums(
     `effective` is how many rows each bin is worth, where weights are no counts.
     """
     counts, predicted, hits = sums
+    band_low, band_high = bands
     observed = ratio(hits, counts)
     low, high = wilson(observed, counts if effective is None else effective, level)
     return ReliabilityCurve(
@@ -328,8 +345,8 @@ def curve_of_sums(
         observed=observed,
         low=low,
         high=high,
-        band_low=bands[0],
-        band_high=bands[1],
+        band_low=band_low,
+        band_high=band_high,
         level=level,
         binning=binning,
     )
@@ -360,8 +377,11 @@ def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Flo
 
     z2 = float(ndtri(0.5 + level / 2.0)) ** 2
     centre = ratio(counts * frequency + z2 / 2.0, counts + z2)
-    reach = np.sqrt(z2 * (counts * frequency * (1.0 - frequency) + z2 / 4.0)) / (counts + z2)
-    low, high = np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+    variance = counts * frequency * (1.0 - frequency) + z2 / 4.0
+    half_width = np.sqrt(z2 * variance) / (counts + z2)
+    low = np.maximum(centre - half_width, 0.0)
+    high = np.minimum(centre + half_width, 1.0)
+    # Rounding must not leave 1e-18 where the formula gives 0.
     return np.where(frequency == 0.0, 0.0, low), np.where(frequency == 1.0, 1.0, high)
 
 
@@ -369,13 +389,16 @@ def _bands(
     p: Predictions, values: Floats, index: NDArray[np.intp], counts: Floats, level: float
 ) -> tuple[Floats, Floats]:
     """Return the central range of the observed frequency of each bin under calibration."""
-    low, high = np.full((2, len(counts)), np.nan)
+    low = np.full(len(counts), np.nan)
+    high = np.full(len(counts), np.nan)
     if not p.has_whole_weights:
         return low, high
     for m in np.flatnonzero(counts > 0.0):
-        inside = index == m
-        probs = values[inside]
+        is_inside = index == m
+        probs = values[is_inside]
         if p.sample_weight is not None:
-            probs = np.repeat(probs, written_times(p.sample_weight[inside], 1))
-        low[m], high[m] = np.array(central_range(probs, level)) / counts[m]
+            probs = np.repeat(probs, written_times(p.sample_weight[is_inside], 1))
+        fewest, most = central_range(probs, level)
+        low[m] = fewest / counts[m]
+        high[m] = most / counts[m]
     return low, high

@@ -83,7 +83,8 @@ def accuracy(
     0.667
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    return row_mean(top_label(p.probs)[0] == p.codes, p.sample_weight)
+    top, _ = top_label(p.probs)
+    return row_mean(top == p.codes, p.sample_weight)
 
 
 def log_loss(
@@ -226,11 +227,13 @@ def label_change(before: Any, after: Any, *, sample_weight: Any = None) -> float
 def mean_log_loss(probs: Floats, p: Predictions) -> float:
     """Return the log loss of `probs` for the labels and weights of `p`."""
     own = probs[np.arange(p.n_samples), p.codes]
-    used = own > 0.0 if p.sample_weight is None else (own > 0.0) | (p.sample_weight == 0.0)
-    if not used.all():
+    is_finite = own > 0.0
+    if p.sample_weight is not None:  # a row that does not count has no say
+        is_finite = (own > 0.0) | (p.sample_weight == 0.0)
+    if not is_finite.all():
         return float("inf")
     logs = np.log(np.where(own > 0.0, own, 1.0))
-    return -row_mean(logs, p.sample_weight) + 0.0
+    return -row_mean(logs, p.sample_weight) + 0.0  # -0.0 + 0.0 is 0.0
 
 
 def mean_brier(probs: Floats, p: Predictions) -> float:
@@ -277,14 +280,17 @@ def error_of_mean(
     """
     total = float(weight.sum())
     if groups is None:
-        units, squares = total, float(weight @ deviations**2)
+        n_units = total
+        sum_of_squares = float(weight @ deviations**2)
     else:
         sums = np.bincount(groups, weights=weight * deviations)
-        units = float((np.bincount(groups, weights=weight) > 0.0).sum())
-        squares = float(sums @ sums)
-    if units <= 1.0:
-        return float("inf"), units
-    return float(np.sqrt(squares * units / (units - 1.0))) / total, units
+        weights = np.bincount(groups, weights=weight)
+        n_units = float((weights > 0.0).sum())
+        sum_of_squares = float(sums @ sums)
+    if n_units <= 1.0:
+        return float("inf"), n_units
+    variance = sum_of_squares * n_units / (n_units - 1.0)
+    return float(np.sqrt(variance)) / total, n_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,8 +370,15 @@ def decompose_log_loss(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (0.0246, 0.2387, 0.6931)
     """
-    given = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    return _parts(scored_predictions(y_true, y_prob, keep_zeros=False, **given), mean_log_loss)
+    p = scored_predictions(
+        y_true,
+        y_prob,
+        keep_zeros=False,
+        sample_weight=sample_weight,
+        classes=classes,
+        baseline=baseline,
+    )
+    return _parts(p, mean_log_loss)
 
 
 def decompose_brier(
@@ -426,8 +439,15 @@ def decompose_brier(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (-0.0028, 0.1806, 0.5)
     """
-    given = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    return _parts(scored_predictions(y_true, y_prob, keep_zeros=False, **given), mean_brier)
+    p = scored_predictions(
+        y_true,
+        y_prob,
+        keep_zeros=False,
+        sample_weight=sample_weight,
+        classes=classes,
+        baseline=baseline,
+    )
+    return _parts(p, mean_brier)
 
 
 def decompose_brier_by_group(
@@ -487,7 +507,8 @@ def decompose_brier_by_group(
     if groups == "argmax":
         group: Codes = p.probs.argmax(axis=1)
     elif groups == "equal":
-        group = np.unique(p.probs, axis=0, return_inverse=True)[1].ravel()
+        _, group = np.unique(p.probs, axis=0, return_inverse=True)
+        group = group.ravel()
     else:
         raise InputError(f"groups must be 'argmax' or 'equal'; got groups={groups!r}.")
     hits = np.eye(p.n_classes)[p.codes]
@@ -512,14 +533,22 @@ def _parts(p: Predictions, score: Callable[[Floats, Predictions], float]) -> Sco
     """Return the parts of a score."""
     recalibrated = recalibrate(fit_predictions(p).theta, p.log_odds, p.baseline_index)
     frequency = p.class_weight / p.class_weight.sum()
-    observed, best = score(p.probs, p), score(recalibrated, p)
-    uninformed = score(np.broadcast_to(frequency, p.probs.shape), p)
-    return ScoreDecomposition(observed - best, uninformed - best, uninformed, observed)
+    score_as_given = score(p.probs, p)
+    score_recalibrated = score(recalibrated, p)
+    score_uninformed = score(np.broadcast_to(frequency, p.probs.shape), p)
+    return ScoreDecomposition(
+        miscalibration=score_as_given - score_recalibrated,
+        discrimination=score_uninformed - score_recalibrated,
+        uncertainty=score_uninformed,
+        score=score_as_given,
+    )
 
 
 def _group_means(rows: Floats, group: Codes, weight: Floats | None) -> Floats:
     """Return for every row the mean of its group; 0 for a group without weight."""
-    own = np.ones(len(rows)) if weight is None else weight
-    size = np.bincount(group, own)
-    sums = np.stack([np.bincount(group, own * column) for column in rows.T], axis=1)
-    return (sums / np.where(size > 0.0, size, 1.0)[:, None])[group]
+    if weight is None:
+        weight = np.ones(len(rows))
+    total = np.bincount(group, weight)
+    sums = np.stack([np.bincount(group, weight * column) for column in rows.T], axis=1)
+    means = sums / np.where(total > 0.0, total, 1.0)[:, None]
+    return means[group]

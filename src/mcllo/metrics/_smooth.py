@@ -54,6 +54,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._model.kernel import Derivatives
 from .._model.newton import minimize
@@ -396,9 +397,9 @@ class Spline:
         return directions * scale[:, None]
 
 
-def _dot(a: Floats, b: Floats) -> Floats:
+def _dot(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> Floats:
     """Return the product of each row of a with that of b."""
-    return np.einsum("tp,tp->t", a, b)
+    return np.asarray(np.einsum("tp,tp->t", a, b), dtype=np.float64)
 
 
 def _crossing(

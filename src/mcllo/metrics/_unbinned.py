@@ -44,13 +44,13 @@ Distance = Literal["euclidean", "tv"]
 Bandwidth = float | Literal["median"]
 
 MAX_KERNEL_VALUES_AT_ONCE = 1_000_000
-"""Kernel values held at once."""
-MAX_CACHED_DISTANCES = 100_000
-"""Distances that stay in the processor's cache while classes are added up."""
+"""Kernel values held at once: 8 MB."""
 MAX_ROWS_FOR_MEDIAN = 1_500
-"""Rows from which the median distance is taken, evenly spaced, when there are more."""
+"""Rows from which the median distance is taken, evenly spaced, when there are more; a round
+number."""
 N_GRID_POINTS = 16_384
-BISECTION_TOL = 1e-9
+"""Cells of the grid of the smooth error: a power of 2, for the transform, so many that none is
+wider than a ten thousandth."""
 
 
 def kernel_calibration_error(
@@ -124,13 +124,13 @@ def kernel_calibration_error(
         raise InputError(f"estimator={estimator!r} must have two rows at least; got {total:g}.")
     if estimator == "linear":
         return _linear(p, width, distance)
+    weight = p.row_weight
     residual = residuals(p.probs, p.codes)
-    own = p.row_weight
-    pairs = _sum_of_pairs(p.probs, residual * own[:, None], width, distance)
+    pairs = _sum_of_pairs(p.probs, residual * weight[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2
-    diagonal = float(own @ np.einsum("ik,ik->i", residual, residual))
-    return (pairs - diagonal) / (total * (total - 1.0))
+    pairs_of_a_row_with_itself = float(weight @ np.einsum("ik,ik->i", residual, residual))
+    return (pairs - pairs_of_a_row_with_itself) / (total * (total - 1.0))
 
 
 class KernelError:
@@ -149,11 +149,13 @@ class KernelError:
         if predictions.sample_weight is not None:
             raise InputError("KernelError must have rows without weights. Write them out first.")
         probs = predictions.probs
-        self.kernel = apart = distances(probs, probs, distance)
-        apart /= -resolve_bandwidth(predictions, bandwidth, distance, apart)
-        np.exp(apart, out=apart)
-        self.probs, self.estimator = probs, estimator
-        self._cross = self.kernel @ probs
+        kernel = distances(probs, probs, distance)
+        kernel /= -resolve_bandwidth(predictions, bandwidth, distance, kernel)
+        np.exp(kernel, out=kernel)
+        self.kernel = kernel
+        self.probs = probs
+        self.estimator = estimator
+        self._cross = kernel @ probs
         self._constant = float(np.vdot(self._cross, probs))
 
     def of_labels(self, labels: Codes) -> Floats:
@@ -162,20 +164,22 @@ class KernelError:
         ``e_i . e_j = 1{y_i = y_j} - x_i[y_j] - x_j[y_i] + x_i . x_j``; only the first part needs
         the pairs of each draw, of rows that some draw gives the class.
         """
-        n, c = self.probs.shape
-        own = np.arange(n)
-        pairs = self._constant - 2.0 * self._cross[own, labels].sum(axis=1)
-        for k in range(c):
-            hot = labels == k
-            rows: Any = np.flatnonzero(hot.any(axis=0))
+        n, n_classes = self.probs.shape
+        each_row = np.arange(n)
+        pairs = self._constant - 2.0 * self._cross[each_row, labels].sum(axis=1)
+        for k in range(n_classes):
+            has_class = labels == k
+            rows: Any = np.flatnonzero(has_class.any(axis=0))
             if 2 * len(rows) > n:
                 rows = slice(None)  # hardly a row goes without the class: no copy of the kernel
-            some = hot[:, rows].astype(np.float64)
-            pairs += np.einsum("bi,bi->b", some @ self.kernel[rows][:, rows], some)
-        if self.estimator == "unbiased":
-            norms = np.einsum("ik,ik->", self.probs, self.probs)
-            pairs -= n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
-        return pairs / (n * (n - 1.0) if self.estimator == "unbiased" else n**2)
+            indicator = has_class[:, rows].astype(np.float64)
+            pairs += np.einsum("bi,bi->b", indicator @ self.kernel[rows][:, rows], indicator)
+        if self.estimator == "biased":
+            return pairs / n**2
+        squared_norms = np.einsum("ik,ik->", self.probs, self.probs)
+        prob_of_label = self.probs[each_row, labels].sum(axis=1)
+        pairs -= n - 2.0 * prob_of_label + squared_norms  # pairs of a row with itself
+        return pairs / (n * (n - 1.0))
 
 
 def residuals(probs: Floats, codes: Codes) -> Floats:
@@ -189,14 +193,21 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     """Return the distance of every row of `first` to every row of `second`."""
     if distance not in ("euclidean", "tv"):
         raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
-    apart, classes = np.zeros((len(first), len(second))), np.ascontiguousarray(second.T)
-    rows = max(1, MAX_CACHED_DISTANCES // len(second))
-    for start in range(0, len(first), rows):
-        some = slice(start, start + rows)
-        for own, others in zip(first[some].T, classes, strict=True):
-            gap = own[:, None] - others
-            apart[some] += np.abs(gap, out=gap) if distance == "tv" else np.square(gap, out=gap)
-    return np.multiply(apart, 0.5, out=apart) if distance == "tv" else np.sqrt(apart, out=apart)
+    found = np.zeros((len(first), len(second)))
+    columns = np.ascontiguousarray(second.T)
+    # So few that they stay in the cache while classes are added up: 800 kB.
+    n_rows = max(1, 100_000 // len(second))
+    for start in range(0, len(first), n_rows):
+        rows = slice(start, start + n_rows)
+        for own, others in zip(first[rows].T, columns, strict=True):
+            difference = own[:, None] - others
+            if distance == "tv":
+                found[rows] += np.abs(difference, out=difference)
+            else:
+                found[rows] += np.square(difference, out=difference)
+    if distance == "tv":
+        return np.multiply(found, 0.5, out=found)
+    return np.sqrt(found, out=found)
 
 
 def resolve_bandwidth(
@@ -214,35 +225,46 @@ def resolve_bandwidth(
         raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
     if p.n_samples > MAX_ROWS_FOR_MEDIAN:
         some = np.linspace(0, p.n_samples - 1, MAX_ROWS_FOR_MEDIAN).round().astype(np.intp)
-        p, apart = p.take(some), None if apart is None else apart[np.ix_(some, some)]
-    pairs = ~np.tri(p.n_samples, dtype=bool)
-    apart = (distances(p.probs, p.probs, distance) if apart is None else apart)[pairs]
+        p = p.take(some)
+        if apart is not None:
+            apart = apart[np.ix_(some, some)]
+    if apart is None:
+        apart = distances(p.probs, p.probs, distance)
+    is_pair = ~np.tri(p.n_samples, dtype=bool)
+    found = apart[is_pair]
     weight = None
     if p.sample_weight is not None:
+        # A row that counts w times has w (w - 1) / 2 pairs of distance 0 with its copies.
         own = p.sample_weight
-        apart = np.append(apart, np.zeros(p.n_samples))
-        weight = np.append(np.outer(own, own)[pairs], np.maximum(own * (own - 1.0) / 2.0, 0.0))
-    if len(apart) == 0 or not apart.any():
+        pairs_of_copies = np.maximum(own * (own - 1.0) / 2.0, 0.0)
+        found = np.append(found, np.zeros(p.n_samples))
+        weight = np.append(np.outer(own, own)[is_pair], pairs_of_copies)
+    if len(found) == 0 or not found.any():
         return 1.0
-    median = float(weighted_quantile(apart, 0.5, weight))
-    return median if median > 0.0 else float(np.average(apart, weights=weight))
+    median = float(weighted_quantile(found, 0.5, weight))
+    if median > 0.0:
+        return median
+    return float(np.average(found, weights=weight))
 
 
 def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Distance) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
-    n, total = len(probs), 0.0
-    rows = max(1, MAX_KERNEL_VALUES_AT_ONCE // n)
-    for start in range(0, n, rows):
-        stop = min(start + rows, n)
+    n = len(probs)
+    n_rows = max(1, MAX_KERNEL_VALUES_AT_ONCE // n)
+    total = 0.0
+    for start in range(0, n, n_rows):
+        stop = min(start + n_rows, n)
         kernel = np.exp(distances(probs[start:stop], probs[start:], distance) / -width)
         products = residual[start:stop] @ residual[start:].T
         products *= kernel
-        inside = float(products[:, : stop - start].sum())
-        total += inside + 2.0 * float(products[:, stop - start :].sum())
+        within_block = float(products[:, : stop - start].sum())
+        with_later_rows = float(products[:, stop - start :].sum())
+        total += within_block + 2.0 * with_later_rows
     return total
 
 
 def _linear(p: Predictions, width: float, distance: Distance) -> float:
+    """Return the mean over the disjoint pairs (0, 1), (2, 3), ..."""
     if p.sample_weight is not None:
         if not p.has_whole_weights:
             raise InputError(
@@ -250,12 +272,16 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
                 "Use estimator='unbiased'."
             )
         p = p.expand_weights()
-    even = p.n_samples // 2 * 2
-    residual = residuals(p.probs, p.codes)[:even]
-    gap = p.probs[0:even:2] - p.probs[1:even:2]
-    apart = np.abs(gap).sum(axis=1) * 0.5 if distance == "tv" else np.sqrt((gap**2).sum(axis=1))
+    n_paired = p.n_samples // 2 * 2
+    residual = residuals(p.probs, p.codes)[:n_paired]
+    difference = p.probs[0:n_paired:2] - p.probs[1:n_paired:2]
+    if distance == "tv":
+        apart = np.abs(difference).sum(axis=1) * 0.5
+    else:
+        apart = np.sqrt((difference**2).sum(axis=1))
+    kernel = np.exp(-apart / width)
     products = np.einsum("ik,ik->i", residual[0::2], residual[1::2])
-    return float((np.exp(-apart / width) * products).mean())
+    return float((kernel * products).mean())
 
 
 def smooth_calibration_error(
@@ -315,27 +341,37 @@ def smooth_calibration_error(
         raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     top, confidence = top_label(p.probs)
-    spectrum = dct(_on_grid(confidence, (top == p.codes) - confidence, p.sample_weight))
-    wave = np.pi * np.arange(N_GRID_POINTS)
+    residual = (top == p.codes) - confidence
+    spectrum = dct(_on_grid(confidence, residual, p.sample_weight))
+    frequency = np.pi * np.arange(N_GRID_POINTS)
 
     def error_at(bandwidth: float) -> float:
-        return float(np.abs(idct(spectrum * np.exp(-0.5 * (wave * bandwidth) ** 2))).sum())
+        heat = np.exp(-0.5 * (frequency * bandwidth) ** 2)
+        return float(np.abs(idct(spectrum * heat)).sum())
 
     if bandwidth is not None:
         return error_at(bandwidth)
-    low, high = 0.0, 1.0  # by bisection: error_at(s) - s falls from >= 0 to <= 0
-    while high - low > BISECTION_TOL:
+    # By bisection, to 1e-9: error_at(s) - s falls from >= 0 to <= 0.
+    low = 0.0
+    high = 1.0
+    while high - low > 1e-9:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if error_at(middle) > middle else (low, middle)
+        if error_at(middle) > middle:
+            low = middle
+        else:
+            high = middle
     return 0.5 * (low + high) if low > 0.0 else 0.0
 
 
 def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
     """Return the mean residual's share of each cell, split linearly between cell centres."""
-    own = residuals / len(values) if weight is None else residuals * weight / weight.sum()
-    place = values * N_GRID_POINTS - 0.5
-    lower = np.floor(place)
-    part = place - lower
-    cells = np.clip(np.concatenate([lower, lower + 1.0]), 0, N_GRID_POINTS - 1).astype(np.intp)
-    shares = np.concatenate([own * (1.0 - part), own * part])
-    return np.bincount(cells, shares, N_GRID_POINTS).astype(np.float64)
+    if weight is None:
+        weight = np.ones(len(values))
+    shares = residuals * weight / weight.sum()
+    position = values * N_GRID_POINTS - 0.5  # in cells, from the centre of the first
+    lower = np.floor(position)
+    part_of_upper = position - lower
+    cells = np.concatenate([lower, lower + 1.0])
+    cells = np.clip(cells, 0, N_GRID_POINTS - 1).astype(np.intp)
+    split = np.concatenate([shares * (1.0 - part_of_upper), shares * part_of_upper])
+    return np.bincount(cells, split, N_GRID_POINTS).astype(np.float64)

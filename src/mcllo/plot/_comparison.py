@@ -23,8 +23,8 @@ from ..exceptions import InputError, Phrase
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import Places, footer, heading, label_outer, panels, side_by_side
-from ._reliability_diagram import draw_curve
-from ._reliability_diagram import key as key_of
+from ._reliability_curves import draw_curve
+from ._reliability_curves import key as key_of
 from ._style import (
     BAND,
     BLUE,
@@ -142,14 +142,14 @@ def pvalue_label(row: ComparisonRow, bare: bool = False) -> str:
     relation, number = p_words(row.pvalue, bound=row.pvalue_method == "bound")
     if bare and relation == "=":
         return number
-    return str(PWords("≤" if relation == "<=" else relation, number))
+    if relation == "<=":
+        relation = "≤"
+    return str(PWords(relation, number))
 
 
 TEST_LEVEL = 0.05
 MIN_SHOWN_PVALUE = 1e-4
 """Smaller p-values are arrows at the edge; their size is written beside the axes."""
-MAX_MEDIANS = 6.0
-"""A number beyond twice this many medians is an arrow too."""
 
 
 @styled_figure
@@ -209,8 +209,10 @@ def comparison_dots(
 
 def axis_end(values: Floats) -> float:
     """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others."""
-    usual, largest = MAX_MEDIANS * float(np.median(values)), float(values.max())
-    return max(usual if 0.0 < usual < largest / 2.0 else largest, 1e-6)
+    largest = float(values.max())
+    usual = 6.0 * float(np.median(values))
+    end = usual if 0.0 < usual < largest / 2.0 else largest
+    return max(end, 1e-6)  # an axis of no length cannot be drawn
 
 
 def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
@@ -220,11 +222,13 @@ def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     ax.axvspan(MIN_SHOWN_PVALUE / 3.0, TEST_LEVEL, color=BAND, lw=0, zorder=0)
     pvalues = np.array([row.pvalue for row in rows])
     corrected = np.array([row.pvalue_corrected for row in rows], dtype=np.float64)
-    small = pvalues < MIN_SHOWN_PVALUE
+    is_shown = pvalues >= MIN_SHOWN_PVALUE
+    is_kept = pvalues > TEST_LEVEL
+    edge = np.full(len(rows), MIN_SHOWN_PVALUE / 2.0)
     marks(ax, corrected, corrected >= MIN_SHOWN_PVALUE, "o", BLUE, "_corrected", "white")
-    marks(ax, pvalues, ~small & (pvalues > TEST_LEVEL), "o", BLUE, "_kept")
-    marks(ax, pvalues, ~small & (pvalues <= TEST_LEVEL), "D", VERMILION, "_rejected")
-    marks(ax, np.full(len(rows), MIN_SHOWN_PVALUE / 2.0), small, "<", VERMILION, "_beyond")
+    marks(ax, pvalues, is_shown & is_kept, "o", BLUE, "_kept")
+    marks(ax, pvalues, is_shown & ~is_kept, "D", VERMILION, "_rejected")
+    marks(ax, edge, ~is_shown, "<", VERMILION, "_beyond")
     beside(ax, [pvalue_label(row, bare=True) for row in rows])
     plain_ticks(ax, log=True)
     ax.set_xlabel("p-value (log scale)")
@@ -246,11 +250,16 @@ def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
 
 def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     plain_axes(ax)
-    others = comparison.recommendation.differences
-    ends = [(d.difference, d.low if d.is_told_apart else min(d.low, 0.0), d.high) for d in others]
-    value, low, high = np.array([(0.0, 0.0, 0.0), *ends]).T
-    low, high = (np.where(np.isfinite(end), end, np.nan) for end in (low, high))
-    losses = Estimates(value, low, high, 0.0, axis_end(np.fmax(value, high)))
+    best = (0.0, 0.0, 0.0)
+    differences = [best]
+    for other in comparison.recommendation.differences:
+        # what is not told apart must not look as if it were
+        low_end = other.low if other.is_told_apart else min(other.low, 0.0)
+        differences.append((other.difference, low_end, other.high))
+    value, low, high = np.array(differences).T
+    low = np.where(np.isfinite(low), low, np.nan)
+    high = np.where(np.isfinite(high), high, np.nan)
+    losses = Estimates(value, low, high, reference=0.0, cap=axis_end(np.fmax(value, high)))
     draw_forest(ax, losses, log=False)
     plain_ticks(ax, log=False)
     beside(ax, ["best", *(format_number(v) for v in value[1:])])

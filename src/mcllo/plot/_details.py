@@ -1,18 +1,19 @@
-"""What lies behind a verdict: every class as the baseline, and the nested models.
+"""What lies behind a verdict: baselines, nested models, and the fitted map.
 
-==========  ==================================================================================
-baselines   the statistic of each, and how far it moves recalibrated probabilities
-mark        ``2 [l(model) - l(identity)]``, the likelihood ratio statistic, on an axis from 0
-hollow      not rejected although its p-value is small: something inside it is not rejected
-grey bar    what a model gains on average when the predictions are calibrated: its parameters
-beside      the parameters, and the p-value of "this model is enough"
-==========  ==================================================================================
-
-The fitted map: a forest plot of delta and gamma, and what the map does to a probability.
+=================  =============================================================================
+`baselines`        the statistic of each, and how far it moves recalibrated probabilities
+`nested_models`    ``2 [l(model) - l(identity)]``, the likelihood ratio statistic of each model, on
+                   an axis from 0; hollow where a model is not rejected although its p-value is
+                   small, as something inside it is not rejected; grey bars are what it gains on
+                   average when the predictions are calibrated: its number of parameters
+`parameters`       a forest plot of delta and gamma
+`calibration_map`  what the map does to a probability
+=================  =============================================================================
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from .._utils.formatting import format_number, p_words
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Place, Places, footer, given_axes, heading, one_axes, side_by_side, side_legend
+from ._reliability_curves import draw_agreement
 from ._style import (
     BAND,
     BLUE,
@@ -59,15 +61,13 @@ from ._style import (
 from ._words import SMALLEST_CHANGE, fit_label, format_change, model_name, shown_all, text_width
 from ._words import caption as caption_of
 
-MAX_BASELINES = 20
-
 
 @styled_figure
 def baselines(
     result: BaselineSensitivity | Assessment,
     *,
     ax: Places = None,
-    max_baselines: int = MAX_BASELINES,
+    max_baselines: int = 20,
     caption: bool = False,
 ) -> list[Axes]:
     """Draw the statistic of each baseline, and how far it moves recalibrated probabilities.
@@ -107,38 +107,30 @@ def baselines(
     ['Likelihood ratio statistic', 'Change of a probability (log scale)']
     """
     found = baselines_in(result)
-    rows, names = shown_rows(found, max_baselines), shown_all(found.table["baseline"])
-    reference = _references(found)[rows]
-    marked = [names[j] + " ◂" * int(own) for j, own in zip(rows, reference, strict=True)]
-    width = max(text_width(name) for name in marked) / 72.0
-    test, change = side_by_side(ax, 2, 6.4 + width, 1.4 + 0.27 * len(rows))
-
-    plain_axes(test)
-    value = np.array(found.table["statistic"], dtype=np.float64)[rows]
-    off = np.array(found.table["pvalue"])[rows] <= TEST_LEVEL
-    test.set_xlim(0.0, 1.08 * max(float(np.nanmax(value)), 1.0))
-    marks(test, value, off, "D", VERMILION, "_rejected")
-    marks(test, value, ~off, "o", BLUE, "_kept")
-    beside(test, [format_number(v) for v in value])
-    plain_ticks(test, log=False)
-    test.set_xlabel("Likelihood ratio statistic")
-    heading(test, "The test", "◂ marks the reference")
-
+    rows = shown_rows(found, max_baselines)
+    names = shown_all(found.table["baseline"])
+    is_reference = _references(found)
+    labels = [f"{names[j]} ◂" if is_reference[j] else names[j] for j in rows]
+    label_inches = max(text_width(label) for label in labels) / 72.0
+    test, change = side_by_side(ax, 2, 6.4 + label_inches, 1.4 + 0.27 * len(rows))
+    is_rejected = _draw_statistics(test, found, rows)
     _draw_changes(change, found, rows)
     for panel in (test, change):
         row_axes(panel, len(rows))
-    test.set_yticks(range(len(rows)), marked, parse_math=False)
+    test.set_yticks(range(len(rows)), labels, parse_math=False)
     key: list[Artist] = []
-    if off.any():
+    if is_rejected.any():
         key.append(key_mark("D", VERMILION, f"rejected at level {TEST_LEVEL:g}"))
-    if not off.all():
+    if not is_rejected.all():
         key.append(key_mark("o", BLUE, "not rejected"))
     key.append(key_mark("s", MUTED, "mean change"))
     key.append(key_mark("s", MUTED, "largest change", "white"))
-    words = [caption_of("baselines", found)] if caption else []
+    words = []
     if len(rows) < len(names):
         most = f"The reference and those of {len(names)} baselines that move most"
-        words.insert(0, f"{most}: {len(rows)} are shown.")
+        words.append(f"{most}: {len(rows)} are shown.")
+    if caption:
+        words.append(caption_of("baselines", found))
     footer([test, change], words, key, ax)
     return [test, change]
 
@@ -149,17 +141,18 @@ def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivit
         return result
     found = result.details.baselines
     if found is None:
-        two = "with two classes every baseline gives the same answer"
-        why = result.details.skipped.get("baselines", two)
+        of_two = "with two classes every baseline gives the same answer"
+        why = result.details.skipped.get("baselines", of_two)
         raise InputError(f"result must have been fitted with every baseline; it was not: {why}.")
     return found
 
 
 def shown_rows(found: BaselineSensitivity, most: int) -> list[int]:
     """Return the reference and the baselines that move probabilities most, in column order."""
-    moved = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
-    moved[_references(found)] = np.inf
-    return sorted(np.argsort(-moved, kind="stable")[: max(1, most)].tolist())
+    change = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
+    change[_references(found)] = np.inf  # first in any case
+    order = np.argsort(-change, kind="stable")
+    return sorted(order[: max(1, most)].tolist())
 
 
 def _references(found: BaselineSensitivity) -> Mask:
@@ -167,35 +160,57 @@ def _references(found: BaselineSensitivity) -> Mask:
     return np.array([label == found.reference for label in found.table["baseline"]])
 
 
+def _draw_statistics(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> Mask:
+    """Draw the statistic of each baseline; return which of them are rejected."""
+    plain_axes(ax)
+    statistic = np.array(found.table["statistic"], dtype=np.float64)[rows]
+    is_rejected = np.array(found.table["pvalue"])[rows] <= TEST_LEVEL
+    ax.set_xlim(0.0, 1.08 * max(float(np.nanmax(statistic)), 1.0))
+    marks(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
+    marks(ax, statistic, ~is_rejected, "o", BLUE, "_kept")
+    beside(ax, [format_number(value) for value in statistic])
+    plain_ticks(ax, log=False)
+    ax.set_xlabel("Likelihood ratio statistic")
+    heading(ax, "The test", "◂ marks the reference")
+    return is_rejected
+
+
 def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
     """Draw how far each baseline moves recalibrated probabilities, where a recalibration exists."""
     plain_axes(ax)
-    mean, most = np.array(
-        [found.table["mean_change"], found.table["largest_change"]], dtype=np.float64
-    )[:, rows]
-    converged, separated = np.array(
-        [found.table["converged"], found.table["separated"]], dtype=bool
-    )[:, rows]
-    exists, reference = converged & ~separated, _references(found)[rows]
-    known, places = exists & ~reference, np.arange(len(rows))
+    left_edge = SMALLEST_CHANGE / 1.5  # where arrows stand for what is smaller
     ax.set_xscale("log")
-    ax.set_xlim(SMALLEST_CHANGE / 1.5, 1.3)
-    near, far = (np.maximum(change, SMALLEST_CHANGE) for change in (mean, most))
-    ax.hlines(places[known], near[known], far[known], color=MUTED, lw=1.2, label="_spans")
-    marks(ax, most, known & (most >= SMALLEST_CHANGE), "s", MUTED, "_largest", "white")
-    marks(ax, mean, known & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
-    edge = np.full(len(rows), SMALLEST_CHANGE / 1.5)
-    marks(ax, edge, known & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
-    words = [f"{format_change(a)}; {format_change(b)}" for a, b in zip(mean, most, strict=True)]
-    words = np.where(exists, words, "no estimate").tolist()
-    beside(ax, np.where(reference, "reference", words).tolist())
+    ax.set_xlim(left_edge, 1.3)
+    mean = np.array(found.table["mean_change"], dtype=np.float64)[rows]
+    largest = np.array(found.table["largest_change"], dtype=np.float64)[rows]
+    converged = np.array(found.table["converged"], dtype=bool)[rows]
+    separated = np.array(found.table["separated"], dtype=bool)[rows]
+    has_estimate = converged & ~separated
+    is_reference = _references(found)[rows]
+
+    drawn = has_estimate & ~is_reference
+    places = np.arange(len(rows))
+    near = np.maximum(mean, SMALLEST_CHANGE)
+    far = np.maximum(largest, SMALLEST_CHANGE)
+    ax.hlines(places[drawn], near[drawn], far[drawn], color=MUTED, lw=1.2, label="_spans")
+    marks(ax, largest, drawn & (largest >= SMALLEST_CHANGE), "s", MUTED, "_largest", "white")
+    marks(ax, mean, drawn & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
+    edge = np.full(len(rows), left_edge)
+    marks(ax, edge, drawn & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
+    words = []
+    for place in places:
+        if is_reference[place]:
+            words.append("reference")
+        elif not has_estimate[place]:
+            words.append("no estimate")
+        else:
+            words.append(f"{format_change(mean[place])}; {format_change(largest[place])}")
+    beside(ax, words)
     plain_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
     heading(ax, "The recalibrated probabilities", "against the reference: mean and largest")
 
 
-COLUMNS = ((62.0, "parameters"), (128.0, "enough? p"))
-"""Right ends, in points from the axes, and heads of the columns beside them."""
 RING: dict[str, Any] = {
     "ls": "none",
     "marker": "o",
@@ -246,43 +261,55 @@ def nested_models(
     """
     found = nested_models_in(result)
     rows = found.rows
-    place, ax = ax, one_axes(ax, 7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows))
+    place = ax
+    ax = one_axes(place, 7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows))
     plain_axes(ax)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    gain = np.array([row.statistic for row in rows], dtype=np.float64)
+    places = np.arange(len(rows))
+    statistic = np.array([row.statistic for row in rows], dtype=np.float64)
     chance = np.array([row.df for row in rows], dtype=np.float64)
-    ax.set_xlim(0.0, 1.06 * max(float(np.nanmax(gain)), float(chance.max()), 1.0))
-    places, off = np.arange(len(rows)), np.array([row.rejected for row in rows], dtype=bool)
+    is_rejected = np.array([row.rejected for row in rows], dtype=bool)
+    is_held = np.array([is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool)
+    right = max(float(np.nanmax(statistic)), float(chance.max()), 1.0)
+    ax.set_xlim(0.0, 1.06 * right)
     ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
-    ax.hlines(places, 0.0, gain, color=FAINT, lw=1.4, zorder=2, label="_gains")
-    held = np.array([is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool)
-    marks(ax, gain, off, "D", VERMILION, "_rejected")
-    marks(ax, gain, ~off & ~held, "o", BLUE, "_kept")
-    marks(ax, gain, held, "o", BLUE, "_held", "white")
-    k = [row.model for row in rows].index(found.chosen)
-    ax.plot(gain[k], k, color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
+    ax.hlines(places, 0.0, statistic, color=FAINT, lw=1.4, zorder=2, label="_gains")
+    marks(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
+    marks(ax, statistic, ~is_rejected & ~is_held, "o", BLUE, "_kept")
+    marks(ax, statistic, is_held, "o", BLUE, "_held", "white")
+    chosen = [row.model for row in rows].index(found.chosen)
+    ax.plot(statistic[chosen], chosen, color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
     plain_ticks(ax, log=False)
     ax.set_yticks(places, [model_name(row.model) for row in rows])
     ax.tick_params(axis="y", length=0, pad=10)  # the ring needs room
-    ax.get_yticklabels()[k].set_fontweight("bold")
+    ax.get_yticklabels()[chosen].set_fontweight("bold")
     if numbers:
-        columns = [str(row.df) for row in rows], [enough(row) for row in rows]
-        for (right, head), cells in zip(COLUMNS, columns, strict=True):
-            beside(ax, cells, right)
-            note(ax, head, (1.0, 1.0), (right, 3), ha="right", va="bottom", color=MUTED)
+        _write_column(ax, "parameters", [str(row.df) for row in rows], right=62.0)
+        _write_column(ax, "enough? p", [enough(row) for row in rows], right=128.0)
     ax.set_xlabel("Likelihood ratio statistic")
-    chosen = model_name(found.chosen)
-    heading(ax, "What each model explains", f"smallest not rejected: {chosen}")
-    key: list[Artist] = [key_mark("D", VERMILION, "rejected", size=6.5)] if off.any() else []
+    smallest = f"smallest not rejected: {model_name(found.chosen)}"
+    heading(ax, "What each model explains", smallest)
+    key: list[Artist] = []
+    if is_rejected.any():
+        key.append(key_mark("D", VERMILION, "rejected", size=6.5))
     key.append(key_mark("o", BLUE, "not rejected", size=6.5))
-    if held.any():
+    if is_held.any():
         key.append(key_mark("o", BLUE, "nor this, though p is small", "white", size=6.5))
     key.append(Line2D([], [], color=INK, label="the smallest", **RING))
     key.append(Patch(facecolor=BAND, label="chance alone"))
-    words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
-    words.append(caption_of("nested_models", found) if caption else "")
+    words = []
+    if found.skipped:
+        words.append(f"{found.skipped[:1].upper()}{found.skipped[1:]}.")
+    if caption:
+        words.append(caption_of("nested_models", found))
     footer(ax, words, key, place)
     return ax
+
+
+def _write_column(ax: Axes, head: str, cells: Sequence[str], right: float) -> None:
+    """Write a column beside the rows that ends so many points from the axes."""
+    beside(ax, cells, right)
+    note(ax, head, (1.0, 1.0), (right, 3), ha="right", va="bottom", color=MUTED)
 
 
 def is_kept_by_closed_testing(row: NestedModelRow, alpha: float) -> bool:
@@ -309,17 +336,12 @@ def enough(row: NestedModelRow) -> str:
     return f"≤ {words.number}" if row.larger_method == "bound" else words.bare
 
 
-MAX_CLASSES = 20
-MAX_ABS_TAU = np.log(1000.0)  # beyond, an estimate is an arrow
-MAX_GAMMA_DISTANCE = 10.0  # the same, from the slope 1
-
-
 @styled_figure
 def parameters(
     fit: MCLLOFit,
     *,
     ax: Place | Places = None,
-    max_classes: int = MAX_CLASSES,
+    max_classes: int = 20,
     order: Sequence[Hashable] = (),
     caption: bool = False,
 ) -> list[Axes]:
@@ -356,27 +378,31 @@ def parameters(
     >>> [panel.get_xlabel() for panel in parameters(a.fit)]
     ['delta (log scale)', 'gamma']
     """
-    rows, names = worst(fit, max_classes, order), shown_all(fit.compared)
+    rows = worst(fit, max_classes, order)
+    names = shown_all(fit.compared)
     labels = [names[j] for j in rows]
-    beside = max(text_width(label) for label in labels) / 72.0
-    whole, pair = _halves(ax, 6.0 + beside, 1.4 + 0.27 * len(rows))
-    interval = fit.confidence_interval()
-    (low, high), (flat, steep) = interval.tau[rows].T, interval.gamma[rows].T
-    shift = Estimates(fit.tau[rows], low, high, 0.0, MAX_ABS_TAU)
-    slope = Estimates(fit.gamma[rows], flat, steep, 1.0, MAX_GAMMA_DISTANCE)
-    left = _forest(pair[0], shift, labels, log=True)
-    right = _forest(pair[1], slope, [""] * len(rows), log=False)
+    label_inches = max(text_width(label) for label in labels) / 72.0
+    whole, left, right = _halves(ax, 6.0 + label_inches, 1.4 + 0.27 * len(rows))
+    intervals = fit.confidence_interval()
+    low, high = intervals.tau[rows].T
+    # an estimate is an arrow beyond a delta of 1000, or a slope that is 10 from 1
+    shift = Estimates(fit.tau[rows], low, high, reference=0.0, cap=math.log(1000.0))
+    low, high = intervals.gamma[rows].T
+    slope = Estimates(fit.gamma[rows], low, high, reference=1.0, cap=10.0)
+    _forest(left, shift, labels, log=True)
+    _forest(right, slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
     right.set_xlabel("gamma")
-    ours = ax is None or isinstance(ax, FigureBase)
-    heading(left, "Shift", "above 1: more likely than predicted" if ours else "")
-    heading(right, "Slope", "below 1: over-, above: underconfident" if ours else "")
+    has_room = ax is None or isinstance(ax, FigureBase)
+    heading(left, "Shift", "above 1: more likely than predicted" if has_room else "")
+    heading(right, "Slope", "below 1: over-, above: underconfident" if has_room else "")
     words = [f"Each class against the baseline, {fit_label(fit.baseline)}.", _status(fit)]
     if len(rows) < len(names):
         few = f"{len(rows)} of {len(names)} classes"
         words.append(f"{few}." if order else f"The {few} farthest from 1, in standard errors.")
-    words += [caption_of("parameters", fit)] if caption else []
-    footer(whole, words, forest_key([shift, slope]) if ours else [], ax)
+    if caption:
+        words.append(caption_of("parameters", fit))
+    footer(whole, words, forest_key([shift, slope]) if has_room else [], ax)
     return [left, right]
 
 
@@ -421,21 +447,26 @@ def calibration_map(
     >>> calibration_map(a.fit).get_ylabel()
     'After recalibration'
     """
-    names, coloured = shown_all(fit.compared), worst(fit, len(SERIES), order)
-    longest, place = max(len(names[j]) for j in coloured), ax
-    ax = one_axes(ax, 5.6 + 0.08 * max(longest, 8), 4.7)
+    names = shown_all(fit.compared)
+    coloured = worst(fit, len(SERIES), order)
+    n_letters = max(len(names[j]) for j in coloured)
+    place = ax
+    ax = one_axes(place, 5.6 + 0.08 * max(n_letters, 8), 4.7)
     if place is None:
         ax.set_anchor("W")
     plain_axes(ax)
     unit_axes(ax)
     ax.set_box_aspect(1.0)
-    ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
+    draw_agreement(ax)
     key = list[Artist]()
     others = [j for j in range(len(fit.compared)) if j not in coloured]
     for j in others:
-        ax.plot(*section(fit, j), color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
-    for j, colour, dashes in zip(coloured, SERIES, DASHES, strict=False):
-        key += ax.plot(*section(fit, j), color=colour, ls=dashes, lw=1.8, zorder=3, label=f"_{j}")
+        before, after = section(fit, j)
+        ax.plot(before, after, color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
+    for k, j in enumerate(coloured):
+        look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.8}
+        before, after = section(fit, j)
+        key += ax.plot(before, after, zorder=3, label=f"_{j}", **look)
     entries = [names[j] for j in coloured]
     if others:
         key.append(Line2D([], [], color=FAINT, lw=0.9))
@@ -445,34 +476,39 @@ def calibration_map(
     base = fit_label(fit.baseline, 16)
     heading(ax, "What the recalibration does", f"share of a class among the two, it and {base}")
     side_legend(ax, key, entries)
-    footer(ax, [_status(fit), caption_of("calibration_map", fit) if caption else ""], place=place)
+    words = [_status(fit)]
+    if caption:
+        words.append(caption_of("calibration_map", fit))
+    footer(ax, words, place=place)
     return ax
 
 
-def _halves(ax: Place | Places, width: float, height: float) -> tuple[Axes, list[Axes]]:
+def _halves(ax: Place | Places, width: float, height: float) -> tuple[Axes, Axes, Axes]:
     """Return what holds the words and two axes: those that were given, or halves of one."""
     if ax is not None and not isinstance(ax, Axes | FigureBase):
-        pair = given_axes(ax, 2)
-        return pair[0], pair
+        left, right = given_axes(ax, 2)
+        return left, left, right
     whole = one_axes(ax, width, height)
     whole.set_axis_off()
-    return whole, [whole.inset_axes((left, 0.0, 0.48, 1.0)) for left in (0.0, 0.52)]
+    left = whole.inset_axes((0.0, 0.0, 0.48, 1.0))
+    right = whole.inset_axes((0.52, 0.0, 0.48, 1.0))
+    return whole, left, right
 
 
-def _forest(panel: Axes, estimates: Estimates, labels: list[str], *, log: bool) -> Axes:
+def _forest(panel: Axes, estimates: Estimates, labels: list[str], *, log: bool) -> None:
     """Draw estimates on an axes."""
     plain_axes(panel)
     draw_forest(panel, estimates, log=log)
     plain_ticks(panel, log=log, also=1.0)
     row_axes(panel, len(labels))
     panel.set_yticks(range(len(labels)), labels, parse_math=False)
-    return panel
 
 
 def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]:
     """Return the first of those given, or the classes farthest from the identity by column."""
     if given:
-        return [fit.compared.index(label) for label in given if label != fit.baseline][:most]
+        places = [fit.compared.index(label) for label in given if label != fit.baseline]
+        return places[:most]
     size = departure_sizes(fit)
     order = sorted(range(len(size)), key=lambda j: -size[j])
     return sorted(order[: max(1, most)])
@@ -480,11 +516,15 @@ def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]
 
 def section(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
     """Return the share of class j among it and the baseline, before and after the map."""
-    logistic = 1.0 / (1.0 + np.exp(-np.linspace(-7.0, 7.0, 57)))
-    p = np.unique(np.concatenate([logistic, np.arange(1, 100) / 100.0]))
-    pair = (fit.compared[j], fit.baseline)
-    two = MCLLOMap(fit.tau[[j]], fit.gamma[[j]], pair, fit.baseline)
-    return p, two.recalibrate(np.column_stack([p, 1.0 - p]))[:, 0]
+    # dense in the middle and near both ends, where curves bend
+    log_odds = np.linspace(-7.0, 7.0, 57)
+    near_ends = 1.0 / (1.0 + np.exp(-log_odds))
+    percents = np.arange(1, 100) / 100.0
+    before = np.unique(np.concatenate([near_ends, percents]))
+    classes = (fit.compared[j], fit.baseline)
+    two_class_map = MCLLOMap(fit.tau[[j]], fit.gamma[[j]], classes, fit.baseline)
+    after = two_class_map.recalibrate(np.column_stack([before, 1.0 - before]))
+    return before, after[:, 0]
 
 
 def _status(fit: MCLLOFit) -> str:

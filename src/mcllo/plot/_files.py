@@ -121,9 +121,15 @@ def to_svg(
     '<svg'
     """
     text = _render(figure, "svg", 72.0, salt).decode("utf-8")
-    text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
-    text = re.sub(r"<[a-z][^>]*>", lambda tag: _page_tag(tag[0], used, themed), text)
+    text = text[text.index("<svg") :]
+    text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text, flags=re.DOTALL)
+    used_ids = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+
+    def page_tag(found: re.Match[str]) -> str:
+        tag = _without_unused_id(found[0], used_ids)
+        return _themed(tag) if themed else tag
+
+    text = re.sub(r"<[a-z][^>]*>", page_tag, text)
     alt = escape(NOT_XML_CHARS.sub("", alt))
     label = f'role="img" aria-label="{alt}"' if alt else 'aria-hidden="true"'
     return text.replace("<svg", f"<svg {label} {LINE_JOIN_STYLE}", 1)
@@ -139,16 +145,23 @@ def find_figure(figure: Figure | Axes | list[Axes]) -> Figure:
 
 
 def _render(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
-    target, whole = BytesIO(), find_figure(figure)
+    whole = find_figure(figure)
+    target = BytesIO()
     with look(**{"svg.hashsalt": salt}), fixed_layout(whole):
         whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
     return target.getvalue()
 
 
-def _page_tag(tag: str, used: set[str], themed: bool) -> str:
-    """Return a tag fit for a page: ids that nothing refers to would repeat in the next figure."""
-    tag = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", tag)
-    if themed:
-        for name, colour in THEMED.items():
-            tag = tag.replace(f": {colour}", f": var(--mcllo-{name}, {colour})")
+def _without_unused_id(tag: str, used_ids: set[str]) -> str:
+    """Return a tag without an id that nothing refers to: the next figure would repeat it."""
+    found = re.search(r' id="([^"]+)"', tag)
+    if found is None or found[1] in used_ids:
+        return tag
+    return tag.replace(found[0], "")
+
+
+def _themed(tag: str) -> str:
+    """Return a tag whose colours are those of the page, where it sets them."""
+    for name, colour in THEMED.items():
+        tag = tag.replace(f": {colour}", f": var(--mcllo-{name}, {colour})")
     return tag

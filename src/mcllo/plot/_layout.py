@@ -1,21 +1,25 @@
 """How parts of a figure stand together: panels, titles, legends, and words under the figure.
 
-Figures are `OwnFigure`, unknown to pyplot until `_show` offers them: none needs a screen. A place
-that was given (axes, several of them, or a part of a figure) is filled and never resized.
+Figures are `OwnFigure`, unknown to pyplot until `_style.offer` hands them over: none needs a
+screen. A place that was given (axes, several of them, or a part of a figure) is filled and never
+resized.
 
-============================================  ======================================================
-`one_axes`                                    one axes: new, given, or in a part of a figure
-`side_by_side` several that share their rows
-`two_by_two`                                  four that share nothing
-`panels`                                      a grid that shares both axes
-`footer`                                      the key and words: under a figure of ours, at the foot
-                                              of a part of a figure, or inside axes that were given,
-                                              where they cover nothing if there is such a place
-============================================  ======================================================
+==============  ====================================================================================
+`one_axes`      one axes: new, given, or in a part of a figure
+`side_by_side`  several that share their rows
+`two_by_two`    four that share nothing
+`panels`        a grid that shares both axes
+`footer`        the key and words: under a figure of ours, at the foot of a part of a figure, or
+                inside axes that were given, where they cover nothing if there is such a place
+==============  ====================================================================================
+
+Room for words is reckoned in points, 72 to an inch; a line of small text is 1.52 times as high as
+its type, leading and all.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,8 +43,12 @@ Place = Axes | Figure | SubFigure | None
 """Where one axes may stand: in a new figure, as given, or in a part of a figure."""
 Places = Sequence[Axes] | NDArray[Any] | Figure | SubFigure | None
 """The same of several axes."""
-MAX_LARGE_PANELS = 3
-"""Panels beyond which each is small."""
+POINTS_PER_INCH = 72.0
+SMALL_LINE_PT = 1.52 * SMALL_PT
+"""Height of a line of small text with its leading, in points."""
+BELOW_AXES_PT = -38.0
+"""Where words begin under axes that were given, in points: below ticks and a label."""
+KEY_SPACING: dict[str, Any] = {"handletextpad": 0.5, "columnspacing": 1.6}
 
 
 class OwnFigure(Figure):
@@ -82,9 +90,11 @@ def grid(n_panels: int, columns: int | None = None) -> tuple[int, int]:
     """Return rows and columns for this many panels: up to four beside each other, few left over."""
     if columns is not None:
         wide = max(1, min(n_panels, columns))
-    else:
-        wide = n_panels if n_panels <= 4 else min((4, 3), key=lambda c: -n_panels % c)
-    return -(-n_panels // wide), wide
+    elif n_panels <= 4:
+        wide = n_panels
+    else:  # 4, unless 3 leave fewer places of the last row empty
+        wide = 3 if -n_panels % 3 < -n_panels % 4 else 4
+    return math.ceil(n_panels / wide), wide
 
 
 def one_axes(ax: Place, width: float, height: float) -> Axes:
@@ -122,14 +132,18 @@ def two_by_two(ax: Places, width: float, height: float) -> list[Axes]:
 
 def panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
     """Return this many panels that share both axes."""
-    rows, wide = grid(n_panels, columns)
+    n_rows, n_columns = grid(n_panels, columns)
     place = ax
     if place is None:
-        side = 2.05 if columns is not None else {1: 3.8, 2: 3.0, 3: 2.5}.get(wide, 2.05)
-        place = OwnFigure(side * wide + 0.5, (side + 0.4) * rows + 0.5)
+        side = 2.05  # inches of a panel
+        if columns is None:
+            side = {1: 3.8, 2: 3.0, 3: 2.5}.get(n_columns, side)
+        width = side * n_columns + 0.5
+        height = (side + 0.4) * n_rows + 0.5
+        place = OwnFigure(width, height)
     if not isinstance(place, FigureBase):
         return given_axes(place, n_panels)
-    made = place.subplots(rows, wide, sharex=True, sharey=True, squeeze=False)
+    made = place.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     axes = list(made.flat)
     for spare in axes[n_panels:]:
         spare.remove()
@@ -139,11 +153,11 @@ def panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
 def given_axes(ax: Any, n_panels: int) -> list[Axes]:
     """Return the first of the axes that were given; the others are left blank."""
     axes = list(np.ravel(np.asarray(ax, dtype=object)))
-    strange = [type(each).__name__ for each in axes if not isinstance(each, Axes)]
-    if strange or len(axes) < n_panels:
+    others = [type(each).__name__ for each in axes if not isinstance(each, Axes)]
+    if others or len(axes) < n_panels:
+        got = others[0] if others else len(axes)
         raise InputError(
-            f"ax must hold {n_panels} axes, or be a Figure or a SubFigure; got "
-            f"{strange[0] if strange else len(axes)}. "
+            f"ax must hold {n_panels} axes, or be a Figure or a SubFigure; got {got}. "
             f"plt.subplots(1, {n_panels})[1] has as many."
         )
     for spare in axes[n_panels:]:
@@ -160,11 +174,16 @@ def count_axes(ax: Places) -> int | None:
 
 def panel_room(axes: Sequence[Axes]) -> float:
     """Return the points that a title has in one of these panels before it meets the next."""
-    figure, spec = axes[0].get_figure(root=True), axes[0].get_subplotspec()
-    wide = 1 if spec is None else spec.get_gridspec().ncols
-    if figure is not None and not isinstance(figure, OwnFigure):
-        return 72.0 * float(axes[0].bbox.width) / figure.dpi
-    return 72.0 * float(0.0 if figure is None else figure.get_size_inches()[0] - 0.7) / wide - 8.0
+    figure = axes[0].get_figure(root=True)
+    if figure is None:
+        return 0.0
+    if not isinstance(figure, OwnFigure):
+        return POINTS_PER_INCH * float(axes[0].bbox.width) / figure.dpi
+    # the layout of a figure of ours is not solved yet: what the labels at its left leave
+    spec = axes[0].get_subplotspec()
+    n_columns = 1 if spec is None else spec.get_gridspec().ncols
+    inches = float(figure.get_size_inches()[0]) - 0.7
+    return POINTS_PER_INCH * inches / n_columns - 8.0
 
 
 def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
@@ -172,24 +191,29 @@ def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
 
     Where there are many, and each is small, both axes are divided once.
     """
-    specs = [ax.get_subplotspec() for ax in axes]
-    known = [spec for spec in specs if spec is not None]
-    left = min((spec.colspan.start for spec in known), default=0)
-    for ax, spec in zip(axes, specs, strict=True):
-        first = spec is None or spec.colspan.start == left
-        last = spec is None or not any(
-            other.colspan.start == spec.colspan.start and other.rowspan.start > spec.rowspan.start
-            for other in known
-        )
-        ax.set(xlabel=x if last else "", ylabel=y if first else "")
-        ax.tick_params(labelbottom=last, labelleft=first)
-        if len(axes) > MAX_LARGE_PANELS:
+    lowest_rows = dict[int, int]()  # by column
+    for ax in axes:
+        spec = ax.get_subplotspec()
+        if spec is not None:
+            column = spec.colspan.start
+            lowest_rows[column] = max(spec.rowspan.start, lowest_rows.get(column, 0))
+    for ax in axes:
+        spec = ax.get_subplotspec()
+        is_left = True  # as of axes that stand in no grid
+        is_foot = True
+        if spec is not None:
+            column = spec.colspan.start
+            is_left = column == min(lowest_rows)
+            is_foot = spec.rowspan.start == lowest_rows[column]
+        ax.set(xlabel=x if is_foot else "", ylabel=y if is_left else "")
+        ax.tick_params(labelbottom=is_foot, labelleft=is_left)
+        if len(axes) > 3:
             unit_ticks(ax, 2)
 
 
 def heading(ax: Axes, title: str, below: str = "") -> None:
     """Write a bold title over the axes, flush left, and a lighter line or two between them."""
-    lines = below.count("\n") + 1 if below else 0
+    lines = n_lines(below) if below else 0
     ax.set_title(
         title,
         loc="left",
@@ -198,7 +222,7 @@ def heading(ax: Axes, title: str, below: str = "") -> None:
         fontweight="bold",
         color=INK,
         pad=7 + 1.45 * SMALL_PT * lines,
-        parse_math=False,
+        parse_math=False,  # a title that was there before has its own settings
     )
     if below:
         note(ax, below, (0.0, 1.0), (0, 5), va="bottom", color=MUTED, linespacing=1.25)
@@ -209,9 +233,7 @@ def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> No
     place: dict[str, Any] = {"loc": "best"}
     if isinstance(ax.get_figure(), OwnFigure):
         place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0.0}
-    legend = ax.legend(handles, names, handlelength=3.2, fontsize=SMALL_PT, **place)
-    for text in legend.get_texts():
-        text.set(parse_math=False, color=INK)
+    ax.legend(handles, names, handlelength=3.2, **place)
 
 
 def footer(
@@ -225,35 +247,50 @@ def footer(
     A `place` that was given is not resized.
     """
     several = [axes] if isinstance(axes, Axes) else list(axes)
-    figure, text = several[0].get_figure(), " ".join(part for part in parts if part)
-    look: dict[str, Any] = {"color": MUTED, "linespacing": 1.3}
-    if not isinstance(figure, OwnFigure):
-        if not (text or key):
-            return
-        if isinstance(place, Figure | SubFigure):
-            _part_footer(place, text, key)
-        else:
-            _given_footer(several, text, key)
+    figure = several[0].get_figure()
+    text = " ".join(part for part in parts if part)
+    if isinstance(figure, OwnFigure):
+        _own_footer(figure, text, key)
+    elif not text and not key:
         return
+    elif isinstance(place, Figure | SubFigure):
+        _part_footer(place, text, key)
+    elif len(several) == 1:
+        _axes_footer(several[0], text, key)
+    else:
+        _several_footer(several, text, key)
+
+
+def _own_footer(figure: OwnFigure, text: str, key: Sequence[Artist]) -> None:
+    """Make a figure of ours higher by what words and key take, and put them there."""
     width, height = figure.get_size_inches()
-    text, left = wrap_small_text(text, width), 0.1 / width
-    caption = (1.52 * SMALL_PT * (text.count("\n") + 1) + 4) / 72 if text else 0.04
-    foot = caption + (0.3 if key else 0.0)
+    text = wrap_small_text(text, width)
+    left = 0.1 / width
+    text_height = 0.04  # in inches
+    if text:
+        text_height = (SMALL_LINE_PT * n_lines(text) + 4) / POINTS_PER_INCH
+    foot = text_height + (0.3 if key else 0.0)
     height += foot
     figure.set_size_inches(width, height)
     figure.engine.set(rect=(0.0, foot / height, 1.0, 1.0 - foot / height))
     if text:
-        look |= {"va": "bottom", "fontsize": SMALL_PT, "parse_math": False}
-        figure.text(left, 0.07 / height, text, **look)
+        figure.text(
+            left,
+            0.07 / height,
+            text,
+            va="bottom",
+            fontsize=SMALL_PT,
+            color=MUTED,
+            linespacing=1.3,
+        )
     if key:
         figure.legend(
             handles=list(key),
             loc="lower left",
-            bbox_to_anchor=(left, caption / height),
+            bbox_to_anchor=(left, text_height / height),
             borderaxespad=0.0,
             ncols=len(key),
-            handletextpad=0.5,
-            columnspacing=1.6,
+            **KEY_SPACING,
         )
 
 
@@ -266,65 +303,107 @@ def _part_footer(place: Figure | SubFigure, text: str, key: Sequence[Artist]) ->
         loc="outside lower left",
         ncols=max(1, len(key)),
         title=wrap_small_text(text, inches) or None,
-        title_fontproperties={"size": SMALL_PT},
         alignment="left",
-        fontsize=SMALL_PT,
-        labelcolor=INK,
-        handletextpad=0.5,
-        columnspacing=1.6,
+        **KEY_SPACING,
     )
-    legend.get_title().set(color=MUTED, linespacing=1.3, parse_math=False)
+    legend.get_title().set(color=MUTED, linespacing=1.3)
 
 
-def _given_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> None:
-    """Put the key inside a single axes, where it covers least; words, and it, below several."""
+def _axes_footer(ax: Axes, text: str, key: Sequence[Artist]) -> None:
+    """Put words below a single axes that was given, and the key inside, where it covers least."""
+    text = wrap_small_text(text, _inches_between(ax, [ax]))
+    if text:
+        _note_below(ax, text, in_layout=True)
+    if not key:
+        return
+    _mark_occupied(ax)
+    zero = ax.transAxes.inverted().transform(ax.transData.transform((0.0, 0.0)))[1]
+    foot = float(zero) if 0.0 < zero < 0.3 else 0.0  # below it are bars
+    legend = ax.legend(
+        handles=list(key),
+        loc="best",
+        bbox_to_anchor=(0.0, foot, 1.0, 1.0 - foot),
+        frameon=True,
+        framealpha=0.85,
+        facecolor=PAPER,
+        edgecolor="none",
+    )
+    legend.set_zorder(6)
+
+
+def _several_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> None:
+    """Put words, and the key under them, below the lowest and first of several given axes."""
     lowest = min(axes, key=lambda ax: (round(ax.get_position().y0, 3), ax.get_position().x0))
-    root, ends = lowest.get_figure(root=True), [ax.get_window_extent() for ax in axes]
+    text = wrap_small_text(text, _inches_between(lowest, axes))
+    lines = n_lines(text) if text else 0
+    # Words and key are wider than these axes, which must make room for their height alone: lines of
+    # spaces hold it.
+    if text:
+        _note_below(lowest, text, in_layout=False)
+    _note_below(lowest, "\n".join([" "] * (lines + (2 if key else 0))))
+    if not key:
+        return
+    root = lowest.get_figure(root=True)
+    below_text = offset_copy(
+        lowest.transAxes, root, 0.0, BELOW_AXES_PT - SMALL_LINE_PT * lines, units="points"
+    )
+    legend = lowest.legend(
+        handles=list(key),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=below_text,
+        borderaxespad=0.0,
+        ncols=len(key),
+        **KEY_SPACING,
+    )
+    legend.set_in_layout(False)
+
+
+def _inches_between(first: Axes, axes: Sequence[Axes]) -> float:
+    """Return the inches from the left of one axes to the right of them all."""
+    root = first.get_figure(root=True)
     dpi = 100.0 if root is None else root.dpi
-    inches = (max(end.x1 for end in ends) - lowest.get_window_extent().x0) / dpi
-    text, one = wrap_small_text(text, inches), len(axes) == 1
-    look: dict[str, Any] = {"va": "top", "color": MUTED, "linespacing": 1.3}
-    lines = text.count("\n") + 1 if text else 0
-    if lines:
-        note(lowest, text, (0.0, 0.0), (0, -38), in_layout=one, **look)
-    if key and one:
-        _mark_occupied(lowest)
-        frame: dict[str, Any] = {"frameon": True, "framealpha": 0.85, "facecolor": PAPER}
-        frame |= {"edgecolor": "none", "labelcolor": INK, "fontsize": SMALL_PT}
-        zero = lowest.transAxes.inverted().transform(lowest.transData.transform((0.0, 0.0)))[1]
-        foot = float(zero) if 0.0 < zero < 0.3 else 0.0  # below it are bars
-        frame |= {"loc": "best", "bbox_to_anchor": (0.0, foot, 1.0, 1.0 - foot)}
-        lowest.legend(handles=list(key), **frame).set_zorder(6)
-    if not one:  # wider than its axes, which must make room for its height alone
-        room = "\n".join([" "] * (lines + 2 * bool(key)))
-        note(lowest, room, (0.0, 0.0), (0, -38), **look)
-        below = offset_copy(
-            lowest.transAxes, root, 0.0, -38 - 1.52 * SMALL_PT * lines, units="points"
-        )
-        beside: dict[str, Any] = {"handletextpad": 0.5, "columnspacing": 1.6, "ncols": len(key)}
-        beside |= {"bbox_transform": below, "borderaxespad": 0.0, "fontsize": SMALL_PT}
-        if key:
-            lowest.legend(
-                handles=list(key), loc="upper left", bbox_to_anchor=(0.0, 0.0), **beside
-            ).set_in_layout(False)
+    for ax in axes:
+        ax.apply_aspect()  # square axes are narrower than their place
+    right = max(ax.get_window_extent().x1 for ax in axes)
+    return float(right - first.get_window_extent().x0) / dpi
+
+
+def _note_below(ax: Axes, text: str, **look: Any) -> None:
+    """Write lines of words below an axes that was given."""
+    offset = (0.0, BELOW_AXES_PT)
+    note(ax, text, (0.0, 0.0), offset, va="top", color=MUTED, linespacing=1.3, **look)
+
+
+def n_lines(text: str) -> int:
+    """Return how many lines a text has."""
+    return text.count("\n") + 1
 
 
 def _mark_occupied(ax: Axes) -> None:
     """Draw nothing along the edges of boxes and bands, which a legend would not see otherwise."""
-    gap, corners = np.full((1, 2), np.nan), list[NDArray[Any]]()
+    gap = np.full((1, 2), np.nan)
+    points = list[NDArray[Any]]()
     for part in ax.collections:
-        if isinstance(part, PolyCollection):
-            for path in part.get_paths():
-                edge = np.asarray(path.vertices, dtype=np.float64)
-                corners += [edge, edge[:1], gap, edge.mean(axis=0, keepdims=True), gap]
-    if corners:
-        ax.add_line(Line2D(*np.vstack(corners).T, ls="none", label="_occupied"))
+        if not isinstance(part, PolyCollection):
+            continue
+        for path in part.get_paths():
+            corners = np.asarray(path.vertices, dtype=np.float64)
+            middle = corners.mean(axis=0, keepdims=True)
+            points += [corners, corners[:1], gap, middle, gap]
+    if points:
+        x, y = np.vstack(points).T
+        ax.add_line(Line2D(x, y, ls="none", label="_occupied"))
 
 
 def wrap_small_text(text: str, inches: float) -> str:
     """Return small text in lines of at most this length."""
-    for most in range(max(24, int(inches * 72 / (0.53 * SMALL_PT))), 23, -2):
+    points = POINTS_PER_INCH * inches
+    usual_letter = 0.53 * SMALL_PT  # mean width of a letter of the font
+    n_letters = max(24, int(points / usual_letter))
+    for most in range(n_letters, 23, -2):
         lines = textwrap.wrap(text, most)
-        if all(text_width(line) * SMALL_PT / TITLE_PT < 72 * inches - 8.0 for line in lines):
+        widths = [text_width(line) * SMALL_PT / TITLE_PT for line in lines]
+        if all(width < points - 8.0 for width in widths):
             break
     return "\n".join(lines)

@@ -35,9 +35,10 @@ from ._style import (
     INK,
     MARKERS,
     MUTED,
+    REFERENCE_DASHES,
     SERIES,
-    SMALL_PT,
     VERMILION,
+    note,
     plain_axes,
     styled_figure,
     unit_axes,
@@ -45,12 +46,8 @@ from ._style import (
 from ._words import caption as caption_of
 from ._words import shown_all
 
-MAX_SHOWN_CLASSES = 4
-LOG_10 = math.log(10.0)
-MAX_THRESHOLDS_SHOWN = 3.0
-"""So many times the larger threshold, in logarithms, is the top of the scale."""
-MIN_ROWS_IN_BIN = 20
-"""Rows of a bin that is drawn."""
+MAX_BATCHES_MARKED = 30
+"""Batches up to which each is a mark: more run together."""
 
 
 @styled_figure
@@ -99,12 +96,12 @@ def monitor(monitor: Monitor, *, ax: Places = None, caption: bool = False) -> li
     _draw_evidence(axes[0], records, status)
     _draw_size(axes[1], records, status)
     in_time = _in_time(records)
-    ordered = in_time == sorted(in_time)
+    came_in_order = in_time == sorted(in_time)
     _draw_shares(axes[2], records, status, in_time)
     _draw_reliability(axes[3], records, status)
     for panel in axes[:2]:
         _time_axis(panel, records, status)
-    _time_axis(axes[2], [records[k] for k in in_time], status, onset=ordered, named=True)
+    _time_axis(axes[2], [records[k] for k in in_time], status, onset=came_in_order, named=True)
     footer(axes, [caption_of("monitor", status)] if caption else [], (), ax)
     return axes
 
@@ -117,97 +114,117 @@ def _in_time(records: Sequence[Record]) -> list[int]:
 
 
 def _draw_evidence(ax: Axes, records: Sequence[Record], status: MonitorStatus) -> None:
+    """Draw detector and evidence as powers of ten, with their thresholds."""
     x = np.arange(1, len(records) + 1)
-    lines = (
-        ("log_detector", BLUE, "-", "detector of a change", math.log(status.run_length)),
-        ("log_evidence", VERMILION, DASHES[1], "evidence since the start", -math.log(status.alpha)),
-    )
-    top = 0.0
-    for name, colour, dash, label, threshold in lines:
-        y = np.array([float(record.numbers[name]) for record in records]) / LOG_10
-        dots: dict[str, Any] = {"marker": "o", "markersize": 3.5} if len(x) <= 30 else {}
+    dots: dict[str, Any] = {}
+    if len(x) <= MAX_BATCHES_MARKED:
+        dots = {"marker": "o", "markersize": 3.5}
+    thresholds = (math.log10(status.run_length), -math.log10(status.alpha))
+    largest = 0.0
+    for name, threshold, colour, dash, label in (
+        ("log_detector", thresholds[0], BLUE, "-", "detector of a change"),
+        ("log_evidence", thresholds[1], VERMILION, DASHES[1], "evidence since the start"),
+    ):
+        y = np.array([float(record.numbers[name]) for record in records]) / math.log(10.0)
         ax.plot(x, y, color=colour, ls=dash, label=label, **dots)
-        ax.axhline(threshold / LOG_10, color=colour, lw=0.9, ls=(0, (1, 2)), label="_threshold")
-        top = max(top, float(y.max()), threshold / LOG_10)
-    most = MAX_THRESHOLDS_SHOWN * max(math.log(status.run_length), -math.log(status.alpha)) / LOG_10
-    now = f"; largest: {_power(top, None)}" if top > most else ""
-    ax.set_ylim(max(-1.5, ax.get_ylim()[0]), min(top, most) * 1.12 + 0.2)
+        ax.axhline(threshold, color=colour, lw=0.9, ls=(0, (1, 2)), label="_threshold")
+        largest = max(largest, float(y.max()), threshold)
+    # Evidence grows without end once something is wrong: the axis ends where all is decided.
+    most = 3.0 * max(thresholds)
+    now = f"; largest: {_power(largest, None)}" if largest > most else ""
+    ax.set_ylim(max(-1.5, ax.get_ylim()[0]), min(largest, most) * 1.12 + 0.2)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_formatter(FuncFormatter(_power))
-    ax.legend(loc="upper left", fontsize=SMALL_PT, labelcolor=INK)
+    ax.legend(loc="upper left")
     decides = "detector" if status.rule == "change" else "evidence"
     heading(ax, "Evidence", f"dotted: thresholds; alarm by the {decides}{now}")
 
 
 def _power(value: float, _: Any) -> str:
+    """Return a power of ten as a person writes it."""
     power = round(value)
+    if power == 0:
+        return "1"
+    if power == 1:
+        return "10"
     raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return {0: "1", 1: "10"}.get(power, f"10{raised}")
+    return f"10{raised}"
 
 
 def _draw_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
-    found = changes(records, status.since, status.alpha)
-    low, value, high = 100 * np.maximum(0.0, np.array(found, dtype=np.float64).T)
-    parts = [slice(0, status.since - 1), slice(status.since - 1, None)]
-    x, split = np.arange(1, len(records) + 1), status.since > 1
-    for part in parts if split else parts[1:]:
+    """Draw the probability on the wrong classes with its interval, before and since the onset."""
+    found = np.array(changes(records, status.since, status.alpha), dtype=np.float64)
+    low, value, high = 100 * np.maximum(0.0, found.T)
+    x = np.arange(1, len(records) + 1)
+    has_onset = status.since > 1
+    parts = [slice(status.since - 1, None)]
+    if has_onset:
+        parts.insert(0, slice(0, status.since - 1))
+    for part in parts:
         ax.fill_between(x[part], low[part], high[part], color=BAND, lw=0, label="_interval")
         ax.plot(x[part], value[part], color=BLUE, label="_change")
-    shown = high[len(high) // 8 :] if len(high) > 8 else high
-    ax.set_ylim(
-        0.0, max(1.0, min(100.0, max(float(np.median(high)), 1.25 * shown[-1], 2.0 * value.max())))
-    )
+    # The first intervals reach to 100 %: the scale is that of the usual and of the last one.
+    top = max(float(np.median(high)), 1.25 * high[-1], 2.0 * value.max())
+    ax.set_ylim(0.0, max(1.0, min(100.0, top)))
     ax.set_ylabel("percentage points")
-    since = "before and since" if split else "since the first batch"
+    since = "before and since" if has_onset else "since the first batch"
     heading(ax, "Probability on the wrong classes", f"as seen, with its interval, {since}")
 
 
 def _draw_shares(
     ax: Axes, records: list[Record], status: MonitorStatus, in_time: list[int]
 ) -> None:
-    rows = np.maximum(single(records, "n_rows"), 1.0)[:, None]
-    off = 100 * (single(records, "counts") - single(records, "predicted")) / rows
+    """Draw how often the classes of most evidence came true, less how often it was predicted."""
+    n_rows = np.maximum(single(records, "n_rows"), 1.0)[:, None]
+    excess = 100 * (single(records, "counts") - single(records, "predicted")) / n_rows
     order = sorted(range(len(status.classes)), key=lambda j: -status.classes[j].log_evidence)
+    shown = order[:4]  # more lines could not be told apart in so small a panel
     names = shown_all([share.label for share in status.classes])
     x = np.arange(1, len(records) + 1)
     ax.axhline(0.0, color=MUTED, lw=0.8, label="_none")
-    for k, j in enumerate(order[:MAX_SHOWN_CLASSES]):
+    for k, j in enumerate(shown):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "label": names[j], "lw": 1.1}
-        if len(x) <= 30:
+        if len(x) <= MAX_BATCHES_MARKED:
             look |= {"marker": MARKERS[k], "markersize": 3.5}
-        ax.plot(x, off[in_time, j], **look)
-    reach = float(np.quantile(np.abs(off[:, order[:MAX_SHOWN_CLASSES]]), 0.99)) * 1.6 + 0.5
+        ax.plot(x, excess[in_time, j], **look)
+    usual = float(np.quantile(np.abs(excess[:, shown]), 0.99))  # but for a tiny batch now and then
+    reach = 1.6 * usual + 0.5  # the legend stands above
     ax.set_ylim(-reach, reach)
-    ax.legend(loc="upper left", fontsize=SMALL_PT, ncols=2, labelcolor=INK, columnspacing=1.2)
+    ax.legend(loc="upper left", ncols=2, columnspacing=1.2)
     ax.set_ylabel("percentage points")
     by = "batch by batch" if in_time == sorted(in_time) else "batches in the order of their time"
     heading(ax, "Classes: came true less predicted", f"{by}; most evidence first")
 
 
 def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
-    parts = then_and_now(records, status.since)
-    words = ("before", "since") if status.since > 1 else ("", "all batches")
+    """Draw reliability in bins, before the onset and since."""
     ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, lw=1.0, label="_diagonal")
-    for bins, colour, marker, word in zip(parts, (MUTED, VERMILION), "oD", words, strict=True):
-        shown = bins[0] >= MIN_ROWS_IN_BIN
-        if word and shown.any():
-            n, sure, right = bins[:, shown]
-            rows = format_count(float(bins[0].sum()))
-            ax.plot(
-                *(sure / n, right / n), color=colour, marker=marker, markersize=5.0,
-                label=f"{word} ({rows} rows)",
-            )  # fmt: skip
-            error = 1.96 * np.sqrt(_variance(right / n, n))
-            ax.errorbar(sure / n, right / n, error, fmt="none", ecolor=colour, lw=0.8, alpha=0.7)
+    before, since = then_and_now(records, status.since)
+    if status.since > 1:
+        _draw_bins(ax, before, MUTED, "o", "before")
+        _draw_bins(ax, since, VERMILION, "D", "since")
+    else:
+        _draw_bins(ax, since, VERMILION, "D", "all batches")
     unit_axes(ax)
     ax.set(xlabel="Probability of the most probable class", ylabel="Share that came true")
-    ax.legend(loc="upper left", fontsize=SMALL_PT, labelcolor=INK)
+    ax.legend(loc="upper left")
     heading(ax, "Reliability, then and now", "lines: 95 % intervals, each by itself")
 
 
-def _variance(share: Floats, n: Floats) -> Floats:
-    middle = (share * n + 2.0) / (n + 4.0)
-    return middle * (1.0 - middle) / (n + 4.0)
+def _draw_bins(ax: Axes, bins: Floats, colour: str, marker: str, word: str) -> None:
+    """Draw the bins of some batches: rows, and the sums of predictions and of hits over them."""
+    bins_with_rows = bins[:, bins[0] >= 20]  # fewer rows make a point that means nothing
+    if bins_with_rows.shape[1] == 0:
+        return
+    n, sum_predicted, n_hits = bins_with_rows
+    x = sum_predicted / n
+    y = n_hits / n
+    label = f"{word} ({format_count(float(bins[0].sum()))} rows)"
+    ax.plot(x, y, color=colour, marker=marker, markersize=5.0, label=label)
+    # Agresti and Coull (1998): two hits and two misses more, or no interval at 0 and at 1
+    middle = (y * n + 2.0) / (n + 4.0)
+    half = 1.96 * np.sqrt(middle * (1.0 - middle) / (n + 4.0))
+    ax.errorbar(x, y, half, fmt="none", ecolor=colour, lw=0.8, alpha=0.7)
 
 
 def _time_axis(
@@ -226,12 +243,15 @@ def _time_axis(
         return records[int(value) - 1].time[:16] if 1 <= value <= n else ""
 
     ax.xaxis.set_major_formatter(FuncFormatter(word))
-    if status.onset_batch and onset:
-        ax.axvline(status.since - 0.5, color=INK, lw=0.9, ls=(0, (4, 3)), label="_onset")
-    if status.onset_batch and onset and named:
-        left = status.since > 0.5 * n
-        ax.annotate(
-            "since about here", (status.since - 0.5, 0.02), (-4 if left else 4, 0),
-            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=SMALL_PT,
-            color=MUTED, ha="right" if left else "left", va="bottom", annotation_clip=False,
-        )  # fmt: skip
+    if not status.onset_batch or not onset:
+        return
+    begin = status.since - 0.5
+    ax.axvline(begin, color=INK, lw=0.9, ls=REFERENCE_DASHES, label="_onset")
+    if not named:
+        return
+    at = (begin, 0.02)
+    look: dict[str, Any] = {"coordinates": ("data", "axes fraction"), "color": MUTED}
+    if status.since > 0.5 * n:  # words stand where there is more room
+        note(ax, "since about here", at, (-4, 0), ha="right", va="bottom", **look)
+    else:
+        note(ax, "since about here", at, (4, 0), ha="left", va="bottom", **look)

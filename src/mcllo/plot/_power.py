@@ -30,6 +30,7 @@ from ._style import (
     INK,
     MARKERS,
     MUTED,
+    REFERENCE_DASHES,
     SERIES,
     log_ticks,
     plain_axes,
@@ -38,8 +39,6 @@ from ._style import (
     tick_word,
 )
 from ._words import caption as caption_of
-
-WHISKER_PERCENTILES = (2.5, 97.5)
 
 
 @styled_figure
@@ -83,10 +82,11 @@ def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes
     >>> power(study).get_xlabel()
     'delta of the first class (1: the predictions are calibrated)'
     """
-    place, ax = ax, one_axes(ax, 6.4, 4.4)
+    place = ax
+    ax = one_axes(place, 6.4, 4.4)
     plain_axes(ax)
-    _draw_lines(ax, study, lambda cell: (cell.power, cell.low, cell.high))
-    ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_alpha")
+    _draw_lines(ax, study, rejection_rate)
+    ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, label="_alpha")
     ax.set_ylim(-0.02, 1.02)
     ax.set_ylabel("Rejection rate")
     heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
@@ -134,8 +134,6 @@ def ece_boxplot(
     -----
     Figure 3 of [1]_ is this figure with ``outliers=True``.
 
-    Figure 3 of [1]_ is this figure with ``outliers=True``.
-
     References
     ----------
     .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
@@ -149,23 +147,35 @@ def ece_boxplot(
     >>> ece_boxplot(study).get_ylabel()
     'ECE (probability)'
     """
-    place, ax = ax, one_axes(ax, 6.0, 4.2)
+    place = ax
+    ax = one_axes(place, 6.0, 4.2)
     plain_axes(ax)
     by_delta = _by_delta(study)
-    cells = _lines(study)[0] if n is None or not by_delta else _of_size(study, n)
-    for side, colour, name in ((-0.19, BLUE, "ece_before"), (0.19, GREEN, "ece_after")):
-        draw_boxes(ax, [getattr(cell, name) for cell in cells], side, colour, outliers=outliers)
-    words = [tick_word(c.delta_1) if c.delta_1 is not None else format_count(c.n) for c in cells]
-    ax.set_xticks(range(len(cells)), words)
+    cells = _of_size(study, n) if by_delta and n is not None else _lines(study)[0]
+    before = [cell.ece_before for cell in cells]
+    after = [cell.ece_after for cell in cells]
+    draw_boxes(ax, before, -0.19, BLUE, outliers=outliers)
+    draw_boxes(ax, after, 0.19, GREEN, outliers=outliers)
+
+    def word(cell: PowerCell) -> str:
+        return format_count(cell.n) if cell.delta_1 is None else tick_word(cell.delta_1)
+
+    ax.set_xticks(range(len(cells)), [word(cell) for cell in cells])
     ax.set_xlim(-0.6, len(cells) - 0.4)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel("delta of the first class" if by_delta else "Rows in the data set (n)")
     ax.set_ylabel("ECE (probability)")
-    shown = f"n = {format_count(cells[0].n)}; " if by_delta else ""
-    reps = format_count(cells[0].reps)
-    heading(ax, "Calibration error before and after", f"{shown}{reps} data sets a box")
-    pair = (("as drawn", BLUE), ("after MCLLO", GREEN))
-    key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=word) for word, c in pair]
+    below = f"{format_count(cells[0].reps)} data sets a box"
+    if by_delta:
+        ax.set_xlabel("delta of the first class")
+        below = f"n = {format_count(cells[0].n)}; {below}"
+    else:
+        ax.set_xlabel("Rows in the data set (n)")
+    heading(ax, "Calibration error before and after", below)
+    box: dict[str, Any] = {"alpha": 0.55, "edgecolor": INK}
+    key = [
+        Patch(facecolor=BLUE, label="as drawn", **box),
+        Patch(facecolor=GREEN, label="after MCLLO", **box),
+    ]
     footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key, place)
     return ax
 
@@ -198,8 +208,6 @@ def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False
     -----
     Figure 4 of [1]_ is this figure.
 
-    Figure 4 of [1]_ is this figure.
-
     References
     ----------
     .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
@@ -213,23 +221,35 @@ def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False
     >>> ece_difference(study).get_xlabel()
     'delta of the first class (1: the predictions are calibrated)'
     """
-    place, ax = ax, one_axes(ax, 6.4, 4.4)
+    place = ax
+    ax = one_axes(place, 6.4, 4.4)
     plain_axes(ax)
     _draw_lines(ax, study, mean_gain)
-    ax.axhline(0.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_none")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3f}".replace("-", "−")))
+    ax.axhline(0.0, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, label="_none")
+
+    def word(value: float, _: Any) -> str:
+        return f"{value:.3f}".replace("-", "−")
+
+    ax.yaxis.set_major_formatter(FuncFormatter(word))
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
     heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
     footer(ax, [caption_of("ece_difference", study)] if caption else [], place=place)
     return ax
 
 
+def rejection_rate(cell: PowerCell) -> tuple[float, float, float]:
+    """Return how often calibration was rejected, with its 95 % interval."""
+    return cell.power, cell.low, cell.high
+
+
 def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
     """Return by how much recalibration lowers the mean ECE, with its 95 % interval."""
     gain = cell.ece_before - cell.ece_after
     mean = float(gain.mean())
-    reach = 1.96 * float(gain.std(ddof=1)) / cell.reps**0.5 if cell.reps > 1 else 0.0
-    return mean, mean - reach, mean + reach
+    half = 0.0
+    if cell.reps > 1:
+        half = 1.96 * float(gain.std(ddof=1)) / cell.reps**0.5
+    return mean, mean - half, mean + half
 
 
 def _draw_lines(
@@ -237,25 +257,36 @@ def _draw_lines(
 ) -> None:
     """Draw a number of every setting with its interval: against delta, a line per n, or by n."""
     by_delta = _by_delta(study)
-    names, handles = list[str](), list[Artist]()
+
+    def position(cell: PowerCell) -> float:
+        return float(cell.delta_1 or 0.0) if by_delta else float(cell.n)
+
+    names = list[str]()
+    handles = list[Artist]()
     for k, cells in enumerate(_lines(study)):
-        x = [float(c.delta_1 or 0.0) if by_delta else float(c.n) for c in cells]
-        middle, low, high = zip(*map(value, cells), strict=True)
-        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
-        look: dict[str, Any] = {"color": colour, "ls": dash, "marker": MARKERS[k % len(MARKERS)]}
+        x = [position(cell) for cell in cells]
+        middle, low, high = np.array([value(cell) for cell in cells]).T
+        # as many kinds of lines as colours; of more sizes, they begin again
+        colour = SERIES[k % len(SERIES)]
+        look: dict[str, Any] = {
+            "color": colour,
+            "ls": DASHES[k % len(DASHES)],
+            "marker": MARKERS[k % len(MARKERS)],
+        }
         ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
         handles += ax.plot(x, middle, markersize=5.5, label=f"_{k}", **look)
         names.append(f"n = {format_count(cells[0].n)}")
+    positions = sorted({position(cell) for cell in study.rows})
     if by_delta:
         ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
-        set_ticks(ax.xaxis, sorted({float(c.delta_1 or 0.0) for c in study.rows}), tick_word)
+        set_ticks(ax.xaxis, positions, tick_word)
         side_legend(ax, handles, names)
     else:
-        sizes = sorted({float(cell.n) for cell in study.rows})
         ax.set_xscale("log")
         ax.set_xlabel("Rows in the data set (n, log scale)")
-        few = sizes if len(sizes) <= 6 else log_ticks(sizes[0], sizes[-1])
-        set_ticks(ax.xaxis, few, format_count)
+        if len(positions) > 6:
+            positions = log_ticks(positions[0], positions[-1])
+        set_ticks(ax.xaxis, positions, format_count)
 
 
 def draw_boxes(
@@ -263,12 +294,11 @@ def draw_boxes(
 ) -> None:
     """Draw a box for each array beside its place."""
     thin = {"color": INK, "lw": 0.8}
-    point = {"marker": "o", "markersize": 2.2, "alpha": 0.6}
     ax.boxplot(
         values,
         positions=np.arange(len(values)) + side,
         widths=0.32,
-        whis=1.5 if outliers else WHISKER_PERCENTILES,
+        whis=1.5 if outliers else (2.5, 97.5),  # lengths of the box, or percentiles
         showfliers=outliers,
         patch_artist=True,
         manage_ticks=False,
@@ -276,7 +306,13 @@ def draw_boxes(
         medianprops={"color": INK, "lw": 1.6},
         whiskerprops=thin,
         capprops=thin,
-        flierprops=point | {"markerfacecolor": colour, "markeredgecolor": "none"},
+        flierprops={
+            "marker": "o",
+            "markersize": 2.2,
+            "alpha": 0.6,
+            "markerfacecolor": colour,
+            "markeredgecolor": "none",
+        },
     )
 
 
@@ -288,12 +324,14 @@ def _lines(study: PowerStudy) -> list[list[PowerCell]]:
     """Return the cells of each line: of one n, the largest first; or all by n."""
     if not _by_delta(study):
         return [sorted(study.rows, key=lambda cell: cell.n)]
-    return [_of_size(study, n) for n in sorted({cell.n for cell in study.rows}, reverse=True)]
+    sizes = sorted({cell.n for cell in study.rows}, reverse=True)
+    return [_of_size(study, n) for n in sizes]
 
 
 def _of_size(study: PowerStudy, n: int) -> list[PowerCell]:
     cells = [cell for cell in study.rows if cell.n == n]
     if not cells:
-        known = ", ".join(str(size) for size in sorted({cell.n for cell in study.rows}))
+        sizes = sorted({cell.n for cell in study.rows})
+        known = ", ".join(str(size) for size in sizes)
         raise InputError(f"n must be a size of the study ({known}); got n={n}.")
     return sorted(cells, key=lambda cell: cell.delta_1 or 0.0)

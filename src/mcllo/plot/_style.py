@@ -1,30 +1,22 @@
-"""What all figures share: colours, sizes of type, and settings that do not leak.
+"""What all figures share: how they look, axes of estimates, and how they come before a reader.
 
 Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart; no figure
-says by colour alone what it says: markers and line styles differ too.
-
-Nothing here touches global settings: artists are made inside `look`, which restores them.
-
-===============  ==========================================================================
-axes             `plain_axes`, `unit_axes`, `unit_ticks`, `row_axes`, `set_ticks`
-rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
-words            `note`, so many points from a place of the axes
-===============  ==========================================================================
-
-Axes that hold estimates with intervals: limits that one wild interval does not ruin, few ticks.
-
-Values are drawn where they are; what lies beyond the limits is cut, and an arrow says so.
-
-How a figure comes before its reader: in a notebook, by ``plt.show()``, or only as a file.
+says by colour alone what it says: markers and line styles differ too. Nothing here touches global
+settings: artists are made inside `look`, which restores them.
 
 ===============  ===================================================================================
+axes             `plain_axes`, `unit_axes`, `unit_ticks`, `row_axes`, `set_ticks`, `plain_ticks`
+rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
+words            `note`, so many points from a place of the axes
+forests          `Estimates` with intervals, within limits that one wild interval does not ruin;
+                 what lies beyond them is cut, and an arrow says so
 `styled_figure`  what every function of `mcllo.plot` goes through: own settings while it draws; a
                  new figure is then offered
 `offer`          pyplot is handed the finished figure where it has a screen (a notebook, a window)
                  and is loaded or a notebook runs; then the end of the cell or ``plt.show()`` shows
                  it. In scripts without a screen pyplot never hears of it: nothing stays open
 `aside`          figures made inside are for a page or a file, and offered to nobody
-shown            as the last line of a cell, the axes are the picture, once and without a line of
+`picture`        as the last line of a cell, the axes are the picture, once and without a line of
                  text
 ===============  ===================================================================================
 """
@@ -73,13 +65,29 @@ MUTED = "#59636e"
 FAINT = "#c8ced5"
 BAND = "#dde2e8"
 PAPER = "#ffffff"
-THEMED = {"ink": INK, "muted": MUTED, "faint": FAINT, "band": BAND, "paper": PAPER}
-THEMED |= {"blue": BLUE, "vermilion": VERMILION}
+THEMED = {
+    "ink": INK,
+    "muted": MUTED,
+    "faint": FAINT,
+    "band": BAND,
+    "paper": PAPER,
+    "blue": BLUE,
+    "vermilion": VERMILION,
+}
 """Colours that change with the page in ``to_svg(themed=True)``."""
 
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
-DASHES += ((0, (9, 3)), (0, (1, 1)), (0, (4, 1.5, 1.5, 1.5, 1.5, 1.5)))
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (2, 1.5)),
+    (0, (7, 2, 1.5, 2)),
+    (0, (9, 3)),
+    (0, (1, 1)),
+    (0, (4, 1.5, 1.5, 1.5, 1.5, 1.5)),
+)
+REFERENCE_DASHES = (0, (4, 3))
+"""Of lines where nothing changes: agreement, a level, a reference."""
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
 
 TITLE_PT = 10.5  # sizes of type in points
@@ -102,6 +110,7 @@ STYLE = {
     "font.size": TEXT_PT,
     "legend.fontsize": SMALL_PT,
     "legend.frameon": False,
+    "legend.title_fontsize": SMALL_PT,
     "lines.linewidth": 1.5,
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
@@ -208,18 +217,27 @@ def beside(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
 
     They begin there, or end `right` points away.
     """
-    place = (8, 0) if right is None else (right, 0)
-    look = {"color": INK, "va": "center", "ha": "left" if right is None else "right"}
+    offset = (8.0 if right is None else right, 0.0)
+    side = "left" if right is None else "right"
     for row, word in enumerate(words):
-        note(ax, word, (1.0, row), place, ("axes fraction", "data"), **look)
+        at = (1.0, row)
+        note(ax, word, at, offset, ("axes fraction", "data"), color=INK, va="center", ha=side)
 
 
 def key_mark(
     marker: str, colour: str, label: str, fill: str | None = None, size: float = 6.0
 ) -> Line2D:
     """Return a mark for a legend."""
-    look: dict[str, Any] = {"marker": marker, "markersize": size, "color": colour}
-    return Line2D([], [], ls="none", markerfacecolor=fill or colour, label=label, **look)
+    return Line2D(
+        [],
+        [],
+        ls="none",
+        marker=marker,
+        markersize=size,
+        color=colour,
+        markerfacecolor=fill or colour,
+        label=label,
+    )
 
 
 def note(
@@ -238,14 +256,9 @@ def note(
         xycoords=coordinates,
         textcoords="offset points",
         fontsize=SMALL_PT,
-        parse_math=False,
         annotation_clip=False,
         **look,
     )
-
-
-MAX_HALF_WIDTHS = 4.0
-"""Half an interval may take this many times the median half before it is cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +280,9 @@ class Estimates:
         """Ends of the axis: all estimates, their intervals unless huge, and the reference."""
         half = np.maximum(self.value - self.low, self.high - self.value)
         usual = float(np.nanmedian(half)) if np.isfinite(half).any() else 0.0
-        reach = np.minimum(np.nan_to_num(half), MAX_HALF_WIDTHS * usual)
+        # One interval of a class that hardly occurs would make points of all others: it is cut at
+        # four times the median.
+        reach = np.minimum(np.nan_to_num(half), 4.0 * usual)
         ends = np.concatenate([self.value - reach, self.value + reach, [self.reference]])
         low = max(float(ends.min()), self.reference - self.cap)
         high = min(float(ends.max()), self.reference + self.cap)
@@ -279,7 +294,8 @@ class Estimates:
         """Rows that are cut at the left and at the right end of the axis."""
         left, right = self.limits
         known = np.isfinite(self.low)
-        low, high = np.where(known, self.low, self.value), np.where(known, self.high, self.value)
+        low = np.where(known, self.low, self.value)
+        high = np.where(known, self.high, self.value)
         return low < left, high > right
 
     @property
@@ -290,26 +306,36 @@ class Estimates:
 
 def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
     """Draw one row for each estimate, the first on top, and the line of the reference."""
-    scale = np.exp if log else (lambda values: values)
+
+    def to_axis(values: Any) -> Any:
+        return np.exp(values) if log else values
+
     left, right = estimates.limits
+    left_edge = float(to_axis(left))
+    right_edge = float(to_axis(right))
     if log:
         ax.set_xscale("log")
-    ax.set_xlim(float(scale(left)), float(scale(right)))
-    ax.axvline(float(scale(estimates.reference)), color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1)
+    ax.set_xlim(left_edge, right_edge)
+    reference = float(to_axis(estimates.reference))
+    ax.axvline(reference, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, zorder=1)
+
     rows = np.arange(len(estimates.value))
     known = np.isfinite(estimates.low)
-    low, high = (scale(np.clip(e, left, right)) for e in (estimates.low, estimates.high))
+    low = to_axis(np.clip(estimates.low, left, right))[known]
+    high = to_axis(np.clip(estimates.high, left, right))[known]
     colours = np.where(estimates.excludes, VERMILION, BLUE)[known].tolist()
-    ax.hlines(rows[known], low[known], high[known], colors=colours, lw=1.6, label="_intervals")
-    for mask, marker, colour, fill, label in (
+    ax.hlines(rows[known], low, high, colors=colours, lw=1.6, label="_intervals")
+
+    is_inside = (estimates.value > left) & (estimates.value < right)
+    for kind, marker, colour, fill, label in (
         (known & ~estimates.excludes, "o", BLUE, BLUE, "_includes"),
         (known & estimates.excludes, "D", VERMILION, VERMILION, "_excludes"),
         (~known, "s", MUTED, "white", "_unknown"),
     ):
-        inside = mask & (estimates.value > left) & (estimates.value < right)
+        shown = kind & is_inside
         ax.plot(
-            scale(estimates.value[inside]),
-            rows[inside],
+            to_axis(estimates.value[shown]),
+            rows[shown],
             ls="none",
             marker=marker,
             markersize=6.0,
@@ -318,9 +344,10 @@ def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
             zorder=3,
             label=label,
         )
-    for beyond, edge, marker in zip(estimates.beyond, (left, right), "<>", strict=True):
-        end = np.full(len(rows), float(scale(edge)))
-        marks(ax, end, beyond, marker, MUTED, f"_cut{marker}", zorder=4)
+
+    cut_left, cut_right = estimates.beyond
+    marks(ax, np.full(len(rows), left_edge), cut_left, "<", MUTED, "_cut<", zorder=4)
+    marks(ax, np.full(len(rows), right_edge), cut_right, ">", MUTED, "_cut>", zorder=4)
     ax.set_ylim(len(rows) - 0.4, -0.6)
 
 
@@ -346,21 +373,37 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     >>> log_ticks(0.4, 2.6), log_ticks(0.91, 1.12), log_ticks(5e-3, 5e2)
     ([0.5, 0.7, 1.0, 1.5, 2.0], [0.95, 1.0, 1.05, 1.1], [0.01, 0.1, 1.0, 10.0, 100.0])
     """
-    if high / low < 3.0:
-        step = _round_step((high - low) / (most - 1))
-        return [round(k * step, 12) for k in range(math.ceil(low / step), int(high / step) + 1)]
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    if high / low < 3.0:  # over so little, a logarithmic axis is nearly a plain one
+        step = round_step((high - low) / (most - 1))
+        return multiples_between(low, high, step)
+    # The finest of these digits in each decade that gives few ticks.
     for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        ticks = [digit * 10.0**k for k in decades for digit in digits]
-        ticks = [round(t, 12) for t in ticks if low <= t <= high]
+        ticks = []
+        for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+            for digit in digits:
+                tick = digit * 10.0**decade
+                if low <= tick <= high:
+                    ticks.append(round(tick, 12))
         if len(ticks) <= most:
-            break
-    return ticks[:: 1 + (len(ticks) - 1) // (most + 1)]
+            return ticks
+    every = 1 + (len(ticks) - 1) // (most + 1)  # there are many decades: leave some out
+    return ticks[::every]
 
 
-def _round_step(step: float) -> float:
-    size = 10.0 ** math.floor(math.log10(step))
-    return next(k * size for k in (1, 2, 5, 10) if k * size >= step * 0.999)
+def round_step(step: float) -> float:
+    """Return the smallest of 1, 2, 5, 10, 20, ... that is at least `step`, but for rounding."""
+    power = 10.0 ** math.floor(math.log10(step))
+    for digit in (1, 2, 5):
+        if digit * power >= 0.999 * step:
+            return digit * power
+    return 10 * power
+
+
+def multiples_between(low: float, high: float, step: float) -> list[float]:
+    """Return the multiples of a step in an interval, without the last digits of the product."""
+    first = math.ceil(low / step)
+    last = math.floor(high / step)
+    return [round(k * step, 12) for k in range(first, last + 1)]
 
 
 def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
@@ -369,9 +412,9 @@ def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
     if log:
         ticks = log_ticks(low, high)
     else:
-        step = _round_step((high - low) / 4.5)
-        ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-        if also is not None and all(abs(also - tick) > 0.1 * (high - low) for tick in ticks):
+        ticks = multiples_between(low, high, round_step((high - low) / 4.5))
+        gap = 0.1 * (high - low)  # below which words of two ticks would meet
+        if also is not None and all(abs(also - tick) > gap for tick in ticks):
             ticks.append(also)
     set_ticks(ax.xaxis, ticks, tick_word)
 
@@ -388,7 +431,10 @@ MadeAxes = TypeVar("MadeAxes", bound=Axes | list[Axes])
 FILE_BACKENDS = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 """Backends of matplotlib that show nothing."""
 MAX_OPEN_FIGURES = 20
-"""Windows of ours that wait for ``plt.show()``; of more, the oldest is let go."""
+"""Windows of ours that wait for ``plt.show()``; of more, the oldest is let go.
+
+The same number as matplotlib's ``figure.max_open_warning``.
+"""
 
 _aside = ContextVar("aside", default=False)
 _open: list[ReferenceType[Figure]] = []
@@ -409,7 +455,9 @@ class Panels(list[Axes]):
         return f"<{len(self)} panels: {', '.join(words)}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return picture(self[0].get_figure(root=True), include, exclude) if self else {}
+        if not self:
+            return {}
+        return picture(self[0].get_figure(root=True), include, exclude)
 
 
 def styled_figure(function: Callable[P, MadeAxes]) -> Callable[P, MadeAxes]:
@@ -418,11 +466,13 @@ def styled_figure(function: Callable[P, MadeAxes]) -> Callable[P, MadeAxes]:
     @wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> MadeAxes:
         with look():
-            made = function(*args, **kwargs)
-        several: Any = made if isinstance(made, Axes) else Panels(made)
+            made: Any = function(*args, **kwargs)
+        if not isinstance(made, Axes):
+            made = Panels(made)
         if kwargs.get("ax") is None:
-            offer((made if isinstance(made, Axes) else made[0]).get_figure(root=True))
-        return several
+            first = made if isinstance(made, Axes) else made[0]
+            offer(first.get_figure(root=True))
+        return made
 
     return inside
 
@@ -456,12 +506,14 @@ def offer(figure: Figure | None) -> None:
         plt.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
     finally:
         settings["figure.max_open_warning"] = most
-    if notebook() is None:  # which shows and closes what a cell has made
-        _open[:] = [own for own in _open if own() is not None] + [ref(figure)]
-        while len(_open) > MAX_OPEN_FIGURES:
-            oldest = _open.pop(0)()
-            if oldest is not None:
-                plt.close(oldest)
+    if notebook() is not None:
+        return  # it shows and closes what a cell has made
+    _open[:] = [own for own in _open if own() is not None]
+    _open.append(ref(figure))
+    while len(_open) > MAX_OPEN_FIGURES:
+        oldest = _open.pop(0)()
+        if oldest is not None:
+            plt.close(oldest)
 
 
 def picture(figure: Figure | None, include: Any, exclude: Any) -> Any:
@@ -472,7 +524,8 @@ def picture(figure: Figure | None, include: Any, exclude: Any) -> Any:
     data, metadata = shell.display_formatter.format(figure, include, exclude)
     if not any(kind in data for kind in ("image/png", "image/svg+xml", "image/jpeg")):
         return {}
-    if (plt := sys.modules.get("matplotlib.pyplot")) is not None:
+    plt = sys.modules.get("matplotlib.pyplot")
+    if plt is not None:
         plt.close(figure)
     data.pop("text/plain", None)
     return data, metadata

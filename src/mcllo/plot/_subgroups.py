@@ -11,6 +11,7 @@ mark        the verdict of each, allowing for their number
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -21,7 +22,6 @@ from .._assessment.assessment import Assessment
 from .._assessment.subgroup_results import ORDER, Subgroups
 from .._assessment.verdict import TOLERANCE, Kind
 from .._utils.formatting import format_count
-from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, side_by_side
 from ._style import (
@@ -30,6 +30,7 @@ from ._style import (
     INK,
     MUTED,
     ORANGE,
+    REFERENCE_DASHES,
     VERMILION,
     Estimates,
     beside,
@@ -44,9 +45,6 @@ from ._style import (
 from ._words import caption as caption_of
 from ._words import shown_all, text_width
 
-MAX_SUBGROUPS = 40
-MAX_SLOPE_DISTANCE = 4.0  # from 1; beyond, an estimate is an arrow
-MAX_EFFECT_SIZE = 60.0  # in percentage points; the same
 LOOKS: dict[Kind, tuple[str, str, str | None, str]] = {
     "miscalibrated": ("D", VERMILION, None, "miscalibrated"),
     "negligible": ("^", ORANGE, None, "negligible"),
@@ -63,7 +61,7 @@ def subgroups(
     ax: Places = None,
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
-    max_subgroups: int = MAX_SUBGROUPS,
+    max_subgroups: int = 40,
     caption: bool = False,
 ) -> list[Axes]:
     """Draw slope and size of each subgroup with intervals that hold for all of them at once.
@@ -101,36 +99,44 @@ def subgroups(
     ['Slope', 'Mean change (percentage points)']
     """
     found = subgroups_in(result)
-    verdicts, rows = found.decide(alpha, tolerance), found.ranked(alpha, tolerance)
-    rows, kinds = rows[:max_subgroups], [verdicts[k].kind for k in rows[:max_subgroups]]
-    groups, names = [found.groups[k] for k in rows], shown_all([g.name for g in found.groups])
+    rows = found.ranked(alpha, tolerance)[:max_subgroups]
+    verdicts = found.decide(alpha, tolerance)
+    kinds = [verdicts[k].kind for k in rows]
+    groups = [found.groups[k] for k in rows]
+    names = shown_all([group.name for group in found.groups])
     labels = [names[k] for k in rows]
-    width = max(text_width(label) for label in labels) / 72.0
-    left, right = side_by_side(ax, 2, 6.4 + width, 1.5 + 0.27 * len(rows))
+    label_inches = max(text_width(label) for label in labels) / 72.0
+    left, right = side_by_side(ax, 2, 6.4 + label_inches, 1.5 + 0.27 * len(rows))
 
-    value, low, high = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
-    _draw(left, Estimates(value, low, high, 1.0, MAX_SLOPE_DISTANCE), kinds)
-    left.axvline(1.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1, label="_one")
+    # an estimate is an arrow where a slope is 4 from 1, or a mean change 60 percentage points
+    slopes = [[group.slope.value, group.slope.low, group.slope.high] for group in groups]
+    value, low, high = np.array(slopes).T
+    _draw(left, Estimates(value, low, high, reference=1.0, cap=4.0), kinds)
+    left.axvline(1.0, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, zorder=1, label="_one")
     left.axvline(found.slope.value, color=INK, lw=1.0, zorder=1, label="_pooled")
     left.set_xlabel("Slope")
     heading(left, "Slope", "below 1: over-, above: underconfident")
 
-    sizes = [[g.effect_size.mean_change, g.effect_size.low, g.effect_size.high] for g in groups]
-    value, low, high = 100.0 * np.array(sizes).T
-    _draw(right, Estimates(value, low, high, 0.0, MAX_EFFECT_SIZE), kinds)
+    sizes = [group.effect_size for group in groups]
+    changes = [[size.mean_change, size.low, size.high] for size in sizes]
+    value, low, high = 100.0 * np.array(changes).T
+    _draw(right, Estimates(value, low, high, reference=0.0, cap=60.0), kinds)
     right.set_xlim(left=0.0)
     right.axvspan(0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated")
     right.set_xlabel("Mean change (percentage points)")
     heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no recalibration")
-    beside(right, [format_count(g.n_samples) for g in groups])
+    beside(right, [format_count(group.n_samples) for group in groups])
     note(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
-    for panel in (left, right):
-        plain_ticks(panel, log=False, also=1.0 if panel is left else None)
-        row_axes(panel, len(rows))
+    plain_ticks(left, log=False, also=1.0)
+    plain_ticks(right, log=False)
+    row_axes(left, len(rows))
+    row_axes(right, len(rows))
     left.set_yticks(range(len(rows)), labels, parse_math=False)
-    words = [caption_of("subgroups", found)] if caption else []
+    words = []
     if len(rows) < len(names):
-        words.insert(0, f"The worst {len(rows)} of {len(names)} subgroups.")
+        words.append(f"The worst {len(rows)} of {len(names)} subgroups.")
+    if caption:
+        words.append(caption_of("subgroups", found))
     footer([left, right], words, _key(kinds), ax)
     return [left, right]
 
@@ -147,40 +153,45 @@ def subgroups_in(result: Subgroups | Assessment) -> Subgroups:
 def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
     """Draw one row for each estimate, marked by its verdict; what is cut ends in an arrow."""
     plain_axes(ax)
-    shown = Estimates(
-        _finite(estimates.value, estimates),
-        _finite(estimates.low, estimates),
-        _finite(estimates.high, estimates),
-        estimates.reference,
-        estimates.cap,
-    )
+    shown = _finite(estimates)
     left, right = shown.limits
     ax.set_xlim(left, right)
-    own, rows = np.array(kinds), np.arange(len(kinds))
-    known = np.isfinite(shown.low)
+    kind_of_row = np.array(kinds)
+    rows = np.arange(len(kinds))
+    has_interval = np.isfinite(shown.low)
+    is_inside = (shown.value >= left) & (shown.value <= right)
     for kind in ORDER:
         marker, colour, fill, _ = LOOKS[kind]
-        which = own == kind
-        line = which & known
-        low, high = np.clip(shown.low[line], left, right), np.clip(shown.high[line], left, right)
+        own = kind_of_row == kind
+        line = own & has_interval
+        low = np.clip(shown.low[line], left, right)
+        high = np.clip(shown.high[line], left, right)
         ax.hlines(rows[line], low, high, colors=colour, lw=1.6, zorder=1, label=f"_{kind}")
-        inside = which & (shown.value >= left) & (shown.value <= right)
-        marks(ax, shown.value, inside, marker, colour, f"_{kind}_marks", fill)
-    for beyond, edge, marker in zip(shown.beyond, (left, right), "<>", strict=True):
-        marks(ax, np.full(len(rows), edge), beyond, marker, MUTED, f"_cut{marker}", zorder=4)
+        marks(ax, shown.value, own & is_inside, marker, colour, f"_{kind}_marks", fill)
+    cut_left, cut_right = shown.beyond
+    marks(ax, np.full(len(rows), left), cut_left, "<", MUTED, "_cut<", zorder=4)
+    marks(ax, np.full(len(rows), right), cut_right, ">", MUTED, "_cut>", zorder=4)
 
 
-def _finite(values: Floats, estimates: Estimates) -> Floats:
-    """Return the values with infinite ones far beyond the axis, and NaN as they are."""
-    far = estimates.reference + np.array([-10.0, 10.0]) * estimates.cap
-    return np.where(np.isnan(values), np.nan, np.clip(values, *far))
+def _finite(estimates: Estimates) -> Estimates:
+    """Return the estimates with infinite numbers far beyond the axis, and NaN as they are."""
+    reach = 10.0 * estimates.cap
+    lowest = estimates.reference - reach
+    highest = estimates.reference + reach
+    return replace(
+        estimates,
+        value=np.clip(estimates.value, lowest, highest),
+        low=np.clip(estimates.low, lowest, highest),
+        high=np.clip(estimates.high, lowest, highest),
+    )
 
 
 def _key(kinds: Sequence[Kind]) -> list[Artist]:
     """Return what stands for what, of all that occurs."""
     key: list[Artist] = []
-    for kind in (kind for kind in ORDER if kind in kinds):
-        marker, colour, fill, words = LOOKS[kind]
-        key.append(key_mark(marker, colour, words, fill))
+    for kind in ORDER:
+        if kind in kinds:
+            marker, colour, fill, words = LOOKS[kind]
+            key.append(key_mark(marker, colour, words, fill))
     key.append(Line2D([], [], color=INK, lw=1.0, label="all rows"))
     return key

@@ -33,11 +33,7 @@ MARKER_STYLES = (("o", BLUE), ("D", VERMILION), ("s", GREEN))
 """Marker and colour of each class."""
 TRIANGLE_HEIGHT = 0.5 * 3.0**0.5
 N_ARROW_STEPS = 10  # arrows start where all probabilities are positive multiples of one over this
-N_ARROW_STEPS_LONG = 7  # or over this where their mean length is more than the next
-MAX_MEAN_ARROW_LENGTH = 0.1
-MAX_POINTS = 1000
-MIN_ARROW_LENGTH = 0.004
-"""A shorter arrow is a dot."""
+N_ARROW_STEPS_LONG = 7  # or over this, where arrows are long and would cross
 
 
 @styled_figure
@@ -47,7 +43,7 @@ def ternary(
     ax: Place = None,
     recalibration: Any = None,
     arrows: bool = True,
-    max_points: int = MAX_POINTS,
+    max_points: int = 1000,
     caption: bool = False,
 ) -> Axes:
     """Draw predictions of three classes on a triangle, with arrows of what the recalibration does.
@@ -91,36 +87,63 @@ def ternary(
     >>> ternary(a).get_title(loc="left")
     'Predictions and their recalibration'
     """
-    rows = result.predictions if isinstance(result, Assessment) else None
-    made = recalibration
-    if made is None:
-        made = result.fit if isinstance(result, Assessment) else result
-    classes = tuple(made.classes if rows is None else rows.classes)
-    _check_three(classes, made)
-    place, ax = ax, one_axes(ax, 5.4, 5.1)
+    rows = None
+    own_map: Any = result
+    if isinstance(result, Assessment):
+        rows = result.predictions
+        own_map = result.fit
+    if recalibration is None:
+        recalibration = own_map
+    classes = tuple(recalibration.classes if rows is None else rows.classes)
+    _check_three(classes, recalibration)
+    place = ax
+    ax = one_axes(place, 5.4, 5.1)
     names = shown_all(classes)
     _draw_frame(ax, names)
     key: list[Artist] = []
-    words = [] if rows is None else _draw_rows(ax, rows, names, max_points, key)
+    words = []
+    if rows is not None:
+        n_shown = _draw_rows(ax, rows, max_points)
+        for (marker, colour), name in zip(MARKER_STYLES, names, strict=True):
+            key.append(key_mark(marker, colour, name))
+        if n_shown < rows.n_samples:
+            words.append(
+                f"{format_count(n_shown)} of {format_count(rows.n_samples)} rows are shown."
+            )
     if arrows:
-        start, end = _recalibrated(made, grid())
-        if np.hypot(*(end - start).T).mean() > MAX_MEAN_ARROW_LENGTH:
-            start, end = _recalibrated(made, grid(N_ARROW_STEPS_LONG))
-        _draw_arrows(ax, start, end - start)
-        arrow: dict[str, Any] = {"color": INK, "lw": 1.1, "marker": ">", "markersize": 5.0}
-        key.append(Line2D([], [], markevery=[1], label="recalibration", **arrow))
-    what = "Predictions" if rows is not None else "The recalibration"
-    below = "" if rows is None else "marks: the class that came true"
-    heading(ax, f"{what} and their recalibration" if arrows and rows is not None else what, below)
-    words += [caption_of("ternary", result)] if caption else []
+        start, end = _recalibrated(recalibration, grid())
+        mean_length = np.linalg.norm(end - start, axis=1).mean()
+        if mean_length > 0.1:  # of a side: about the distance between two of them
+            start, end = _recalibrated(recalibration, grid(N_ARROW_STEPS_LONG))
+        _draw_arrows(ax, start, end)
+        key.append(
+            Line2D(
+                [],
+                [],
+                color=INK,
+                lw=1.1,
+                marker=">",
+                markersize=5.0,
+                markevery=[1],
+                label="recalibration",
+            )
+        )
+    if rows is None:
+        heading(ax, "The recalibration")
+    else:
+        title = "Predictions and their recalibration" if arrows else "Predictions"
+        heading(ax, title, "marks: the class that came true")
+    if caption:
+        words.append(caption_of("ternary", result))
     footer(ax, words, key, place)
     return ax
 
 
 def grid(steps: int = N_ARROW_STEPS) -> Floats:
     """Return the predictions at which arrows start, inside the triangle."""
-    points = [(i, j, steps - i - j) for i in range(1, steps) for j in range(1, steps - i)]
-    return np.array(points, dtype=np.float64) / steps
+    first, second = np.indices((steps, steps)).reshape(2, -1)
+    counts = np.column_stack([first, second, steps - first - second])
+    return counts[(counts > 0).all(axis=1)] / steps
 
 
 def places(probs: Floats) -> Floats:
@@ -131,7 +154,9 @@ def places(probs: Floats) -> Floats:
     >>> places(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(3).tolist()
     [[0.0, 0.0], [0.75, 0.433]]
     """
-    return np.column_stack([probs[:, 1] + 0.5 * probs[:, 2], TRIANGLE_HEIGHT * probs[:, 2]])
+    x = probs[:, 1] + 0.5 * probs[:, 2]
+    y = TRIANGLE_HEIGHT * probs[:, 2]
+    return np.column_stack([x, y])
 
 
 def _check_three(classes: Sequence[Any], recalibration: Any) -> None:
@@ -163,56 +188,81 @@ def _draw_frame(ax: Axes, names: list[str]) -> None:
     ax.set_ylim(-0.13, TRIANGLE_HEIGHT + 0.09)
     for k in range(3):
         for share in (0.25, 0.5, 0.75):
+            # from the side on which the third class is impossible to that of the second
             ends = np.zeros((2, 3))
             ends[:, k] = share
-            ends[0, (k + 1) % 3] = ends[1, (k + 2) % 3] = 1.0 - share
-            ax.plot(*places(ends).T, color=FAINT, lw=0.7, zorder=1, label="_grid")
-            _word(ax, k, share, places(ends)[0])
-    corners = places(np.eye(3))
-    ax.plot(*corners[[0, 1, 2, 0]].T, color=MUTED, lw=1.0, zorder=1, label="_frame")
+            ends[0, (k + 1) % 3] = 1.0 - share
+            ends[1, (k + 2) % 3] = 1.0 - share
+            x, y = places(ends).T
+            ax.plot(x, y, color=FAINT, lw=0.7, zorder=1, label="_grid")
+            _write_share(ax, k, share, (x[0], y[0]))
+    x, y = places(np.eye(3)[[0, 1, 2, 0]]).T
+    ax.plot(x, y, color=MUTED, lw=1.0, zorder=1, label="_frame")
     look: dict[str, Any] = {"color": INK, "fontweight": "bold"}
-    note(ax, names[0], tuple(corners[0]), (-4, -19), "data", ha="left", va="top", **look)
-    note(ax, names[1], tuple(corners[1]), (4, -19), "data", ha="right", va="top", **look)
-    note(ax, names[2], tuple(corners[2]), (0, 5), "data", ha="center", va="bottom", **look)
+    note(ax, names[0], (x[0], y[0]), (-4, -19), "data", ha="left", va="top", **look)
+    note(ax, names[1], (x[1], y[1]), (4, -19), "data", ha="right", va="top", **look)
+    note(ax, names[2], (x[2], y[2]), (0, 5), "data", ha="center", va="bottom", **look)
 
 
-def _word(ax: Axes, k: int, share: float, at: Floats) -> None:
+def _write_share(ax: Axes, k: int, share: float, at: tuple[float, float]) -> None:
     """Write a share of class k at the end of its line: under, right or left of the triangle."""
-    offset, sides = {
-        0: ((0, -4), ("center", "top")),
-        1: ((5, 0), ("left", "center")),
-        2: ((-5, 0), ("right", "center")),
-    }[k]
-    note(ax, f"{share:g}", (at[0], at[1]), offset, "data", ha=sides[0], va=sides[1], color=MUTED)
+    offsets = ((0, -4), (5, 0), (-5, 0))
+    ha = ("center", "left", "right")[k]
+    va = ("top", "center", "center")[k]
+    note(ax, f"{share:g}", at, offsets[k], "data", ha=ha, va=va, color=MUTED)
 
 
-def _draw_rows(
-    ax: Axes, rows: Predictions, names: list[str], most: int, key: list[Artist]
-) -> list[str]:
-    """Draw the rows by the class that came true, and add to the key; return what is left out."""
+def _draw_rows(ax: Axes, rows: Predictions, most: int) -> int:
+    """Draw rows by the class that came true, equally spaced ones of many; return how many."""
     n = rows.n_samples
-    which = np.unique(np.linspace(0, n - 1, min(n, max(1, most))).astype(np.intp))
-    where, codes = places(rows.probs[which]), rows.codes[which]
+    n_shown = min(n, max(1, most))
+    shown = np.unique(np.linspace(0, n - 1, n_shown).astype(np.intp))
+    at = places(rows.probs[shown])
+    codes = rows.codes[shown]
     for k, (marker, colour) in enumerate(MARKER_STYLES):
-        own = codes == k
-        look: dict[str, Any] = {"marker": marker, "color": colour, "ls": "none", "alpha": 0.55}
-        look |= {"markersize": 4.0, "markeredgewidth": 0.0, "clip_on": False, "zorder": 2}
-        if own.any():
-            ax.plot(*where[own].T, label=f"_rows{k}", **look)
-        key.append(key_mark(marker, colour, names[k]))
-    if len(which) == n:
-        return []
-    return [f"{format_count(len(which))} of {format_count(n)} rows are shown."]
+        x, y = at[codes == k].T
+        if len(x) == 0:
+            continue  # an empty line that is not clipped would reach to the figure's corner
+        ax.plot(
+            x,
+            y,
+            ls="none",
+            marker=marker,
+            color=colour,
+            alpha=0.55,
+            markersize=4.0,
+            markeredgewidth=0.0,
+            clip_on=False,
+            zorder=2,
+            label=f"_rows{k}",
+        )
+    return len(shown)
 
 
-def _draw_arrows(ax: Axes, start: Floats, move: Floats) -> None:
+def _draw_arrows(ax: Axes, start: Floats, end: Floats) -> None:
     """Draw an arrow for each prediction, a dot where nothing changes that could be seen."""
-    far = np.hypot(*move.T) >= MIN_ARROW_LENGTH
-    size: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
-    size |= {"width": 0.0042, "headwidth": 4.0, "headlength": 4.5, "headaxislength": 4.0}
-    size |= {"minlength": 0.0, "minshaft": 1.0, "color": INK, "zorder": 3, "label": "_arrows"}
-    if far.any():
-        ax.quiver(*start[far].T, *move[far].T, **size)
-    if not far.all():
-        still: dict[str, Any] = {"ls": "none", "marker": ".", "markersize": 3.0, "color": INK}
-        ax.plot(*start[~far].T, zorder=3, label="_still", **still)
+    move = end - start
+    is_arrow = np.linalg.norm(move, axis=1) >= 0.004  # of a side: about two points
+    if is_arrow.any():
+        ax.quiver(
+            start[is_arrow, 0],
+            start[is_arrow, 1],
+            move[is_arrow, 0],
+            move[is_arrow, 1],
+            angles="xy",
+            scale_units="xy",
+            scale=1.0,
+            units="width",
+            width=0.0042,
+            headwidth=4.0,
+            headlength=4.5,
+            headaxislength=4.0,
+            minlength=0.0,
+            minshaft=1.0,
+            color=INK,
+            zorder=3,
+            label="_arrows",
+        )
+    if not is_arrow.all():
+        x, y = start[~is_arrow].T
+        ax.plot(x, y, ls="none", marker=".", markersize=3.0, color=INK, zorder=3, label="_still")

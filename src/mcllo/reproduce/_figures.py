@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from .. import plot
 from .._utils.formatting import Table
+from .._validation.predictions import Predictions
 from ..plot._layout import OwnFigure, footer, heading
 from ..plot._power import mean_gain
 from ..plot._style import BLUE, MUTED, TITLE_PT, VERMILION, plain_axes, set_ticks, use_style
@@ -38,7 +39,7 @@ from ._tables import (
 PLANES = (5037, 4526)
 """Images of Figure 1, counted from one: counted from zero, 4526 is a cat."""
 PAPER_PLANES = {5037: (1.0, 1.0), 4526: (0.94, 0.80)}
-N_SHOWN_CLASSES = 5
+"""The probability of the label that the paper prints: before, after."""
 SIMULATED = (
     "Ours: 1,000 data sets a setting, rows from {design}; where the paper's rows come from is not "
     "said, and it prints no numbers of this study."
@@ -78,13 +79,22 @@ def figure1() -> Reproduction:
     [4526, 5037]
     """
     rows = planes(images())
-    own = [row for row in rows if row["class"] == row["label"]]
     shown = [["image", "label", "before: paper", "ours", "after: paper", "ours", "95 % interval"]]
-    for row in own:
-        before, after = PAPER_PLANES[row["image"]]
-        interval = f"{row['low']:.3f} to {row['high']:.3f}"
-        first = (str(row["image"]), row["label"], f"{before:.2f}", f"{row['before']:.3f}")
-        shown.append([*first, f"{after:.2f}", f"{row['after']:.3f}", interval])
+    for row in rows:
+        if row["class"] != row["label"]:
+            continue
+        paper_before, paper_after = PAPER_PLANES[row["image"]]
+        shown.append(
+            [
+                str(row["image"]),
+                row["label"],
+                f"{paper_before:.2f}",
+                f"{row['before']:.3f}",
+                f"{paper_after:.2f}",
+                f"{row['after']:.3f}",
+                f"{row['low']:.3f} to {row['high']:.3f}",
+            ]
+        )
     note = (
         "The interval is the map's: where the number would lie if all images there are had been "
         "learned from."
@@ -287,35 +297,44 @@ def power() -> Reproduction:
     >>> [name for name in found.table.columns][:3]
     ['n', 'delta_1', 'power']
     """
-    rows = _settings()
     return Reproduction(
-        "power",
-        "Rejection rates (supplement)",
-        SIMULATED.format(design=simulation().design),
-        _table(rows),
-        tuple(map(tuple, _by_size("rejected"))),
-        (f"Level {ALPHA:g}, chi-square. delta_1 = 1: nothing is wrong.",),
+        name="power",
+        title="Rejection rates (supplement)",
+        source=SIMULATED.format(design=simulation().design),
+        table=_table(_settings()),
+        shown=tuple(tuple(line) for line in _by_size("rejected")),
+        notes=(f"Level {ALPHA:g}, chi-square. delta_1 = 1: nothing is wrong.",),
     )
 
 
 def planes(study: CaseStudy) -> list[Row]:
     """Return the probabilities of the two planes, likeliest class first, before and after."""
-    data, fit, rows = study.data, study.fit, list[Row]()
+    data = study.data
+    parts = ((data.train, data.train_columns), (data.holdout, data.holdout_columns))
+    rows: list[Row] = []
     for image in PLANES:
-        for part, columns in (
-            (data.train, data.train_columns),
-            (data.holdout, data.holdout_columns),
-        ):
+        for part, columns in parts:
             for place in np.flatnonzero(columns["image"] == image - 1):
-                before = part.probs[place]
-                after = fit.recalibrate(before[None], interval=0.95)
-                label = part.classes[part.codes[place]]
-                rows += [
-                    {"image": image, "label": label, "class": part.classes[j]}
-                    | {"before": before[j], "after": after.probs[0, j]}
-                    | {"low": after.low[0, j], "high": after.high[0, j]}
-                    for j in np.argsort(-before, kind="stable")
-                ]
+                rows += _plane(study, image, part, int(place))
+    return rows
+
+
+def _plane(study: CaseStudy, image: int, part: Predictions, place: int) -> list[Row]:
+    """Return the probabilities of one image, likeliest class first."""
+    before = part.probs[place]
+    after = study.fit.recalibrate(before[None], interval=0.95)
+    rows = []
+    for j in np.argsort(-before, kind="stable"):
+        row = {
+            "image": image,
+            "label": part.classes[part.codes[place]],
+            "class": part.classes[j],
+            "before": before[j],
+            "after": after.probs[0, j],
+            "low": after.low[0, j],
+            "high": after.high[0, j],
+        }
+        rows.append(row)
     return rows
 
 
@@ -325,32 +344,36 @@ def planes_figure(rows: list[Row]) -> list[Axes]:
     figure = OwnFigure(9.0, 3.1)
     axes = list(figure.subplots(1, len(PLANES), sharex=True))
     for ax, image in zip(axes, PLANES, strict=True):
-        plain_axes(ax)
-        own = [row for row in rows if row["image"] == image][:N_SHOWN_CLASSES]
-        place = np.arange(len(own))
-        ends = [[row[end] for row in own] for end in ("low", "high")]
-        ax.hlines(place + 0.16, *ends, color=BLUE, lw=2.2)
-        ax.plot(
-            [row["before"] for row in own], place - 0.16, zorder=3, clip_on=False, **BEFORE_STYLE
-        )
-        ax.plot([row["after"] for row in own], place + 0.16, zorder=3, clip_on=False, **AFTER_STYLE)
-        ax.set_yticks(place, [row["class"] for row in own])
-        ax.tick_params(axis="y", length=0)
-        ax.set_ylim(len(own) - 0.5, -0.6)
-        ax.set_xlim(-0.02, 1.02)
-        set_ticks(ax.xaxis, [0.0, 0.25, 0.5, 0.75, 1.0], "{:g}".format)
-        ax.set_xlabel("Probability")
-        first = next(row for row in own if row["class"] == row["label"])
-        numbers = f"{first['label']}: {first['before']:.3f}, after MCLLO {first['after']:.3f}"
-        heading(ax, f"Test image {image}", numbers)
-    key = [
-        Line2D([], [], label="as predicted", **BEFORE_STYLE),
-        Line2D(
-            [], [], label="after MCLLO, 95 % interval", **(AFTER_STYLE | {"ls": "-", "lw": 2.2})
-        ),
-    ]
-    footer(axes[0], ["The five classes that the network finds most probable."], key)
+        own = [row for row in rows if row["image"] == image][:5]
+        _draw_plane(ax, image, own)
+    before_key = Line2D([], [], label="as predicted", **BEFORE_STYLE)
+    after_style = AFTER_STYLE | {"ls": "-", "lw": 2.2}
+    after_key = Line2D([], [], label="after MCLLO, 95 % interval", **after_style)
+    text = ["The five classes that the network finds most probable."]
+    footer(axes[0], text, [before_key, after_key])
     return axes
+
+
+def _draw_plane(ax: Axes, image: int, rows: list[Row]) -> None:
+    """Draw the probabilities of one image, before above after."""
+    plain_axes(ax)
+    place = np.arange(len(rows))
+    before = [row["before"] for row in rows]
+    after = [row["after"] for row in rows]
+    low = [row["low"] for row in rows]
+    high = [row["high"] for row in rows]
+    ax.hlines(place + 0.16, low, high, color=BLUE, lw=2.2)
+    ax.plot(before, place - 0.16, zorder=3, clip_on=False, **BEFORE_STYLE)
+    ax.plot(after, place + 0.16, zorder=3, clip_on=False, **AFTER_STYLE)
+    ax.set_yticks(place, [row["class"] for row in rows])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(rows) - 0.5, -0.6)
+    ax.set_xlim(-0.02, 1.02)
+    set_ticks(ax.xaxis, [0.0, 0.25, 0.5, 0.75, 1.0], "{:g}".format)
+    ax.set_xlabel("Probability")
+    of_label = next(row for row in rows if row["class"] == row["label"])
+    numbers = f"{of_label['before']:.3f}, after MCLLO {of_label['after']:.3f}"
+    heading(ax, f"Test image {image}", f"{of_label['label']}: {numbers}")
 
 
 def _reliability(
@@ -362,15 +385,14 @@ def _reliability(
     table: Reproduction,
 ) -> Reproduction:
     """Return the diagrams of these methods, with ECE and p-value as numbers."""
-    known = {row["set"]: row for row in table.table.rows()}
-    rows = [known[method] for method in order]
-    drawn = plot.comparison(
-        study.comparison, names={m: LONG_METHOD_NAMES[m] for m in order}, n_bins=10
-    )
+    row_of_method = {row["set"]: row for row in table.table.rows()}
+    rows = [row_of_method[method] for method in order]
+    names = {method: LONG_METHOD_NAMES[method] for method in order}
+    drawn = plot.comparison(study.comparison, names=names, n_bins=10)
+    printed_lines = {line[0]: line for line in table.shown}
     shown = [["", "ECE: paper", "ours", "p: paper", "ours"]]
-    words = {line[0]: line for line in table.shown}
     for method in order:
-        line = words[METHODS[method]]
+        line = printed_lines[METHODS[method]]
         shown.append([line[0], line[8], line[9], line[4], line[5]])
     note = "Ten bins of equal width; the ECE has ceil(sqrt n) bins. p by chi-square."
     return _figure(name, title, source, rows, shown, drawn, note)
@@ -389,11 +411,11 @@ def _by_size(what: str) -> list[list[str]]:
     """Return a line for each n and a column for each effect."""
     rows = _settings()
     deltas = sorted({row["delta_1"] for row in rows})
-    lines = [["n", *(f"delta_1 = {delta:g}" for delta in deltas)]]
-    for n in sorted({row["n"] for row in rows}):
-        own = {row["delta_1"]: row for row in rows if row["n"] == n}
-        lines.append([f"{n:,}", *(_words(own[delta], what) for delta in deltas)])
-    return lines
+    sizes = sorted({row["n"] for row in rows})
+    words = {(row["n"], row["delta_1"]): _words(row, what) for row in rows}
+    heads = ["n", *(f"delta_1 = {delta:g}" for delta in deltas)]
+    lines = [[f"{n:,}", *(words[n, delta] for delta in deltas)] for n in sizes]
+    return [heads, *lines]
 
 
 def _words(row: Row, what: str) -> str:
@@ -425,7 +447,8 @@ def _figure(
     if figure is not None:
         left = 0.1 / figure.get_size_inches()[0]
         figure.suptitle(f"{title}, made again", x=left, ha="left", fontsize=TITLE_PT, color=MUTED)
-    return Reproduction(name, title, source, _table(rows), tuple(map(tuple, shown)), (note,), axes)
+    lines = tuple(tuple(line) for line in shown)
+    return Reproduction(name, title, source, _table(rows), lines, (note,), axes)
 
 
 def _table(rows: list[Row]) -> Table:

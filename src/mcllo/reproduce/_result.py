@@ -1,4 +1,4 @@
-"""What the paper prints: its tables, the order and names of its methods.
+"""What the paper prints, and what is made again beside it.
 
 Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
 Predictions via the Linear Log Odds Calibration Function*, arXiv 2602.18573. The columns of its
@@ -26,7 +26,7 @@ from ..exceptions import InputError
 from ..plot import save
 
 PAPER = "Vennos, Xing and Franck (2026)"
-MIN_PRINTED_PVALUE = 0.001
+MIN_PRINTED_PVALUE = 0.001  # smaller ones are printed as below it
 METHODS = {
     "uncalibrated_train": "X_t",
     "uncalibrated": "X_h",
@@ -71,8 +71,6 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     -----
     The numbers are copied from [1]_.
 
-    The numbers are copied from [1]_.
-
     References
     ----------
     .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
@@ -85,10 +83,8 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     (0.133, 'uncalibrated_train')
     """
     text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
-    return tuple(
-        {name: _parse_cell(cell) for name, cell in row.items()}
-        for row in csv.DictReader(text.splitlines())
-    )
+    rows = csv.DictReader(text.splitlines())
+    return tuple({name: _parse_cell(cell) for name, cell in row.items()} for row in rows)
 
 
 def by_set(table: str) -> dict[str, dict[str, Any]]:
@@ -106,7 +102,9 @@ def format_printed_p(pvalue: float | None) -> str:
     """
     if pvalue is None:
         return "-"
-    return f"<{MIN_PRINTED_PVALUE:g}" if pvalue <= MIN_PRINTED_PVALUE else f"{pvalue:.3f}"
+    if pvalue <= MIN_PRINTED_PVALUE:
+        return f"<{MIN_PRINTED_PVALUE:g}"
+    return f"{pvalue:.3f}"
 
 
 def format_own_p(pvalue: float | None, method: str = "exact") -> str:
@@ -125,13 +123,11 @@ def format_own_p(pvalue: float | None, method: str = "exact") -> str:
 
 
 def _parse_cell(cell: str) -> float | str | None:
+    """Return a number where it is one, None where there is nothing."""
     try:
         return float(cell)
     except ValueError:
         return cell or None
-
-
-MAX_LINE_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,10 +161,6 @@ class Reproduction:
     -----
     The paper is [1]_.
 
-    The paper is [1]_.
-
-    The paper is [1]_.
-
     References
     ----------
     .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
@@ -192,10 +184,12 @@ class Reproduction:
     axes: list[Axes] | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.title} of {PAPER}", *textwrap.wrap(self.source, MAX_LINE_WIDTH), ""]
-        lines += [align(self.shown), ""] if self.shown else []
+        width = 100  # of a terminal, and of the other texts of this package
+        lines = [f"{self.title} of {PAPER}", *textwrap.wrap(self.source, width), ""]
+        if self.shown:
+            lines += [align(self.shown), ""]
         for note in self.notes:
-            lines += textwrap.wrap(note, MAX_LINE_WIDTH)
+            lines += textwrap.wrap(note, width)
         return "\n".join(lines).rstrip()
 
     def __repr__(self) -> str:

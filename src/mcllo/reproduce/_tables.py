@@ -1,13 +1,6 @@
-"""Comparisons and fits as rows of numbers, the paper's beside ours.
+"""Tables 1 to 4 of the paper, its numbers beside those of our network and our forest.
 
-========================  ================================================================
-`fit_maximum_likelihood`  the maximum likelihood fit of one set of predictions
-`compare_methods`         several recalibrations, learned on one set and judged on another
-`parameter_rows`          Tables 1 and 3: estimates and standard errors by class
-`compared_rows`           Tables 2 and 4: p-value, ECE, accuracy, label change by method
-========================  ================================================================
-
-The three studies behind the paper's tables and figures, each computed once.
+The three studies behind the paper's tables and figures are each computed once:
 
 ================  ============================================================================
 `images`          a VGG of ours on CIFAR-10, 8,000 images to learn from (X_t), 2,000 to judge
@@ -16,8 +9,6 @@ The three studies behind the paper's tables and figures, each computed once.
 `simulation`      30 settings of 1,000 data sets each: Figures 2 to 4, the table of rates. Every
                   p-value and ECE is in ``data/power.npz``; ``python -m studies simulate`` makes it
 ================  ============================================================================
-
-Tables 1 to 4 of the paper, its numbers beside those of our network and our forest.
 """
 
 from __future__ import annotations
@@ -67,7 +58,9 @@ def compared_rows(
     c: Comparison, columns: str, paper: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
 ) -> list[Row]:
     """Return these columns of a comparison; ``paper_x`` is what the paper has for x."""
-    found = []
+    names = columns.split()
+    printed_by_method = {} if paper is None else paper
+    rows = []
     for row in c.rows:
         known: Row = {
             "set": row.method,
@@ -79,15 +72,16 @@ def compared_rows(
             "zero_labels": row.n_zero_labels,
             **more,
         }
-        for name in columns.split():
+        paper_row = printed_by_method.get(row.method, {})
+        for name in names:
             if name.startswith("paper_"):
-                known[name] = (paper or {}).get(row.method, {}).get(name[len("paper_") :])
+                known[name] = paper_row.get(name.removeprefix("paper_"))
             elif name == "mce":
                 known[name] = maximum_calibration_error(None, judged_probabilities(c, row.method))
             elif name not in known:
                 known[name] = getattr(row, name)
-        found.append({name: known[name] for name in columns.split()})
-    return found
+        rows.append({name: known[name] for name in names})
+    return rows
 
 
 def judged_probabilities(c: Comparison, method: str) -> Predictions:
@@ -97,11 +91,12 @@ def judged_probabilities(c: Comparison, method: str) -> Predictions:
 
 def parameter_rows(fit: MCLLOFit, paper: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return the paper's estimates, a row for each class, and ours."""
-    printed = {row["class"]: row for row in paper}
-    return [
-        {**printed[row["class"]], **{name: row[name] for name in PARAMETERS}}
-        for row in fit.parameters().rows()
-    ]
+    printed_by_class = {row["class"]: row for row in paper}
+    rows = []
+    for row in fit.parameters().rows():
+        ours = {name: row[name] for name in PARAMETERS}
+        rows.append({**printed_by_class[row["class"]], **ours})
+    return rows
 
 
 MAX_RESAMPLES = 1999
@@ -109,10 +104,9 @@ MAX_RESAMPLES = 1999
 IMAGE_METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
 OBESITY_METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
 ROWS_FROM = "Dirichlet(3, 0.3, ..., 0.3)"
-ALPHA = 0.05
-STUDY_SEED = 18573
-N_CLASSES = 10
-ECE_UNIT = 1e-5
+ALPHA = 0.05  # the paper's level
+STUDY_SEED = 18573  # the last digits of the paper's number in arXiv
+ECE_UNIT = 1e-5  # ECE is kept in these units, as whole numbers
 CELL_COLUMNS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
 
 
@@ -155,7 +149,8 @@ def obesity() -> CaseStudy:
 @cache
 def simulation() -> PowerStudy:
     """Return the paper's 30 settings."""
-    with np.load(BytesIO((files(__package__) / "data" / "power.npz").read_bytes())) as file:
+    content = (files(__package__) / "data" / "power.npz").read_bytes()
+    with np.load(BytesIO(content)) as file:
         return unpack_part(dict(file), "grid")
 
 
@@ -166,23 +161,28 @@ def unpack_part(
 
     Each has a row for each setting; ECE is in units of 1e-5, and NaN where it was left out.
     """
-    own = {
-        what: arrays[name] for name in arrays for what in CELL_COLUMNS if name == f"{part}/{what}"
-    }
-    nothing = np.full(own["p_chi2"].shape, np.nan)
-    cells = tuple(
-        PowerCell(
-            int(n),
-            None if np.isnan(own["delta_1"][i]) else float(own["delta_1"][i]),
-            ALPHA,
-            own.get("p", own["p_chi2"])[i].astype(np.float64),
-            own["p_chi2"][i].astype(np.float64),
-            own.get("ece_before", nothing)[i] * ECE_UNIT,
-            own.get("ece_after", nothing)[i] * ECE_UNIT,
+    own = {}
+    for what in CELL_COLUMNS:
+        if f"{part}/{what}" in arrays:
+            own[what] = arrays[f"{part}/{what}"]
+    left_out = np.full(own["p_chi2"].shape, np.nan)
+    pvalues = own.get("p", own["p_chi2"])
+    ece_before = own.get("ece_before", left_out)
+    ece_after = own.get("ece_after", left_out)
+    cells = []
+    for i, n in enumerate(own["n"]):
+        shift = float(own["delta_1"][i])
+        cell = PowerCell(
+            n=int(n),
+            delta_1=None if np.isnan(shift) else shift,
+            alpha=ALPHA,
+            pvalues=pvalues[i].astype(np.float64),
+            pvalues_chi2=own["p_chi2"][i].astype(np.float64),
+            ece_before=ece_before[i] * ECE_UNIT,
+            ece_after=ece_after[i] * ECE_UNIT,
         )
-        for i, n in enumerate(own["n"])
-    )
-    return PowerStudy(cells, test, ALPHA, STUDY_SEED, rows_from, N_CLASSES)
+        cells.append(cell)
+    return PowerStudy(tuple(cells), test, ALPHA, STUDY_SEED, rows_from, n_classes=10)
 
 
 COLUMNS = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece mce
@@ -233,11 +233,14 @@ def table1() -> Reproduction:
     >>> found.table["paper_gamma"][:2], len(found.table)
     ([0.705, 0.679], 18)
     """
-    study, rows = images(), list[Row]()
+    study = images()
+    rows: list[Row] = []
     for part, fit in (("X_t", study.fit), ("X_h", study.holdout_fit)):
-        rows += parameter_rows(fit, (row for row in printed("table1") if row["part"] == part))
+        paper = [row for row in printed("table1") if row["part"] == part]
+        rows += parameter_rows(fit, paper)
+    shown = parameter_words(rows, "part")
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _reproduction("table1", "Table 1", IMAGES, rows, parameter_words(rows, "part"), note)
+    return _reproduction("table1", "Table 1", IMAGES, rows, shown, note)
 
 
 def table2() -> Reproduction:
@@ -269,8 +272,15 @@ def table2() -> Reproduction:
     --------
     >>> print(table2())  # doctest: +SKIP
     """
-    order = ["uncalibrated_train", "uncalibrated", "mcllo"]
-    order += ["xu_davoine", "histogram", "temperature", "vector"]
+    order = [
+        "uncalibrated_train",
+        "uncalibrated",
+        "mcllo",
+        "xu_davoine",
+        "histogram",
+        "temperature",
+        "vector",
+    ]
     return _methods("table2", "Table 2", IMAGES, images(), order)
 
 
@@ -306,8 +316,9 @@ def table3() -> Reproduction:
     """
     study = obesity()
     rows = parameter_rows(study.fit, printed("table3"))
+    shown = parameter_words(rows)
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _reproduction("table3", "Table 3", OBESITY, rows, parameter_words(rows), note)
+    return _reproduction("table3", "Table 3", OBESITY, rows, shown, note)
 
 
 def table4() -> Reproduction:
@@ -339,8 +350,14 @@ def table4() -> Reproduction:
     --------
     >>> print(table4())  # doctest: +SKIP
     """
-    order = ["uncalibrated_train", "uncalibrated", "mcllo"]
-    order += ["histogram", "xu_davoine", "temperature"]
+    order = [
+        "uncalibrated_train",
+        "uncalibrated",
+        "mcllo",
+        "histogram",
+        "xu_davoine",
+        "temperature",
+    ]
     return _methods("table4", "Table 4", OBESITY, obesity(), order)
 
 
@@ -348,8 +365,8 @@ def _methods(
     name: str, title: str, source: str, study: CaseStudy, order: Sequence[str]
 ) -> Reproduction:
     """Return a table of methods in the paper's order."""
-    found = compared_rows(study.comparison, COLUMNS, by_set(name))
-    rows = sorted(found, key=lambda row: order.index(row["set"]))
+    rows = compared_rows(study.comparison, COLUMNS, by_set(name))
+    rows.sort(key=lambda row: order.index(row["set"]))
     return _reproduction(name, title, source, rows, method_words(rows), HOW_TO_READ)
 
 
@@ -358,32 +375,52 @@ def _reproduction(
 ) -> Reproduction:
     """Return a reproduction of rows."""
     table = Table({key: [row[key] for row in rows] for key in rows[0]})
-    return Reproduction(name, title, source, table, tuple(map(tuple, shown)), (note,))
+    lines = tuple(tuple(line) for line in shown)
+    return Reproduction(name, title, source, table, lines, (note,))
 
 
 def parameter_words(rows: Iterable[Row], *lead: str) -> list[list[str]]:
     """Return estimates as printed, the paper's before ours."""
     lines = [[*lead, "class", "delta: paper", "ours", "gamma: paper", "ours"]]
     for row in rows:
-        cells = [str(row[name]) for name in lead] + [str(row["class"]).replace("_", " ")]
+        cells = [str(row[name]) for name in lead]
+        cells.append(str(row["class"]).replace("_", " "))
         for name in ("delta", "gamma"):
-            cells += [_estimate(row, f"paper_{name}", f"paper_se_{name}")]
-            cells += [_estimate(row, name, f"se_{name}")]
+            cells.append(_estimate(row, f"paper_{name}", f"paper_se_{name}"))
+            cells.append(_estimate(row, name, f"se_{name}"))
         lines.append(cells)
     return lines
 
 
 def _estimate(row: Row, name: str, error: str) -> str:
     """Return an estimate with its standard error, which a separated fit has not."""
-    if row[error] is None or row[error] != row[error]:
+    standard_error = row[error]
+    if standard_error is None or np.isnan(standard_error):
         return f"{row[name]:.3g} (none)"
-    return f"{row[name]:.3f} ({row[error]:.3f})"
+    return f"{row[name]:.3f} ({standard_error:.3f})"
 
 
 def method_words(rows: Iterable[Row]) -> list[list[str]]:
     """Return the judged sets as printed, the paper's numbers before ours."""
-    heads = "/n/statistic/ours/p/ours/exact/corr./ECE/ours/MCE/accuracy/ours/changed/ours/log loss"
-    return [heads.split("/"), *map(_method_cells, rows)]
+    heads = [
+        "",
+        "n",
+        "statistic",
+        "ours",
+        "p",
+        "ours",
+        "exact",
+        "corr.",
+        "ECE",
+        "ours",
+        "MCE",
+        "accuracy",
+        "ours",
+        "changed",
+        "ours",
+        "log loss",
+    ]
+    return [heads, *(_method_cells(row) for row in rows)]
 
 
 def _method_cells(row: Row) -> list[str]:

@@ -3,8 +3,6 @@
 `draw` makes predictions whose labels follow the MCLLO map with parameters that you choose; `power`
 repeats the paper's study; `power_for` asks the same of your own predictions: how many labelled rows
 would show this much miscalibration?
-
-The room imports all rooms above it: rows, fits and draws are the package's own.
 """
 
 from __future__ import annotations
@@ -110,9 +108,8 @@ def draw(
         design = table_design(distribution)
     check_sizes([n], len(design.classes))
     effect = build_map(delta, gamma, design.classes, design.baseline_index)
-    return table_of_sample(
-        design.sample(effect.theta, n, [np.random.default_rng(seed_entropy(seed))])
-    )
+    stream = np.random.default_rng(seed_entropy(seed))
+    return table_of_sample(design.sample(effect.theta, n, [stream]))
 
 
 def power(
@@ -186,12 +183,6 @@ def power(
     -----
     The study is that of [1]_, section 3.
 
-    The study is that of [1]_, section 3.
-
-    The study is that of [1]_, section 3.
-
-    The study is that of [1]_, section 3.
-
     References
     ----------
     .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
@@ -208,10 +199,11 @@ def power(
     """
     design = named_design(distribution, n_classes, concentration, scale)
     check_resamples(n_resamples)
-    plan = StudyPlan(
-        design, "exact" if exact else "chi2", int(n_resamples), check_count(reps, "reps")
-    )
-    level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
+    test = "exact" if exact else "chi2"
+    plan = StudyPlan(design, test, int(n_resamples), check_count(reps, "reps"))
+    level = check_alpha(alpha)
+    workers = n_workers(n_jobs)
+    tried = shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
         message = Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume")))
         raise InputError(message, argument="power", value=power)
@@ -220,18 +212,26 @@ def power(
 
     def cell(n: int, shift: float = tried[0]) -> StudyCell:
         theta = build_map({0: shift}, None, design.classes, design.baseline_index).theta
-        return StudyCell(n, shift, theta, (entropy, n, int(np.float64(shift).view(np.uint64))))
+        bits_of_shift = int(np.float64(shift).view(np.uint64))  # streams are keyed by whole numbers
+        return StudyCell(n, shift, theta, (entropy, n, bits_of_shift))
 
-    facts = plan.test, level, entropy, design.words, len(design.classes)
+    facts: dict[str, Any] = {
+        "test": plan.test,
+        "alpha": level,
+        "seed": entropy,
+        "design": design.words,
+        "n_classes": len(design.classes),
+    }
     if power is not None:
         rows, needed = _solve_for_rows(plan, cell, level, power, workers)
-        return PowerStudy(rows, *facts, needed=needed)
+        return PowerStudy(rows, **facts, needed=needed)
     grid = [(n, shift) for n in sizes(n_samples, design) for shift in tried]
     finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
-    todo = [cell(*key) for key in grid if key not in finished]
-    for done, found in run_cells(plan, todo, workers):
-        finished.add((done.n, done.delta_1), found)
-    return PowerStudy(tuple(PowerCell(*key, level, *finished[key]) for key in grid), *facts)
+    todo = [cell(n, shift) for n, shift in grid if (n, shift) not in finished]
+    for done, numbers in run_cells(plan, todo, workers):
+        finished.add((done.n, done.delta_1), numbers)
+    cells = [PowerCell(n, shift, level, *finished[n, shift]) for n, shift in grid]
+    return PowerStudy(tuple(cells), **facts)
 
 
 def power_for(
@@ -315,18 +315,29 @@ def power_for(
     check_resamples(n_resamples)
     plan = StudyPlan(design, "auto", int(n_resamples), check_count(reps, "reps"))
     effect = build_map(delta, gamma, design.classes, design.baseline_index)
-    level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), seed_entropy(seed)
-    facts = plan.test, level, entropy, design.words, len(design.classes), effect
+    level = check_alpha(alpha)
+    workers = n_workers(n_jobs)
+    entropy = seed_entropy(seed)
 
     def cell(n: int) -> StudyCell:
         return StudyCell(n, None, effect.theta, (entropy, n))
 
+    facts: dict[str, Any] = {
+        "test": plan.test,
+        "alpha": level,
+        "seed": entropy,
+        "design": design.words,
+        "n_classes": len(design.classes),
+        "effect": effect,
+    }
     if power is not None:
         found, needed = _solve_for_rows(plan, cell, level, power, workers)
-        return PowerStudy(found, *facts, needed)
+        return PowerStudy(found, **facts, needed=needed)
     cells = [cell(n) for n in sizes(n_samples, design)]
-    rows = [PowerCell(c.n, None, level, *found) for c, found in run_cells(plan, cells, workers)]
-    return PowerStudy(tuple(rows), *facts)
+    rows = []
+    for done, numbers in run_cells(plan, cells, workers):
+        rows.append(PowerCell(done.n, None, level, *numbers))
+    return PowerStudy(tuple(rows), **facts)
 
 
 def _solve_for_rows(
@@ -347,7 +358,8 @@ def _solve_for_rows(
     def rejected(n: int) -> tuple[int, int]:
         ((asked, numbers),) = run_cells(plan, [cell(n)], workers)
         tried[n] = PowerCell(n, asked.delta_1, level, *numbers)
-        return int(np.sum(tried[n].pvalues <= level)), plan.reps
+        n_rejected = int(np.sum(tried[n].pvalues <= level))
+        return n_rejected, plan.reps
 
     needed = solve(rejected, len(theta), float(power), level)
     return tuple(tried[n] for n in sorted(tried)), needed

@@ -41,16 +41,11 @@ from .._validation.probabilities import DEFAULT_CLIP, clean_probs
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
+Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
 NAMES = ("dirichlet_heavy", "dirichlet", "softmax_normal")
-HEAVY_CONCENTRATION = 3.0
-"""Dirichlet parameter of the class that has most of the probability."""
-LIGHT_CONCENTRATION = 0.3
-"""Dirichlet parameter of the others."""
 MAX_COUNT = 10**12
-"""Of anything that is counted."""
-MEMORY_FACTOR_OF_TABLE = 6.0
-"""Room that drawing and fitting one table take, in sizes of the table."""
+"""Of anything that is counted: beyond all rows and repetitions, and exact as a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,50 +61,75 @@ class Design:
     baseline_index: int
     words: str
     settings: dict[str, Any]
-    draw: Callable[[np.random.Generator, int], NDArray[Any]]
+    draw: Draw
     table: Predictions | None = None
 
     def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Predictions:
         """Return a table for each stream, one below the other: first its rows, then its labels."""
-        parts = [(self.draw(stream, n_samples), stream.random(n_samples)) for stream in streams]
-        rows, uniform = (np.concatenate(part) for part in zip(*parts, strict=True))
-        b, table, unknown = self.baseline_index, self.table, np.zeros(len(uniform), dtype=np.intp)
-        if table is None:
-            probs, logits, clip = np.maximum(rows, DEFAULT_CLIP), None, None
+        rows = []
+        uniform = []
+        # The order of a stream's draws is part of a study's numbers: first rows, then labels.
+        for stream in streams:
+            rows.append(self.draw(stream, n_samples))
+            uniform.append(stream.random(n_samples))
+        unlabelled = self._unlabelled(np.concatenate(rows))
+        chances, _ = predicted_probabilities(theta, unlabelled.log_odds)
+        labels = labels_at(chances.T, np.concatenate(uniform)[None])[0]
+        # The map has the baseline last.
+        b = self.baseline_index
+        column_of_label = np.append(np.delete(np.arange(len(self.classes)), b), b)
+        return replace(unlabelled, codes=column_of_label[labels])
+
+    def _unlabelled(self, rows: NDArray[Any]) -> Predictions:
+        """Return what was drawn as predictions, each with the first class as its label."""
+        logits = None
+        clip = None
+        if self.table is None:
+            probs = np.maximum(rows, DEFAULT_CLIP)
             probs /= probs.sum(axis=1, keepdims=True)
         else:
-            probs, logits, clip = table.probs[rows], table.logits, table.clip
-            logits = None if logits is None else logits[rows]
-        drawn = Predictions(probs, unknown, self.classes, self.classes[b], logits, clip=clip)
-        order = np.append(np.delete(np.arange(len(self.classes)), b), b)
-        chances = predicted_probabilities(theta, drawn.log_odds)[0]
-        made = replace(drawn, codes=order[labels_at(chances.T, uniform[None])[0]])
-        vars(made)["log_odds"] = drawn.log_odds  # labels change nothing in them
-        return made
+            probs = self.table.probs[rows]
+            clip = self.table.clip
+            if self.table.logits is not None:
+                logits = self.table.logits[rows]
+        return Predictions(
+            probs=probs,
+            codes=np.zeros(len(rows), dtype=np.intp),
+            classes=self.classes,
+            baseline=self.classes[self.baseline_index],
+            logits=logits,
+            clip=clip,
+        )
 
 
 def table_of_sample(sample: Predictions, rows: slice = slice(None)) -> Predictions:
     """Return one of the tables of a sample, and how many probabilities had been raised in it."""
-    part = sample.take(np.arange(sample.n_samples)[rows])
-    n_clipped = int((part.probs <= (sample.clip or 0.0)).sum())
-    return replace(part, clip=DEFAULT_CLIP if n_clipped else None, n_clipped=n_clipped)
+    table = sample.take(np.arange(sample.n_samples)[rows])
+    n_clipped = int((table.probs <= (sample.clip or 0.0)).sum())
+    clip = DEFAULT_CLIP if n_clipped else None
+    return replace(table, clip=clip, n_clipped=n_clipped)
 
 
 def _dirichlet(concentration: Floats, stream: np.random.Generator, n: int) -> Floats:
+    """Return n rows of a Dirichlet distribution."""
     return stream.dirichlet(concentration, n)
 
 
 def _softmax_normal(scale: float, n_classes: int, stream: np.random.Generator, n: int) -> Floats:
+    """Return n rows whose logits are independent normal numbers."""
     z = stream.normal(0.0, scale, (n, n_classes))
-    z = np.exp(z - z.max(axis=1, keepdims=True))
-    return z / z.sum(axis=1, keepdims=True)
+    exponentials = np.exp(z - z.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
-def _draw_rows(n_rows: int, reach: Floats | None, stream: np.random.Generator, n: int) -> Codes:
-    """Return rows drawn with replacement, by their weights, which add up to `reach`."""
-    if reach is None:
+def _draw_rows(
+    n_rows: int, cumulated_weight: Floats | None, stream: np.random.Generator, n: int
+) -> Codes:
+    """Return the numbers of n rows, drawn with replacement by their weights."""
+    if cumulated_weight is None:
         return stream.integers(n_rows, size=n)
-    picked = np.searchsorted(reach, stream.random(n) * reach[-1], side="right")
+    position = stream.random(n) * cumulated_weight[-1]
+    picked = np.searchsorted(cumulated_weight, position, side="right")
     return np.minimum(picked, n_rows - 1)
 
 
@@ -120,21 +140,31 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
         raise InputError(message, argument="distribution", value=name)
     c = check_count(n_classes, "n_classes", least=2)
     check_sizes([], c)
-    given = (("dirichlet", concentration, "concentration"), ("softmax_normal", scale, "scale"))
-    for own, parameter, argument in given:
-        if parameter is not None and name != own:
-            raise InputError(f"{argument}= belongs to distribution={own!r}; got {name!r}.")
+    if concentration is not None and name != "dirichlet":
+        raise InputError(f"concentration= belongs to distribution='dirichlet'; got {name!r}.")
+    if scale is not None and name != "softmax_normal":
+        raise InputError(f"scale= belongs to distribution='softmax_normal'; got {name!r}.")
     parameters = per_class(1.0 if concentration is None else concentration, "concentration", c)
     if name == "dirichlet_heavy":
-        parameters = np.append(HEAVY_CONCENTRATION, np.full(c - 1, LIGHT_CONCENTRATION))
-    spread = float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
-    shown = [f"{a:g}" for a in parameters]
-    few = shown if c < 4 else [*shown[:2], "...", shown[-1]]
-    words, draw = f"Dirichlet({', '.join(few)})", partial(_dirichlet, parameters)
+        # The paper does not say where its rows came from; these look like its figures.
+        parameters = np.append(3.0, np.full(c - 1, 0.3))
+    standard_deviation = float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
     if name == "softmax_normal":
-        words, draw = f"softmax of N(0, {spread:g}^2)", partial(_softmax_normal, spread, c)
-    settings = {"distribution": name, "n_classes": c, "concentration": parameters.tolist()}
-    return Design(tuple(range(c)), c - 1, words, settings | {"scale": spread}, draw)
+        words = f"softmax of N(0, {standard_deviation:g}^2)"
+        draw: Draw = partial(_softmax_normal, standard_deviation, c)
+    else:
+        shown = [f"{parameter:g}" for parameter in parameters]
+        if c >= 4:
+            shown = [*shown[:2], "...", shown[-1]]
+        words = f"Dirichlet({', '.join(shown)})"
+        draw = partial(_dirichlet, parameters)
+    settings = {
+        "distribution": name,
+        "n_classes": c,
+        "concentration": parameters.tolist(),
+        "scale": standard_deviation,
+    }
+    return Design(tuple(range(c)), c - 1, words, settings, draw)
 
 
 def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = None) -> Design:
@@ -142,38 +172,58 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
     if isinstance(probs, Predictions):
         table = as_predictions(probs, classes=classes, baseline=baseline)
     else:
-        names = None if classes is None else class_names(classes)
-        simplex = clean_probs(probs, columns=names)
-        n, c = simplex.probs.shape
-        labels = tuple(names or simplex.names or range(c))
-        check_each_named(labels, c)
-        n_zeros, n_clipped, clip = simplex.n_zeros, 0, simplex.clip
-        if simplex.raised is not None:
-            n_clipped = int(simplex.raised.sum())
-            raised = f"were clipped to {clip:g}; labels are drawn from the clipped rows."
-            detail = f"{n_zeros} of {n * c} probabilities were 0 and {raised}"
-            counts = {"n_zeros": n_zeros, "n_entries": n * c, "clip": clip}
-            message = f"probabilities of 0 {raised}"
-            warn(ZeroProbabilityWarning(message, detail=detail, numbers=counts))
-        column = c - 1 if baseline is None else find_class(baseline, labels, "baseline")
-        unlabelled = simplex.probs, np.zeros(n, dtype=np.intp), labels, labels[column]
-        table = Predictions(*unlabelled, clip=clip, n_zeros=n_zeros, n_clipped=n_clipped)
-    n, weight = table.n_samples, table.sample_weight
-    draw = partial(_draw_rows, n, None if weight is None else np.cumsum(weight))
-    words = f"drawn from {format_count(n)} predictions"
-    return Design(table.classes, table.baseline_index, words, {"rows": n}, draw, table)
+        table = _table_without_labels(probs, classes, baseline)
+    n_rows = table.n_samples
+    cumulated_weight = None
+    if table.sample_weight is not None:
+        cumulated_weight = np.cumsum(table.sample_weight)
+    draw = partial(_draw_rows, n_rows, cumulated_weight)
+    words = f"drawn from {format_count(n_rows)} predictions"
+    return Design(table.classes, table.baseline_index, words, {"rows": n_rows}, draw, table)
+
+
+def _table_without_labels(probs: Any, classes: Any, baseline: Hashable | None) -> Predictions:
+    """Return validated probabilities as predictions, each with the first class as its label."""
+    names = None if classes is None else class_names(classes)
+    simplex = clean_probs(probs, columns=names)
+    n, c = simplex.probs.shape
+    labels = tuple(names or simplex.names or range(c))
+    check_each_named(labels, c)
+    n_zeros = simplex.n_zeros
+    n_clipped = 0
+    if simplex.raised is not None:
+        n_clipped = int(simplex.raised.sum())
+        raised = f"were clipped to {simplex.clip:g}; labels are drawn from the clipped rows."
+        detail = f"{n_zeros} of {n * c} probabilities were 0 and {raised}"
+        counts = {"n_zeros": n_zeros, "n_entries": n * c, "clip": simplex.clip}
+        message = f"probabilities of 0 {raised}"
+        warn(ZeroProbabilityWarning(message, detail=detail, numbers=counts))
+    column = c - 1 if baseline is None else find_class(baseline, labels, "baseline")
+    return Predictions(
+        probs=simplex.probs,
+        codes=np.zeros(n, dtype=np.intp),
+        classes=labels,
+        baseline=labels[column],
+        clip=simplex.clip,
+        n_zeros=n_zeros,
+        n_clipped=n_clipped,
+    )
 
 
 def build_map(delta: Any, gamma: Any, classes: Classes, baseline: int) -> MCLLOMap:
     """Return the map with these parameters: a number for all, one each, or by label; None is 1."""
     compared = classes[:baseline] + classes[baseline + 1 :]
-    both = []
-    for name, value in (("delta", delta), ("gamma", gamma)):
-        if isinstance(value, Mapping):
+
+    def parameters(value: Any, name: str, positive: bool) -> Floats:
+        if value is None:
+            value = 1.0
+        elif isinstance(value, Mapping):
             value = _by_label(value, name, compared, classes[baseline])
-        value = 1.0 if value is None else value
-        both.append(per_class(value, name, len(compared), positive=name == "delta"))
-    return MCLLOMap(np.log(both[0]), both[1], classes, classes[baseline])
+        return per_class(value, name, len(compared), positive=positive)
+
+    tau = np.log(parameters(delta, "delta", positive=True))
+    slopes = parameters(gamma, "gamma", positive=False)
+    return MCLLOMap(tau, slopes, classes, classes[baseline])
 
 
 def _by_label(
@@ -215,28 +265,36 @@ def check_count(value: Any, name: str, *, least: int = 1) -> int:
 
 def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
     """Refuse tables, and matrices of parameters, that do not fit into memory."""
-    rows = max(n_samples, default=0)
-    numbers = MEMORY_FACTOR_OF_TABLE * max(rows * n_classes, 4 * n_classes * n_classes)
-    many = f"{format_count(rows)} rows of {format_count(n_classes)} classes take"
-    words = many if rows else f"the parameters of {format_count(n_classes)} classes take"
-    refuse_beyond(8.0 * numbers, words, "Use fewer.")
+    max_rows = max(n_samples, default=0)
+    n_parameters = 2 * n_classes
+    numbers = max(max_rows * n_classes, n_parameters**2)
+    # Drawing and fitting one table takes about six times its size.
+    n_bytes = 8.0 * 6.0 * numbers
+    classes = f"{format_count(n_classes)} classes take"
+    if max_rows:
+        words = f"{format_count(max_rows)} rows of {classes}"
+    else:
+        words = f"the parameters of {classes}"
+    refuse_beyond(n_bytes, words, "Use fewer.")
 
 
 def sizes(value: Any, design: Design) -> tuple[int, ...]:
     """Return one number of rows, or several, each once, whose tables fit into memory."""
-    many = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-    found = tuple(check_count(n, "n_samples") for n in many)
-    _check_distinct(found, "n_samples", "distinct numbers of rows", value)
-    check_sizes(found, len(design.classes))
-    return found
+    is_one = not isinstance(value, Iterable) or isinstance(value, str)
+    numbers = tuple(check_count(n, "n_samples") for n in ((value,) if is_one else value))
+    _check_distinct(numbers, "n_samples", "distinct numbers of rows", value)
+    check_sizes(numbers, len(design.classes))
+    return numbers
 
 
 def shifts(value: Any) -> tuple[float, ...]:
     """Return one delta_1, or several, each once."""
-    numbers = np.atleast_1d(np.asarray(value))
-    found = tuple(per_class(numbers, "delta_1", len(numbers)).tolist()) if numbers.size else ()
-    _check_distinct(found, "delta_1", "distinct positive numbers", value)
-    return found
+    given = np.atleast_1d(np.asarray(value))
+    numbers: tuple[float, ...] = ()
+    if given.size:
+        numbers = tuple(per_class(given, "delta_1", len(given)).tolist())
+    _check_distinct(numbers, "delta_1", "distinct positive numbers", value)
+    return numbers
 
 
 def _check_distinct(found: tuple[float, ...], name: str, rule: str, value: Any) -> None:
@@ -255,4 +313,6 @@ def n_workers(n_jobs: Any) -> int:
     """Return the number of processes: None is 1, -1 is one for each processor."""
     if n_jobs is None:
         return 1
-    return (os.cpu_count() or 1) if n_jobs == -1 else check_count(n_jobs, "n_jobs")
+    if n_jobs == -1:
+        return os.cpu_count() or 1
+    return check_count(n_jobs, "n_jobs")

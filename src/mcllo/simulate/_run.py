@@ -64,31 +64,38 @@ def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
 
     Where the identity is saturated and leads nowhere, the search begins at the flat map.
     """
-    k, tables, n = log_odds.shape
-    s, null = sufficient_statistics(log_odds, codes), identity_theta(k)
-    fits = BatchedProblems(s, null).minima(log_odds)
-    theta, value, lost = fits.theta, fits.value, np.flatnonzero(~fits.converged)
+    k, n_tables, n = log_odds.shape
+    statistics = sufficient_statistics(log_odds, codes)
+    fits = BatchedProblems(statistics, identity_theta(k)).minima(log_odds)
+    theta = fits.theta
+    value = fits.value
+    lost = np.flatnonzero(~fits.converged)
     if len(lost):
-        again = BatchedProblems(s[lost], np.zeros(2 * k)).minima(
-            np.ascontiguousarray(log_odds[:, lost])
-        )
-        better = again.value < value[lost]
-        theta[lost[better]], value[lost[better]] = again.theta[better], again.value[better]
-    free = free_parameters(log_odds.reshape(k * tables, n)).reshape(2 * k, tables)
-    return SmallFits(theta, np.maximum(0.0, 2.0 * (fits.start - value)), free.sum(axis=0))
+        flat = np.zeros(2 * k)
+        log_odds_of_lost = np.ascontiguousarray(log_odds[:, lost])
+        again = BatchedProblems(statistics[lost], flat).minima(log_odds_of_lost)
+        is_better = again.value < value[lost]
+        improved = lost[is_better]
+        theta[improved] = again.theta[is_better]
+        value[improved] = again.value[is_better]
+    is_free = free_parameters(log_odds.reshape(k * n_tables, n)).reshape(2 * k, n_tables)
+    likelihood_ratio = np.maximum(0.0, 2.0 * (fits.start - value))
+    return SmallFits(theta, likelihood_ratio, is_free.sum(axis=0))
 
 
 def sufficient_statistics(log_odds: Floats, codes: Codes) -> Floats:
     """Return the sufficient statistic of each table, shape (B, 2K)."""
-    k, tables, n = log_odds.shape
-    row, column = np.divmod(np.flatnonzero(codes < k), n)
-    own = codes[row, column]
-    found = cell_totals(row * k + own, log_odds[own, row, column], tables * k, None)
-    return np.hstack([part.reshape(tables, k) for part in found])
+    k, n_tables, n = log_odds.shape
+    table, row = np.divmod(np.flatnonzero(codes < k), n)
+    label = codes[table, row]
+    log_odds_of_label = log_odds[label, table, row]
+    counts, sums = cell_totals(table * k + label, log_odds_of_label, n_tables * k, None)
+    return np.hstack([counts.reshape(n_tables, k), sums.reshape(n_tables, k)])
 
 
 N_BATCH_LOG_ODDS = 150_000
-"""Log odds of one batch: the more tables, the less time in Python; the fewer, the more in cache."""
+"""Log odds of one batch: the more tables, the less time in Python; the fewer, the more in cache. A
+round number, which the numbers of a study depend on in their last digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +110,10 @@ class StudyPlan:
     @property
     def settings(self) -> dict[str, Any]:
         """What the numbers depend on, as plain values."""
-        draws = {} if self.test == "chi2" else {"n_resamples": self.n_resamples}
-        return {"test": self.test, "reps": self.reps, **draws, **self.design.settings}
+        settings: dict[str, Any] = {"test": self.test, "reps": self.reps}
+        if self.test != "chi2":
+            settings["n_resamples"] = self.n_resamples
+        return settings | self.design.settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +143,8 @@ def run_cells(
 
 def batches(cell: StudyCell, reps: int) -> list[range]:
     """Return the repetitions of a cell in pieces of a size that depends on the cell alone."""
-    size = max(1, N_BATCH_LOG_ODDS // (cell.n * len(cell.theta) // 2))
+    log_odds_per_table = cell.n * len(cell.theta) // 2
+    size = max(1, N_BATCH_LOG_ODDS // log_odds_per_table)
     return [range(start, min(start + size, reps)) for start in range(0, reps, size)]
 
 
@@ -142,39 +152,50 @@ def run_batch(plan: StudyPlan, cell: StudyCell, batch: range) -> Floats:
     """Return p-values, chi-square p-values, ECE before and ECE after, shape (4, repetitions)."""
     from scipy.special import chdtrc
 
-    streams = [np.random.default_rng([*cell.key, r]) for r in batch]
+    n_tables = len(batch)
+    streams = [np.random.default_rng([*cell.key, repetition]) for repetition in batch]
     sample = plan.design.sample(cell.theta, cell.n, streams)
-    odds = sample.log_odds.reshape(-1, len(batch), cell.n)
-    fits = fit_tables(odds, sample.model_codes.reshape(len(batch), cell.n))
-    chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
-    pvalues = chi2 if plan.test == "chi2" else _simulate_pvalues(plan, sample, fits, streams, chi2)
-    predicted_probabilities = recalibrate_tables(fits.theta, odds, sample.baseline_index)
-    errors = [
-        top_label_errors(p, sample.codes, len(batch))
-        for p in (sample.probs, predicted_probabilities)
-    ]
-    return np.stack([pvalues, chi2, *errors])
+    log_odds = sample.log_odds.reshape(-1, n_tables, cell.n)
+    fits = fit_tables(log_odds, sample.model_codes.reshape(n_tables, cell.n))
+    chi2_pvalues: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
+    pvalues = chi2_pvalues
+    if plan.test != "chi2":
+        pvalues = _simulate_pvalues(plan, sample, fits, streams, chi2_pvalues)
+    recalibrated = recalibrate_tables(fits.theta, log_odds, sample.baseline_index)
+    ece_before = top_label_errors(sample.probs, sample.codes, n_tables)
+    ece_after = top_label_errors(recalibrated, sample.codes, n_tables)
+    return np.stack([pvalues, chi2_pvalues, ece_before, ece_after])
 
 
 def _simulate_pvalues(
     plan: StudyPlan, sample: Predictions, fits: SmallFits, streams: Streams, chi2: Floats
 ) -> Floats:
     """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
-    pvalues, n = chi2.copy(), sample.n_samples // len(chi2)
-    drawing = {"n_resamples": plan.n_resamples, "exceedances": N_EXCEEDANCES_LARGE_TABLE}
+    pvalues = chi2.copy()
+    n = sample.n_samples // len(chi2)
     for b, stream in enumerate(streams):
         predictions = table_of_sample(sample, slice(b * n, (b + 1) * n))
-        df, value = int(fits.df[b]), float(fits.statistic[b])
-        if plan.test == "auto" and choose_method(predictions, df, "lr", N_RESAMPLES)[0] == "chi2":
-            continue
-        drawing["seed"] = int(stream.integers(2**63))
-        pvalues[b] = exact_pvalue(predictions, "lr", value, "sequential", **drawing).pvalue
+        if plan.test == "auto":
+            method, _ = choose_method(predictions, int(fits.df[b]), "lr", N_RESAMPLES)
+            if method == "chi2":
+                continue
+        found = exact_pvalue(
+            predictions,
+            "lr",
+            float(fits.statistic[b]),
+            "sequential",
+            n_resamples=plan.n_resamples,
+            exceedances=N_EXCEEDANCES_LARGE_TABLE,
+            seed=int(stream.integers(2**63)),
+        )
+        pvalues[b] = found.pvalue
     return pvalues
 
 
 def recalibrate_tables(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
     """Return each table's map of its own rows, one table below the other."""
-    g, k = predicted_probabilities(theta.T, log_odds)[0], len(log_odds)
+    g, _ = predicted_probabilities(theta.T, log_odds)
+    k = len(log_odds)
     if baseline < k:  # else it is where it belongs
         g = g[np.insert(np.arange(k), baseline, k)]
     return g.reshape(k + 1, -1).T
@@ -182,10 +203,13 @@ def recalibrate_tables(theta: Floats, log_odds: Floats, baseline: int) -> Floats
 
 def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
     """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
-    n, (top, confidence) = len(codes) // tables, top_label(probs)
+    n = len(codes) // tables
     n_bins = resolve_n_bins("sqrt", n)
-    index = width_index(confidence, n_bins) + np.repeat(n_bins * np.arange(tables), n)
-    _, sums = cell_totals(index, confidence - (top == codes), n_bins * tables, None)
+    top, confidence = top_label(probs)
+    first_bin_of_table = np.repeat(n_bins * np.arange(tables), n)
+    index = width_index(confidence, n_bins) + first_bin_of_table
+    is_hit = top == codes
+    _, sums = cell_totals(index, confidence - is_hit, n_bins * tables, None)
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
@@ -195,15 +219,23 @@ def _workers(
 ) -> Iterator[Callable[[StudyCell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
+
+        def run_here(cell: StudyCell, parts: list[range]) -> Iterable[Floats]:
+            return (run_batch(plan, cell, part) for part in parts)
+
         keep_freed()
         with one_blas_thread():
-            yield lambda cell, parts: map(partial(run_batch, plan, cell), parts)
+            yield run_here
         return
     pool = ProcessPoolExecutor(
         n_jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
     )
+
+    def run_in_processes(cell: StudyCell, parts: list[range]) -> Iterable[Floats]:
+        return pool.map(partial(_run_planned, cell), parts)
+
     try:
-        yield lambda cell, parts: pool.map(partial(_run_planned, cell), parts)
+        yield run_in_processes
     except BrokenProcessPool:
         raise InputError(
             f"n_jobs={n_jobs} needs processes that can import the program; one could not start or "
@@ -222,17 +254,20 @@ def _begin(plan: StudyPlan) -> None:
     _planned = plan
     keep_freed()
     limit_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
-    def end_with_parent() -> None:  # which may have been killed
-        if (parent := parent_process()) is not None:
-            parent.join()
-            os._exit(1)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+def _end_with_parent() -> None:
+    """End this worker when the process that started it has ended, which may have been killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @one_blas_thread()
 def _run_planned(cell: StudyCell, batch: range) -> Floats:
+    """Run a batch of the plan that this worker keeps."""
     assert _planned is not None
     return run_batch(_planned, cell, batch)
 
@@ -249,32 +284,39 @@ class FinishedCells(dict[Key, Floats]):
         super().__init__()
         self.path = path
         self.settings: dict[str, Any] = {}
-        if path is not None:
-            check_writable(path)
-        if path is None or not Path(path).exists():
+        if path is None:
+            return
+        check_writable(path)
+        if not Path(path).exists():
             return
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            assert content["format"] == FORMAT
-            self.settings = dict(content["settings"])
-            for cell in content["cells"]:
-                numbers = np.array([cell[name] for name in ARRAYS], dtype=np.float64)
-                assert numbers.shape == (len(ARRAYS), self.settings["reps"])
-                self[int(cell["n"]), float(cell["delta_1"])] = numbers
-        except (OSError, ValueError, KeyError, TypeError, AssertionError):
+            self._read(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
             raise FileFormatError(
                 f"{path} is not an unfinished power study of this package. Name another file."
             ) from None
 
+    def _read(self, content: Any) -> None:
+        """Take settings and cells from a file's content; a ValueError where it is none of ours."""
+        if content["format"] != FORMAT:
+            raise ValueError("another format")
+        self.settings = dict(content["settings"])
+        for cell in content["cells"]:
+            numbers = np.array([cell[name] for name in ARRAYS], dtype=np.float64)
+            if numbers.shape != (len(ARRAYS), self.settings["reps"]):
+                raise ValueError("another number of repetitions")
+            self[int(cell["n"]), float(cell["delta_1"])] = numbers
+
     def agree_on(self, settings: dict[str, Any]) -> None:
         """Refuse to go on with other settings than those on file."""
-        for name, value in settings.items() if self.settings else ():
-            if self.settings.get(name) != value:
-                raise InputError(
-                    f"resume={str(self.path)!r} holds a study with {name}="
-                    f"{self.settings.get(name)!r}; this one has {name}={value!r}. Name another "
-                    "file, or ask for the same."
-                )
+        if self.settings:  # else nothing is on file
+            for name, value in settings.items():
+                on_file = self.settings.get(name)
+                if on_file != value:
+                    raise InputError(
+                        f"resume={str(self.path)!r} holds a study with {name}={on_file!r}; this "
+                        f"one has {name}={value!r}. Name another file, or ask for the same."
+                    )
         self.settings = settings
 
     def add(self, key: Key, numbers: Floats) -> None:
@@ -282,9 +324,9 @@ class FinishedCells(dict[Key, Floats]):
         self[key] = numbers
         if self.path is None:
             return
-        cells = [
-            {"n": n, "delta_1": shift, **dict(zip(ARRAYS, found.tolist(), strict=True))}
-            for (n, shift), found in self.items()
-        ]
+        cells = []
+        for (n, shift), found in self.items():
+            lists = dict(zip(ARRAYS, found.tolist(), strict=True))
+            cells.append({"n": n, "delta_1": shift, **lists})
         content = {"format": FORMAT, "settings": self.settings, "cells": cells}
         write_text(self.path, json.dumps(content) + "\n")

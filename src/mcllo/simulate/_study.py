@@ -1,4 +1,8 @@
-"""How many rows a wanted power takes: simulated, and solved along the curve that power follows.
+"""`PowerStudy`: how often a test rejected, and how many rows a wanted power takes.
+
+Of R repetitions r rejected. Wilson's interval of ``r / R`` (`metrics/_reliability`) stays inside
+[0, 1] and is honest where that is 0 or 1. The rows of a wanted power are simulated, and solved
+along the curve that power follows:
 
 ==============  ===================================================================================
 curve           with n rows the likelihood ratio follows about a chi-square with ``df`` degrees and
@@ -12,11 +16,6 @@ answer          n after the last step; its interval from the likelihood of k (95
 The curve only says where to look: rates are simulated with the test's own p-values, and the last
 sizes lie so near the answer that what is left of the curve hardly matters. A size whose tables
 would be too large to simulate is not tried: the answer is then the curve's, and says so.
-
-`PowerStudy`: how often a test rejected, with the Monte Carlo interval of that rate.
-
-Of R repetitions r rejected. Wilson's interval of ``r / R`` (`metrics/_reliability`) stays inside
-[0, 1] and is honest where that is 0 or 1.
 """
 
 from __future__ import annotations
@@ -34,18 +33,8 @@ from .._utils.results import Floats, Result
 from ..exceptions import InputError
 from ..metrics._reliability import wilson
 
-N_FIRST_ROWS = 400
-"""Rows of the first size tried."""
 MAX_ROWS = 200_000
-"""Rows of the largest size tried."""
-MAX_SIZES_TRIED = 8
-"""Sizes tried at most."""
-RELATIVE_ROWS_TOL = 0.05
-"""Guesses that differ by less, as a part of n, are one."""
-NONCENTRALITY_GRID = np.exp(np.linspace(np.log(1e-9), np.log(10.0), 6001))
-"""Noncentralities of a row."""
-CHI2_QUANTILE_95 = 3.841458820694124
-"""The 95 % quantile of chi-square with one degree of freedom."""
+"""Rows of the largest size tried; a round number."""
 
 
 @dataclass(frozen=True)
@@ -83,42 +72,68 @@ class RowsNeeded(Result):
     extrapolated: bool
 
     def __str__(self) -> str:
-        ends = f"{format_count(self.low)} to {format_count(self.high)}"
-        text = f"A power of {100 * self.power:g} % takes about {format_count(self.n)} rows ({ends})"
-        more = ", by extrapolation: so many were not simulated" if self.extrapolated else ""
-        return f"{text}{more}."
+        n = format_count(self.n)
+        low = format_count(self.low)
+        high = format_count(self.high)
+        text = f"A power of {100 * self.power:g} % takes about {n} rows ({low} to {high})"
+        if self.extrapolated:
+            text += ", by extrapolation: so many were not simulated"
+        return f"{text}."
 
 
 def solve(
     rejected: Callable[[int], tuple[int, int]], df: int, power: float, alpha: float
 ) -> RowsNeeded:
     """Return the n with the wanted power; ``rejected(n)`` simulates: rejections, repetitions."""
+    # What a row adds to the noncentrality, from next to nothing to more than any label can show.
+    per_row = np.exp(np.linspace(np.log(1e-9), np.log(10.0), 6001))
+    noncentrality, powers = _power_curve(df, alpha)
+    target = float(np.interp(power, powers, noncentrality))
+    tried: dict[int, tuple[int, int]] = {}
+    guess = 400
+    for _ in range(8):  # sizes tried at most; a round number
+        tried[guess] = rejected(guess)
+        log_likelihood = np.zeros(len(per_row))
+        for n, (n_rejected, reps) in tried.items():
+            if 0.5 * guess <= n <= 2.0 * guess:
+                rate = np.interp(per_row * n, noncentrality, powers)
+                rate = np.clip(rate, 1e-12, 1.0 - 1e-12)
+                log_likelihood += n_rejected * np.log(rate)
+                log_likelihood += (reps - n_rejected) * np.log1p(-rate)
+        wanted = target / float(per_row[int(np.argmax(log_likelihood))])
+        # A rate of 0 or 1 says no more than that the answer lies on this side.
+        following = int(np.clip(np.ceil(wanted), guess // 8, guess * 8))
+        following = min(max(following, 10), MAX_ROWS)
+        has_settled = abs(following - guess) <= 0.05 * guess and len(tried) > 1
+        if following in tried or has_settled:
+            break
+        guess = following
+    # Likelihood ratio interval: 3.84 is the 95 % quantile of chi-square with one degree of freedom.
+    distance = 2.0 * (log_likelihood.max() - log_likelihood)
+    inside = per_row[distance <= 3.841458820694124]
+    return RowsNeeded(
+        power=power,
+        n=_whole_rows(wanted),
+        low=_whole_rows(target / inside[-1]),
+        high=_whole_rows(target / inside[0]),
+        extrapolated=wanted > 2.0 * max(tried),
+    )
+
+
+def _power_curve(df: int, alpha: float) -> tuple[Floats, Floats]:
+    """Return noncentralities, ascending, and the power of a chi-square test at each."""
     from scipy.special import chdtri, chndtr
 
-    noncentral = np.concatenate([[0.0], np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))])
-    powers = np.maximum.accumulate(1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral))
-    target = float(np.interp(power, powers, noncentral))
-    tried: dict[int, tuple[int, int]] = {}
-    guess = N_FIRST_ROWS
-    for _ in range(MAX_SIZES_TRIED):
-        tried[guess] = rejected(guess)
-        likely = np.zeros(len(NONCENTRALITY_GRID))
-        for n, (hits, reps) in tried.items():
-            if 0.5 * guess <= n <= 2.0 * guess:
-                rate = np.clip(
-                    np.interp(NONCENTRALITY_GRID * n, noncentral, powers), 1e-12, 1.0 - 1e-12
-                )
-                likely += hits * np.log(rate) + (reps - hits) * np.log1p(-rate)
-        wanted = target / float(NONCENTRALITY_GRID[int(np.argmax(likely))])
-        new = int(np.clip(np.ceil(wanted), guess // 8, guess * 8))  # 0 or 1 tells no more
-        new = min(max(new, 10), MAX_ROWS)
-        if new in tried or (abs(new - guess) <= RELATIVE_ROWS_TOL * guess and len(tried) > 1):
-            break
-        guess = new
-    inside = NONCENTRALITY_GRID[2.0 * (likely.max() - likely) <= CHI2_QUANTILE_95]
-    found = (target / wanted, inside[-1], inside[0])
-    n, low, high = (int(min(np.ceil(target / k), 1e12)) for k in found)
-    return RowsNeeded(power, n, low, high, wanted > 2.0 * max(tried))
+    noncentrality = np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))
+    noncentrality = np.concatenate([[0.0], noncentrality])
+    critical = float(chdtri(df, alpha))
+    powers = 1.0 - chndtr(critical, float(df), noncentrality)
+    return noncentrality, np.maximum.accumulate(powers)  # rounding must not turn the curve
+
+
+def _whole_rows(n: float) -> int:
+    """Return a number of rows rounded up, a million millions at most."""
+    return int(min(np.ceil(n), 1e12))
 
 
 ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
@@ -204,19 +219,33 @@ class PowerCell:
     @property
     def low(self) -> float:
         """Lower end of the 95 % Wilson interval of `power`."""
-        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)[0]
+        return self._interval[0]
 
     @property
     def high(self) -> float:
         """Upper end of the 95 % Wilson interval of `power`."""
-        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)[1]
+        return self._interval[1]
+
+    @property
+    def _interval(self) -> tuple[float, float]:
+        n_rejected = int(np.sum(self.pvalues <= self.alpha))
+        return wilson_interval(n_rejected, self.reps)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; ECE as means."""
-        shift = {} if self.delta_1 is None else {"delta_1": self.delta_1}
-        rates = {name: getattr(self, name) for name in ("power", "low", "high", "power_chi2")}
-        errors = {name: float(getattr(self, name).mean()) for name in ("ece_before", "ece_after")}
-        return {"n": self.n, **shift, **rates, **errors, "reps": self.reps}
+        values: dict[str, Any] = {"n": self.n}
+        if self.delta_1 is not None:
+            values["delta_1"] = self.delta_1
+        return {
+            **values,
+            "power": self.power,
+            "low": self.low,
+            "high": self.high,
+            "power_chi2": self.power_chi2,
+            "ece_before": float(self.ece_before.mean()),
+            "ece_after": float(self.ece_after.mean()),
+            "reps": self.reps,
+        }
 
     def __repr__(self) -> str:
         shift = "" if self.delta_1 is None else f", delta_1={self.delta_1:g}"
@@ -290,11 +319,17 @@ class PowerStudy(Result, NotebookResult):
 
     def repetitions(self) -> Table:
         """Return a row per repetition: p-values, and ECE before and after."""
-        each = [(cell, r) for cell in self.rows for r in range(cell.reps)]
-        columns: dict[str, list[Any]] = {"n": [cell.n for cell, _ in each]}
+        n: list[int] = []
+        delta_1: list[float | None] = []
+        repetition: list[int] = []
+        for cell in self.rows:
+            n += [cell.n] * cell.reps
+            delta_1 += [cell.delta_1] * cell.reps
+            repetition += range(cell.reps)
+        columns: dict[str, list[Any]] = {"n": n}
         if self.effect is None:
-            columns["delta_1"] = [cell.delta_1 for cell, _ in each]
-        columns["repetition"] = [r for _, r in each]
+            columns["delta_1"] = delta_1
+        columns["repetition"] = repetition
         for name in ARRAYS:
             values = np.concatenate([getattr(cell, name) for cell in self.rows])
             columns[name.replace("pvalues", "pvalue")] = values.tolist()
@@ -308,54 +343,69 @@ class PowerStudy(Result, NotebookResult):
         return f"<PowerStudy of {len(self.rows)} settings: {self.design}>"
 
     def __str__(self) -> str:
-        reps = ", ".join(format_count(r) for r in sorted({cell.reps for cell in self.rows}))
-        columns = {
-            "n": [format_count(cell.n) for cell in self.rows],
-            "delta_1": [format_number(cell.delta_1 or 0.0) for cell in self.rows],
-            "rejected": [f"{cell.power:.3f}" for cell in self.rows],
-            "interval": [f"[{cell.low:.3f}, {cell.high:.3f}]" for cell in self.rows],
-            "by chi-square": [f"{cell.power_chi2:.3f}" for cell in self.rows],
-            "ECE": [f"{cell.ece_before.mean():.4f}" for cell in self.rows],
-            "after": [f"{cell.ece_after.mean():.4f}" for cell in self.rows],
-        }
-        if self.test == "chi2":
-            del columns["by chi-square"]
-        truth, footnotes = [], []
-        if self.effect is not None:
-            del columns["delta_1"]
-            truth, found = [f"Truth: {effect_words(self.effect)}"], self.smallest_n()
-            footnotes = ["No n above has an estimated power of 80 %; try larger ones."]
-            if found is not None:
-                smallest = "The smallest n above with an estimated power of 80 %"
-                footnotes = [f"{smallest}: {format_count(found)}."]
-        elif any(cell.delta_1 == 1.0 for cell in self.rows):
-            footnotes = ["delta_1 = 1: H0 holds, so the rate is the size of the test."]
-        if self.needed is not None:
-            footnotes = [str(self.needed)]
+        reps = ", ".join(format_count(reps) for reps in sorted({cell.reps for cell in self.rows}))
+        columns = self._columns()
+        rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
         lines = [
             f"How often calibration is rejected at level {self.alpha:g}",
             f"Test: likelihood ratio, {TESTS[self.test]}",
             f"Rows: {self.design}; {self.n_classes} classes; {reps} repetitions a line; "
             f"seed {self.seed}",
-            *truth,
+        ]
+        if self.effect is not None:
+            lines.append(f"Truth: {effect_words(self.effect)}")
+        lines += [
             "",
-            align([list(columns), *map(list, zip(*columns.values(), strict=True))], left=0),
+            align(rows, left=0),
             "",
             "rejected: with the 95 % interval of the simulation. ECE: mean before and after MCLLO,",
             "   fitted to the same rows.",
-            *footnotes,
         ]
+        footnote = self._footnote()
+        if footnote:
+            lines.append(footnote)
         return "\n".join(lines)
+
+    def _columns(self) -> dict[str, list[str]]:
+        """Return the columns of the printed table."""
+        columns = {"n": [format_count(cell.n) for cell in self.rows]}
+        if self.effect is None:
+            columns["delta_1"] = [format_number(cell.delta_1 or 0.0) for cell in self.rows]
+        columns["rejected"] = [f"{cell.power:.3f}" for cell in self.rows]
+        columns["interval"] = [f"[{cell.low:.3f}, {cell.high:.3f}]" for cell in self.rows]
+        if self.test != "chi2":
+            columns["by chi-square"] = [f"{cell.power_chi2:.3f}" for cell in self.rows]
+        columns["ECE"] = [f"{cell.ece_before.mean():.4f}" for cell in self.rows]
+        columns["after"] = [f"{cell.ece_after.mean():.4f}" for cell in self.rows]
+        return columns
+
+    def _footnote(self) -> str:
+        """Return what the table means for the number of rows, or for the size of the test."""
+        if self.needed is not None:
+            return str(self.needed)
+        if self.effect is not None:
+            smallest = self.smallest_n()
+            if smallest is None:
+                return "No n above has an estimated power of 80 %; try larger ones."
+            n = format_count(smallest)
+            return f"The smallest n above with an estimated power of 80 %: {n}."
+        if any(cell.delta_1 == 1.0 for cell in self.rows):
+            return "delta_1 = 1: H0 holds, so the rate is the size of the test."
+        return ""
 
 
 def effect_words(effect: MCLLOMap) -> str:
     """Return the parameters that differ from 1, in words: ``gamma 0.80 (baseline c)``."""
-    words = []
+    words: list[str] = []
     for name, values in (("delta", effect.delta), ("gamma", effect.gamma)):
-        if len(values) > 1 and values[0] != 1.0 and (values == values[0]).all():
+        differing = [j for j in range(len(values)) if values[j] != 1.0]
+        are_all_alike = len(values) > 1 and (values == values[0]).all()
+        if differing and are_all_alike:
             words.append(f"{name} {format_number(values[0])}")
             continue
-        apart = [j for j in range(len(values)) if values[j] != 1.0]
-        words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in apart[:4]]
-        words += [f"{name} of {len(apart) - 4} more classes"] if len(apart) > 4 else []
-    return f"{', '.join(words) or 'as predicted'} (baseline {effect.baseline})"
+        named = differing[:4]
+        words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in named]
+        if len(differing) > 4:
+            words.append(f"{name} of {len(differing) - 4} more classes")
+    parameters = ", ".join(words) or "as predicted"
+    return f"{parameters} (baseline {effect.baseline})"

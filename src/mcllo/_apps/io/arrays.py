@@ -30,7 +30,7 @@ from ..._validation.frames import shorten
 from ...exceptions import FileFormatError, Option, Phrase
 
 MAX_UNPACKED_BYTES = 1 << 30
-"""Bytes of a packed file, unpacked, at most."""
+"""Bytes of a packed file, unpacked, at most: a round number."""
 
 
 def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
@@ -46,41 +46,52 @@ def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
 
 
 class Arrays:
-    """The columns of an ``.npy`` or ``.npz`` file."""
+    """The columns of an ``.npy`` or ``.npz`` file.
+
+    `nameless` are those of a plain table until classes name them, `note` says what they were taken
+    for.
+    """
 
     def __init__(self, file: Path | IO[bytes], name: str, sheet: str | None) -> None:
         self.name = name
-        self._mapped = [file] if isinstance(file, Path) else []
-        self._sizes = [path.stat().st_size for path in self._mapped]
+        self.columns: dict[str, NDArray[Any]] = {}
         self.nameless: list[str] = []
         self.note: Statement | None = None
+        self._mapped: dict[Path, int] = {}  # with their sizes
+        if isinstance(file, Path):
+            self._mapped[file] = file.stat().st_size
         found = _loaded(file, name)
-        self.columns: dict[str, NDArray[Any]] = {}
         if isinstance(found, dict):
             table = self._choose_table(found, sheet)
-            n = len(table) if table is not None else max(map(len, found.values()), default=0)
-            own = {key: a for key, a in found.items() if a.ndim == 1 and len(a) == n}
+            if table is not None:
+                self._take_table(table)
+            longest = max(map(len, found.values()), default=0)
+            n_rows = longest if table is None else len(table)
+            for key, array in found.items():
+                if array.ndim == 1 and len(array) == n_rows:
+                    self.columns[key] = array
         else:
-            table, own = found, {}
-        if table is not None and table.dtype.names:
-            self.columns = {field: table[field] for field in table.dtype.names}
-        elif table is not None:
-            if table.ndim != 2:
-                raise FileFormatError(
-                    f"{name} must hold a table of rows and classes; its shape is {table.shape}.",
-                    remedy="Save the table of probabilities, and the labels in a file of their "
-                    "own.",
-                )
-            self.columns = {str(j): table[:, j] for j in range(table.shape[1])}
-            self.nameless = list(self.columns)
-            self.note = _unnamed(name, self.nameless)
-        self.columns |= own
+            self._take_table(found)
         for key, column in self.columns.items():
             if column.dtype.kind not in "fiubUS":
                 raise FileFormatError(
                     f"{name} must hold numbers and words; {key!r} holds {column.dtype}.",
                     remedy="Convert it, and save it again.",
                 )
+
+    def _take_table(self, table: NDArray[Any]) -> None:
+        """Take the columns of a table: the fields of a structured array, else without names."""
+        if table.dtype.names:
+            self.columns = {field: table[field] for field in table.dtype.names}
+            return
+        if table.ndim != 2:
+            raise FileFormatError(
+                f"{self.name} must hold a table of rows and classes; its shape is {table.shape}.",
+                remedy="Save the table of probabilities, and the labels in a file of their own.",
+            )
+        self.columns = {str(j): table[:, j] for j in range(table.shape[1])}
+        self.nameless = list(self.columns)
+        self.note = _unnamed(self.name, self.nameless)
 
     def _choose_table(
         self, found: dict[str, NDArray[Any]], sheet: str | None
@@ -118,8 +129,7 @@ class Arrays:
                 f"it has {shape}."
             )
         self.columns[str(path)] = labels
-        self._mapped.append(Path(path))
-        self._sizes.append(Path(path).stat().st_size)
+        self._mapped[Path(path)] = Path(path).stat().st_size
 
     @property
     def n_rows(self) -> int:
@@ -131,14 +141,16 @@ class Arrays:
         import pyarrow as pa
 
         for start in range(0, self.n_rows, rows):
-            for path, size in zip(self._mapped, self._sizes, strict=True):
+            # a mapped file that is cut short would end the process
+            for path, size in self._mapped.items():
                 if path.stat().st_size < size:
                     raise FileFormatError(
                         f"{path} must stay as it is while it is read; it has become shorter.",
                         remedy="Run this again when it is whole.",
                     )
-            parts = [_plain(self.columns[name][start : start + rows]) for name in columns]
-            yield pa.record_batch([pa.array(part) for part in parts], names=list(columns))
+            end = start + rows
+            parts = [pa.array(_plain(self.columns[name][start:end])) for name in columns]
+            yield pa.record_batch(parts, names=list(columns))
 
 
 def _unnamed(name: str, names: Sequence[str]) -> Statement:
@@ -149,10 +161,12 @@ def _unnamed(name: str, names: Sequence[str]) -> Statement:
 
 def _plain(column: NDArray[Any]) -> NDArray[Any]:
     """Return entries that Arrow knows."""
-    if column.dtype.kind == "S":
+    kind = column.dtype.kind
+    n_bytes = column.dtype.itemsize
+    if kind == "S":
         return np.char.decode(column, "utf-8", "replace")
-    if column.dtype.kind == "f" and column.dtype.itemsize not in (4, 8):
-        return column.astype(np.float32 if column.dtype.itemsize < 4 else np.float64)
+    if kind == "f" and n_bytes not in (4, 8):
+        return column.astype(np.float32 if n_bytes < 4 else np.float64)
     return np.ascontiguousarray(column)
 
 
@@ -169,9 +183,9 @@ def _loaded(file: Path | IO[bytes], name: str) -> NDArray[Any] | dict[str, NDArr
     except FileFormatError:
         raise
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        objects = any(word in str(error) for word in ("pickle", "Python objects"))
-        why = "it holds Python objects, which are never loaded" if objects else "it is damaged"
-        raise FileFormatError(
-            f"{name} cannot be read: {why}.",
-            remedy="Save plain numbers and words." if objects else "Write or download it again.",
-        ) from None
+        why = "it is damaged"
+        remedy = "Write or download it again."
+        if any(word in str(error) for word in ("pickle", "Python objects")):
+            why = "it holds Python objects, which are never loaded"
+            remedy = "Save plain numbers and words."
+        raise FileFormatError(f"{name} cannot be read: {why}.", remedy=remedy) from None

@@ -91,9 +91,10 @@ def open_file(path: Path) -> IO[bytes]:
     except FileNotFoundError:
         import difflib
 
-        names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+        folder = path.parent
+        names = sorted(os.listdir(folder)) if folder.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
-        hint = f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
+        hint = f"; did you mean {str(folder / close[0])!r}?" if close else ". Check the name."
         raise FileFormatError(f"{path} must exist; there is no such file{hint}") from None
     except IsADirectoryError:
         raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
@@ -108,18 +109,25 @@ def open_file(path: Path) -> IO[bytes]:
 
 def detect_compression(head: bytes) -> str | None:
     """Return how a file is compressed, if it is."""
-    return next((name for magic, name in COMPRESSION_MAGIC.items() if head.startswith(magic)), None)
+    return _find_magic(head, COMPRESSION_MAGIC)
+
+
+def _find_magic(head: bytes, known: dict[bytes, str]) -> str | None:
+    """Return what stands for the first bytes of a file, if they are known."""
+    for magic, what in known.items():
+        if head.startswith(magic):
+            return what
+    return None
 
 
 def detect_format(head: bytes, file: IO[bytes], name: str) -> str:
     """Return what kind of table a file holds; refuse what is none."""
     if head.startswith(ZIP):
         return _kind_of_zip(file, name)
-    for magic, kind in FORMAT_MAGIC.items():
-        if head.startswith(magic):
-            return kind
-    refuse_foreign(head, name)
-    return "csv"
+    kind = _find_magic(head, FORMAT_MAGIC)
+    if kind is None:
+        refuse_foreign(head, name)
+    return kind or "csv"
 
 
 def _kind_of_zip(file: IO[bytes], name: str) -> str:
@@ -146,7 +154,7 @@ def refuse_foreign(head: bytes, name: str, foreign: dict[bytes, str] = UNSUPPORT
         raise FileFormatError(
             f"{name} must hold a table with a header line; it is empty. Check what wrote it."
         )
-    what = next((what for magic, what in foreign.items() if text.startswith(magic)), None)
+    what = _find_magic(text, foreign)
     if what is None and b"\0" in head and not _utf16(head):
         what = "binary data"
     if what is not None:
@@ -257,10 +265,6 @@ class Container:
             raw.seek(0)
             yield ipc.open_file(raw) if is_file else ipc.open_stream(raw)
 
-    def file(self) -> Any:
-        """Give the path, or the copy of a pipe, for as long as a ``with`` block lasts."""
-        return nullcontext(self.path) if self.spool is None else self.reopened()
-
     def _raw(self) -> Any:
         """Return the bytes for pyarrow, which takes names as bytes too."""
         import pyarrow as pa
@@ -281,7 +285,9 @@ class Container:
     @property
     def n_packed(self) -> int:
         """Bytes of the file as it is."""
-        return os.fstat(self.spool.fileno()).st_size if self.spool else self.path.stat().st_size
+        if self.spool is not None:
+            return os.fstat(self.spool.fileno()).st_size
+        return self.path.stat().st_size
 
     def measure_text(self, n_bytes: float, n_lines: float = math.inf) -> tuple[float, float]:
         """Return how many bytes and line ends text holds unpacked; not further than so many."""
@@ -329,7 +335,8 @@ class Container:
     def _spooled(self) -> IO[bytes] | None:
         """Return a copy of standard input or of a named pipe; None for a file."""
         standard = self.name == "standard input"
-        if not standard and (not self.path.exists() or self.path.is_file() or self.path.is_dir()):
+        is_pipe = self.path.exists() and not self.path.is_file() and not self.path.is_dir()
+        if not standard and not is_pipe:
             return None
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, copy.close)

@@ -1,8 +1,8 @@
-"""CSV as text: its separator and header, how its numbers are written, and what is wrong where.
+"""CSV: its separator and header, how its numbers are written, its rows, and what is wrong where.
 
-pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
-hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
-with Python's own parser. Lines count from 1, rows of data from 0.
+pyarrow reads the values (`CsvTable`). It cannot say on which line of the file a row stands (quoted
+cells may hold line ends, empty lines are skipped), so after something went wrong the file is read
+again here, with Python's own parser. Lines count from 1, rows of data from 0.
 
 Numbers as people write them become floats; one file has one way of writing, and it is said:
 
@@ -32,7 +32,14 @@ from typing import IO, Any, NamedTuple
 
 from ..._utils.formatting import join_words
 from ..._utils.statements import Statement
-from ...exceptions import Option, Phrase
+from ...exceptions import FileFormatError, Option, Phrase
+from .container import (
+    N_HEAD_BYTES,
+    UNSUPPORTED_COMPRESSED_MAGIC,
+    Container,
+    detect_encoding,
+    refuse_foreign,
+)
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 MISSING = ("na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", ".")
@@ -44,6 +51,12 @@ GAP_REMEDY = Phrase("Drop or correct that row, or pass {}.", Option("missing", "
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 MAX_HEADER_CHARACTERS = 1 << 24
 """Characters of a header line, at most: a round number, far above the columns of any table."""
+N_ENCODING_SAMPLE_BYTES = 1 << 24
+"""Bytes of text that show its encoding: round; an umlaut further down than that is rare."""
+MIN_BLOCK_BYTES = 1 << 20
+"""Bytes parsed at a time, at least; pyarrow's own default."""
+MIN_BLOCK_BYTES_PER_COLUMN = 512
+"""Times the number of columns: bytes parsed at a time for wide files; a round number."""
 PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
 WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0*")
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
@@ -154,7 +167,9 @@ def strip_percent(cell: str) -> tuple[str, bool]:
     (('70', True), ('0.7', False))
     """
     text = cell.strip()
-    return (text[:-1].strip(), True) if text.endswith("%") else (text, False)
+    if text.endswith("%"):
+        return text[:-1].strip(), True
+    return text, False
 
 
 def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
@@ -195,7 +210,8 @@ def _is_missing(text: Any) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    return compute.is_in(compute.utf8_lower(text), value_set=pa.array(MISSING, text.type))
+    missing = pa.array(MISSING, text.type)
+    return compute.is_in(compute.utf8_lower(text), value_set=missing)
 
 
 def number_fault(
@@ -238,8 +254,9 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
     bare = QUOTED_CELL.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
+    reader = csv.reader(io.StringIO(header, newline=""), delimiter=separator)
     try:
-        names = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), [])
+        names = next(reader, [])
     except csv.Error:
         longest = csv.field_size_limit()
         raise csv.Error(
@@ -272,11 +289,12 @@ def _header_text(text: io.TextIOWrapper) -> str:
 
 
 def sample_rows(
-    stream: IO[bytes], separator: str, n_bytes: int, most_cells: int
+    stream: IO[bytes], separator: str, n_bytes: int, most_cells: int = 20_000
 ) -> list[list[str]]:
     """Return rows of the beginning of the file, where numbers may be written in a way of its own.
 
     That takes a percent sign, or a comma that does not part cells; else there is nothing to see.
+    To look through so many cells takes 10 ms.
     """
     head = stream.read(n_bytes)
     has_commas = b"," in head and (separator != "," or b'"' in head)
@@ -410,8 +428,9 @@ def _text(stream: IO[bytes]) -> io.TextIOWrapper:
 
 def looks_like_data(names: Sequence[str]) -> bool:
     """Whether a first line holds decimal numbers, that is, no names."""
-    decimal = [name for name in names if NUMBER.fullmatch(name) and not name.lstrip("+-").isdigit()]
-    return len(decimal) >= 2
+    numbers = [name for name in names if NUMBER.fullmatch(name)]
+    decimal = [name for name in numbers if not name.lstrip("+-").isdigit()]
+    return len(decimal) >= 2  # integers are good names of classes
 
 
 def is_index(name: str) -> bool:
@@ -445,3 +464,90 @@ def _clean_label(word: str | None, classes: set[str], drops: bool) -> str | None
     if drops and bare.lower() in MISSING_LABELS:
         return None
     return bare or None
+
+
+# ---- the table
+
+
+class CsvTable:
+    """A CSV file: the names and separator of its columns, how its numbers are written, its rows.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns, as they are written.
+    separator : str
+        What stands between cells.
+    marks : NumberMarks
+        How numbers are written in the first rows.
+    n_unpacked : float or None
+        Bytes of the text, where its beginning was all of it.
+    """
+
+    def __init__(self, file: Container, encoding: str | None) -> None:
+        """Look at the beginning of a file; its `encoding` is detected where none is given.
+
+        The file is not kept: it would keep this object, and the copy of a pipe would stay open.
+        """
+        with file.stream() as stream:
+            sample = stream.read(N_ENCODING_SAMPLE_BYTES)
+        is_whole = len(sample) < N_ENCODING_SAMPLE_BYTES
+        self.n_unpacked = float(len(sample)) if is_whole else None
+        if file.compression:
+            refuse_foreign(sample[:N_HEAD_BYTES], file.name, UNSUPPORTED_COMPRESSED_MAGIC)
+        file.encoding = encoding or detect_encoding(sample)
+        with file.stream() as stream:
+            self.names, self.separator = read_header(stream)
+        with file.stream() as stream:
+            rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES)
+        self.marks = find_marks(rows)
+
+    @property
+    def n_bytes_of_block(self) -> int:
+        """Bytes parsed at a time; no line may be longer."""
+        return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.names))
+
+    def batches(
+        self, file: Container, places: Sequence[int], as_floats: set[int], decimal: str
+    ) -> Iterator[Any]:
+        """Yield record batches of the columns at some places, text but for those `as_floats`."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        types = {self.names[j]: pa.float64() if j in as_floats else pa.string() for j in places}
+        convert = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=[""],
+            strings_can_be_null=True,
+            decimal_point=decimal,
+        )
+        parse = arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        read = arrow_csv.ReadOptions(block_size=self.n_bytes_of_block)
+        quotes = QuoteCounter()
+        with file.stream() as stream:
+            counted = pa.TransformInputStream(stream, quotes)
+            try:
+                rows = arrow_csv.open_csv(
+                    counted, convert_options=convert, parse_options=parse, read_options=read
+                )
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" in str(error):
+                    return  # a header without a line end
+                raise
+            yield from rows
+        if quotes.is_odd:
+            self.refuse_open_quote(file)
+
+    def refuse_open_quote(self, file: Container) -> None:
+        """Refuse a quoted cell that never ends."""
+        with file.stream() as stream:
+            if not has_odd_quotes(stream):
+                return
+        with file.stream() as stream:
+            line = open_quote(stream, self.separator)
+        if line is not None:
+            raise FileFormatError(
+                f"{file.name} has a quoted cell that does not end, in line {line}. "
+                "Close it, and write a quote inside quotes twice."
+            )

@@ -12,7 +12,7 @@ How much memory the rows take is counted before they are read, by what a file un
 rows         Parquet: its footer says. Text: its size over the mean line of its beginning; packed
              text is unpacked and counted, until there are too many. Arrow: its batches.
              Workbooks have a limit of their own
-a row        8 bytes for each class and the label, and `BYTES_PER_WORD` for a label that is text
+a row        8 bytes for each class and the label, and 64 for a label that is text
 need         `MEMORY_FACTOR_OF_TABLE` of all rows, which is what reading and fitting take
 limit        the memory that there is (`_utils/parallel`)
 ===========  ======================================================================================
@@ -58,8 +58,6 @@ from .table_rows import (
 
 MEMORY_FACTOR_OF_TABLE = 4.0
 """Room that reading and fitting take, in sizes of the table: a round number."""
-BYTES_PER_WORD = 64.0
-"""Bytes of a word as a Python object: 49 and its letters, in steps of 16."""
 REMEDY = "Use fewer rows; `mcllo assess` and `mcllo fit --method mcllo` read files in blocks."
 MAX_COMPRESSION_RATIOS = {"gzip": 1032.0, "zstd": float("inf"), "arrow": 255.0}
 """Most bytes that one packed byte stands for: DEFLATE has 1032, the LZ4 of Arrow 255."""
@@ -309,7 +307,7 @@ def check_room(
     available = memory()
     bytes_per_row = 8.0 * (n_classes + 1)
     if any(source.is_text for source in sources):
-        bytes_per_row += BYTES_PER_WORD
+        bytes_per_row += 64.0  # a word as a Python object: 49 bytes and its letters
     bytes_per_row *= MEMORY_FACTOR_OF_TABLE
     # most files are far too small, and need not be looked through to count their rows
     if bytes_per_row * sum(map(_most_rows, sources)) <= available:
@@ -399,12 +397,13 @@ def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
         return files
     if str(path) == "-" or not Path(path).is_dir():
         return [path]
-    inside = sorted(file for file in Path(path).rglob("*") if file.is_file())
-    shown: list[StrPath] = [
-        file
-        for file in inside
-        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    ]
+    shown: list[StrPath] = []
+    for file in sorted(Path(path).rglob("*")):
+        if not file.is_file():
+            continue
+        parts = file.relative_to(path).parts
+        if not any(part.startswith((".", "_")) for part in parts):
+            shown.append(file)
     if not shown:
         raise FileFormatError(f"{path} must hold CSV or Parquet files; it holds none.")
     return shown
@@ -455,7 +454,8 @@ def find_roles(
     else:
         numbers = class_columns(source, classes, prefix, aside)
     if not numbers:
-        rule, remedy = "name at least two columns", Phrase("Leave {} out.", Option("classes"))
+        rule = "name at least two columns"
+        remedy = Phrase("Leave {} out.", Option("classes"))
         raise InputError(argument="classes", rule=rule, value=Phrase("none"), remedy=remedy)
     source.require(numbers, "class column")
     used = [*aside, *numbers]
@@ -522,13 +522,16 @@ def class_columns(
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
     if classes is not None and len(classes) != 1:
         return [f"{prefix}{name}" for name in class_names(classes)]
-    columns = [f"{prefix}{name}" for name in classes or ()] or [
-        column
-        for column in source.columns
-        if column.startswith(prefix)
-        and column not in aside
-        and not is_index(column.removeprefix(prefix))
-    ]
+    if classes:
+        columns = [f"{prefix}{name}" for name in classes]
+    else:
+        columns = [
+            column
+            for column in source.columns
+            if column.startswith(prefix)
+            and column not in aside
+            and not is_index(column.removeprefix(prefix))
+        ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
         raise FileFormatError(

@@ -107,7 +107,8 @@ class Sheet:
             self.formats.append(_format(rows, j))
             columns.append(_column(values))
         # by position: names may occur twice here, which is refused later with a remedy
-        self.table = pa.Table.from_arrays(columns, names=[str(k) for k in range(len(columns))])
+        positions = [str(k) for k in range(len(columns))]
+        self.table = pa.Table.from_arrays(columns, names=positions)
 
     def texts(self, place: int) -> list[str]:
         """Return the cells of a column of text, as they stand; of no other column any."""
@@ -118,7 +119,8 @@ class Sheet:
 
     def batches(self, places: Sequence[int], names: Sequence[str]) -> Iterator[Any]:
         """Yield the columns at some places."""
-        yield from self.table.select(list(places)).rename_columns(list(names)).to_batches()
+        columns = self.table.select(list(places))
+        yield from columns.rename_columns(list(names)).to_batches()
 
 
 def _named(book: Any, titles: list[str], sheet: str, name: str) -> Any:

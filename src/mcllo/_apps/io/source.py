@@ -27,47 +27,25 @@ from typing import Any
 
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
-from ..._validation.frames import did_you_mean, shorten
+from ..._validation.frames import did_you_mean, first_duplicate, shorten
 from ...exceptions import FileFormatError, Option, Phrase
 from .arrays import Arrays
-from .container import (
-    ENCODING_NAMES,
-    N_HEAD_BYTES,
-    UNSUPPORTED_COMPRESSED_MAGIC,
-    Container,
-    changed_meanwhile,
-    detect_encoding,
-    refuse_foreign,
-)
+from .container import ENCODING_NAMES, Container, changed_meanwhile
 from .csv_text import (
     PLAIN_FORMAT,
+    CsvTable,
     Fault,
     NumberFormat,
-    NumberMarks,
-    QuoteCounter,
     detect_number_format,
-    find_marks,
     first_fault,
-    has_odd_quotes,
     line_of_row,
     looks_like_data,
     number_fault,
-    open_quote,
     parse_numbers,
-    read_header,
-    sample_rows,
 )
 from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
 from .sheets import Sheet
 
-N_ENCODING_SAMPLE_BYTES = 1 << 24
-"""Bytes of text that show its encoding: round; an umlaut further down than that is rare."""
-N_SAMPLE_CELLS = 20_000
-"""Cells that show how numbers are written: round; they take Python 10 ms."""
-MIN_BLOCK_BYTES = 1 << 20
-"""Bytes of CSV parsed at a time, at least; pyarrow's own default."""
-MIN_BLOCK_BYTES_PER_COLUMN = 512
-"""Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
 N_BATCH_ROWS = 1 << 16
 """Rows of a batch of a file that is not text; pyarrow's own default for Parquet."""
 NO_HEADER_REMEDY = "its first line holds numbers. Add a header line with column names."
@@ -87,12 +65,10 @@ class Source(Container):
         self.manner = manner
         self.most_rows: int | None = None
         self.cut = False
-        self.separator = ","
+        self.csv: CsvTable | None = None
         self.arrays: Arrays | None = None
         self.sheet: Sheet | None = None
         self.row_groups: list[int] = []
-        self._n_unpacked: float | None = None
-        self._marks = NumberMarks()
         self._writings: dict[tuple[str, ...], NumberFormat] = {}
         self.columns: list[str] = []
         with self.open_once():
@@ -118,26 +94,14 @@ class Source(Container):
                 self.sheet = Sheet(file, self.name, self.manner.sheet)
             return self.sheet.names
         if self.kind == "array":
-            with self.file() as file:
-                self.arrays = Arrays(file, self.name, self.manner.sheet)
+            if self.spool is None:  # by name, as only a file of a name can be mapped
+                self.arrays = Arrays(self.path, self.name, self.manner.sheet)
+            else:
+                with self.reopened() as file:
+                    self.arrays = Arrays(file, self.name, self.manner.sheet)
             return list(self.arrays.columns)
-        return self._look_at_text()
-
-    def _look_at_text(self) -> list[str]:
-        """Find out encoding, separator and how numbers are written; return the names of columns."""
-        with self.stream() as stream:
-            sample = stream.read(N_ENCODING_SAMPLE_BYTES)
-        if len(sample) < N_ENCODING_SAMPLE_BYTES:
-            self._n_unpacked = float(len(sample))
-        if self.compression:
-            refuse_foreign(sample[:N_HEAD_BYTES], self.name, UNSUPPORTED_COMPRESSED_MAGIC)
-        self.encoding = self.manner.encoding or detect_encoding(sample)
-        with self.stream() as stream:
-            names, self.separator = read_header(stream)
-        with self.stream() as stream:
-            rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES, N_SAMPLE_CELLS)
-        self._marks = find_marks(rows)
-        return names
+        self.csv = CsvTable(self, self.manner.encoding)
+        return self.csv.names
 
     def unpacked_size(self, enough: float) -> float:
         """Return about how many bytes the rows take; of compressed text it counts to `enough`.
@@ -149,12 +113,18 @@ class Source(Container):
         packed = float(self.n_packed)
         if self.kind == "parquet":
             return max(packed, 8.0 * sum(self.row_groups) * len(self.columns))
+        if self.csv is not None and self.csv.n_unpacked is not None:
+            return max(packed, self.csv.n_unpacked)
         if self.compression:
-            if self._n_unpacked is None:
-                with suppress(pa.ArrowException, OSError, UnicodeError):
-                    return max(packed, self.measure_text(enough)[0])
-            return max(packed, self._n_unpacked or 0.0)
+            with suppress(pa.ArrowException, OSError, UnicodeError):
+                n_unpacked, _ = self.measure_text(enough)
+                return max(packed, n_unpacked)
         return packed
+
+    @property
+    def separator(self) -> str:
+        """What stands between the cells of a CSV file; a comma for other files."""
+        return "," if self.csv is None else self.csv.separator
 
     # ---- columns
 
@@ -172,7 +142,7 @@ class Source(Container):
                 f"got {shorten(self.columns)}.",
                 remedy=self._elsewhere("") or marks,
             )
-        twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
+        twice = first_duplicate(self.columns)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
             what = NO_HEADER_REMEDY if self._has_no_header() else f"{what}. Rename one."
@@ -250,8 +220,9 @@ class Source(Container):
         batches, self.cut = _first_batches(self.parts(numbers, text, plain), self.most_rows)
         if batches:
             return pa.Table.from_batches(batches).rename_columns(columns)
-        types = dict.fromkeys([*numbers, *plain], pa.float64())
-        return pa.schema([(name, types.get(name, pa.string())) for name in columns]).empty_table()
+        as_floats = (*numbers, *plain)
+        types = [pa.float64() if name in as_floats else pa.string() for name in columns]
+        return pa.schema(zip(columns, types, strict=True)).empty_table()
 
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
@@ -288,8 +259,12 @@ class Source(Container):
     ) -> Iterator[Any]:
         """Yield columns as they stand in the file, with their raw names."""
         rows = rows or N_BATCH_ROWS
-        if self.kind == "csv":
-            yield from self._csv_batches(numbers, plain, columns)
+        if self.csv is not None:
+            writing = self.writing(numbers, plain)
+            floats = [name for name in (*numbers, *plain) if writing.is_plain(name)]
+            places = [self.index(name) for name in columns]
+            as_floats = {self.index(name) for name in floats}
+            yield from self.csv.batches(self, places, as_floats, writing.decimal)
         elif self.kind == "parquet":
             with self.parquet() as file:
                 yield from file.iter_batches(batch_size=rows, columns=list(columns))
@@ -303,47 +278,6 @@ class Source(Container):
             assert self.arrays is not None
             yield from self.arrays.batches(columns, rows)
 
-    def _csv_batches(
-        self, numbers: Sequence[str], plain: Sequence[str], columns: Sequence[str]
-    ) -> Iterator[Any]:
-        """Yield columns of a CSV file: plain numbers as float64, all else as text."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
-        writing = self.writing(numbers, plain)
-        types = {}
-        for name in columns:
-            as_floats = name in (*numbers, *plain) and writing.is_plain(name)
-            types[self.raw_columns[self.index(name)]] = pa.float64() if as_floats else pa.string()
-        convert = arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[""],
-            strings_can_be_null=True,
-            decimal_point=writing.decimal,
-        )
-        parse = arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
-        read = arrow_csv.ReadOptions(block_size=self.block)
-        quotes = QuoteCounter()
-        with self.stream() as stream:
-            counted = pa.TransformInputStream(stream, quotes)
-            try:
-                rows = arrow_csv.open_csv(
-                    counted, convert_options=convert, parse_options=parse, read_options=read
-                )
-            except pa.ArrowInvalid as error:
-                if "Empty CSV" in str(error):
-                    return  # a header without a line end
-                raise
-            yield from rows
-        if quotes.is_odd:
-            refuse_open_quote(self)
-
-    @property
-    def block(self) -> int:
-        """Bytes of a CSV file parsed at a time."""
-        return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.columns))
-
     # ---- numbers
 
     def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> NumberFormat:
@@ -351,14 +285,15 @@ class Source(Container):
         key = (*numbers, "", *plain)
         if key not in self._writings:
             places = {name: self.index(name) for name in (*numbers, *plain)}
-            if self.sheet is None:
-                found = self._marks.number_format(places)
+            if self.csv is not None:
+                found = self.csv.marks.number_format(places)
+            elif self.sheet is not None:
+                found = _number_format_of_sheet(self.sheet, places)
             else:
-                cells = [self.sheet.texts(j) for j in places.values()]
-                rows = (list(row) for row in zip_longest(*cells, fillvalue=""))
-                found = detect_number_format(rows, {name: k for k, name in enumerate(places)})
+                found = PLAIN_FORMAT
             self._writings[key] = found._replace(
-                percent=self.manner.percent, drops=self.manner.drops
+                percent=self.manner.percent,
+                drops=self.manner.drops,
             )
         return self._writings[key]
 
@@ -386,7 +321,7 @@ class Source(Container):
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
         if self.sheet is not None:
             return f"row {self.sheet.lines[row]} of {self.name}"
-        if self.kind != "csv":
+        if self.csv is None:
             return f"row {row} of {self.name}"
         with self.stream() as stream:
             return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
@@ -402,6 +337,13 @@ class Source(Container):
             raise
         except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
             raise explain(self, error, numbers, plain) from None
+
+
+def _number_format_of_sheet(sheet: Sheet, places: dict[str, int]) -> NumberFormat:
+    """Return how the numbers of some columns are written, where they are text."""
+    columns = [sheet.texts(j) for j in places.values()]
+    rows = zip_longest(*columns, fillvalue="")
+    return detect_number_format(rows, {name: k for k, name in enumerate(places)})
 
 
 def _first_batches(batches: Iterator[Any], most: int | None) -> tuple[list[Any], bool]:
@@ -465,7 +407,7 @@ def _refuse_foreign_bytes(batch: Any, source: str) -> None:
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         words = column.dictionary if pa.types.is_dictionary(column.type) else column
-        if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        if words.type not in (pa.string(), pa.large_string()):
             continue
         try:
             words.validate(full=True)
@@ -477,25 +419,11 @@ def _refuse_foreign_bytes(batch: Any, source: str) -> None:
             ) from None
 
 
-def refuse_open_quote(source: Source) -> None:
-    """Refuse a CSV file with a quoted cell that never ends."""
-    with source.stream() as stream:
-        if not has_odd_quotes(stream):
-            return
-    with source.stream() as stream:
-        line = open_quote(stream, source.separator)
-    if line is not None:
-        raise FileFormatError(
-            f"{source.name} has a quoted cell that does not end, in line {line}. "
-            "Close it, and write a quote inside quotes twice."
-        )
-
-
 def explain(
     source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
 ) -> FileFormatError:
     """Return one sentence for what pyarrow says of a file."""
-    first = (str(error).splitlines() or [""])[0].strip().rstrip(".")
+    first = str(error).partition("\n")[0].strip().rstrip(".")
     first = "".join(letter for letter in first if letter.isprintable())
     if source.changed:
         return changed_meanwhile(source.name)
@@ -524,14 +452,14 @@ def explain(
         rule, remedy, column = fault
         message = f"{source.name} cannot be read: {rule}"
         return FileFormatError(message, column=column, remedy=remedy)
-    if "straddl" in first:
-        first = f"a line is longer than {source.block:,} bytes. Use Parquet"
+    if "straddl" in first and source.csv is not None:
+        first = f"a line is longer than {source.csv.n_bytes_of_block:,} bytes. Use Parquet"
     return FileFormatError(f"{source.name} cannot be read: {first}.")
 
 
 def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) -> Fault | None:
     """Return what is wrong with the first broken line or row."""
-    if not source.is_text:
+    if source.csv is None and source.sheet is None:
         return None
     known = set(source.columns)
     read = numbers if known >= set(numbers) else ()
@@ -539,7 +467,8 @@ def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) ->
     writing = source.writing(read, plain) if columns else PLAIN_FORMAT
     if source.sheet is not None:
         return _find_fault_in_sheet(source, source.sheet, columns, writing)
-    refuse_open_quote(source)
+    assert source.csv is not None
+    source.csv.refuse_open_quote(source)
     with source.stream() as stream:
         return first_fault(stream, source.separator, source.columns, columns, writing)
 

@@ -67,9 +67,11 @@ class SelectedRows(NamedTuple):
     @property
     def first_dropped(self) -> int:
         """The number of the first of them."""
-        kept = np.zeros(0, dtype=np.intp) if self.kept is None else self.kept
-        gone = np.flatnonzero(kept != np.arange(len(kept)))
-        return int(gone[0]) if len(gone) else len(kept)
+        if self.kept is None:
+            return 0
+        n_kept = len(self.kept)
+        moved = np.flatnonzero(self.kept != np.arange(n_kept))
+        return int(moved[0]) if len(moved) else n_kept
 
     def column(self, name: str | None) -> Any:
         """Return a column of the table."""
@@ -147,7 +149,8 @@ class TableRows:
     def read(self, source: Source) -> SelectedRows:
         """Return all rows of a file."""
         try:
-            table = source.read(self.roles.numbers, self.roles.text, self.roles.plain)
+            roles = self.roles
+            table = source.read(roles.numbers, roles.text, roles.plain)
         except MclloError as error:
             raise self.explained(error, source) from None
         return self.understood(source, table)
@@ -160,19 +163,22 @@ class TableRows:
         if source.manner.drops:
             # labels by themselves: words such as NA are gaps among them, which the table shows not
             aside = [name for name in self.roles.columns if name != self.label]
-            is_complete = complete_rows(table.select(aside)) & np.asarray(labels.is_valid())
+            is_complete = complete_rows(table.select(aside))
+            is_complete &= np.asarray(labels.is_valid())
             kept = np.flatnonzero(is_complete)
             table = table.take(kept)
             labels = labels.take(kept)
-        values = values_in(table, self.roles.numbers, self.roles.numbers)
+        columns = self.roles.numbers
+        values = values_in(table, columns, columns)
         if self.roles.positive:
             values = two_columns(values, self.logits)
         elif not isinstance(values, np.ndarray):
             values = values.rename_columns(self.names)
         found = SelectedRows(values, labels, table, kept, n_rows)
         if found.n_dropped:
+            first = done + found.first_dropped
             place = (self.sources.index(source), done)
-            self._gaps[place] = Gaps(found.n_dropped, n_rows, done + found.first_dropped)
+            self._gaps[place] = Gaps(found.n_dropped, n_rows, first)
         return found
 
     def explained(
@@ -212,7 +218,8 @@ def complete_rows(table: Any) -> NDArray[np.bool_]:
 
     is_complete = np.ones(table.num_rows, dtype=bool)
     for column in table.columns:
-        is_complete &= ~np.asarray(compute.is_null(column, nan_is_null=True))
+        is_gap = compute.is_null(column, nan_is_null=True)
+        is_complete &= ~np.asarray(is_gap)
     return is_complete
 
 
@@ -223,7 +230,8 @@ def two_columns(values: Any, logits: bool) -> Any:
     if values.dtype.kind not in "fiu":
         return values
     x = values[:, 0].astype(np.float64)
-    return np.column_stack([x, np.zeros_like(x) if logits else 1.0 - x])
+    other = np.zeros_like(x) if logits else 1.0 - x
+    return np.column_stack([x, other])
 
 
 def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
@@ -234,7 +242,8 @@ def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
     kinds = {column.type for column in chosen.columns}
     if kinds not in ({pa.float32()}, {pa.float64()}):
         return chosen.rename_columns(names)
-    values = np.empty((len(columns), table.num_rows), kinds.pop().to_pandas_dtype())
+    dtype = kinds.pop().to_pandas_dtype()
+    values = np.empty((len(columns), table.num_rows), dtype)
     for row, column in zip(values, chosen.columns, strict=True):
         start = 0
         for chunk in column.chunks:
@@ -294,9 +303,11 @@ class FileWords(Words):
     def cell(self, name: str, row: int, column: Any, value: Any) -> str:
         """Return a number and where it stands."""
         numbers = self.roles.numbers
-        found = self.column(name) if column is None else numbers[min(column, len(numbers) - 1)]
-        empty = isinstance(value, float) and math.isnan(value)
-        shown = "an empty cell or NaN" if empty else show_number(value)
+        found = self.column(name)
+        if column is not None:  # with `positive` the one column stands for two classes
+            found = numbers[min(column, len(numbers) - 1)]
+        is_empty = isinstance(value, float) and math.isnan(value)
+        shown = "an empty cell or NaN" if is_empty else show_number(value)
         return f"{shown} in column {found!r}, {self.place}"
 
     def gap(self, name: str, row: int) -> str:
@@ -373,9 +384,10 @@ def check_left_out(
     classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
 ) -> Phrase | None:
     """Return which label is a column too, and yet not among the classes."""
-    left_out = (word for word in labels if word not in classes and word in known)
-    says = "Add {!r}, which is a label, to {}."
-    return next((Phrase(says, word, Option("classes")) for word in left_out), None)
+    for word in labels:
+        if word not in classes and word in known:
+            return Phrase("Add {!r}, which is a label, to {}.", word, Option("classes"))
+    return None
 
 
 def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
@@ -402,7 +414,8 @@ def distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]
 
     assert roles.label is not None
     try:
-        labels = labels_in(source, source.read([], [roles.label]), roles.label, names)
+        table = source.read([], [roles.label])
+        labels = labels_in(source, table, roles.label, names)
         found = compute.unique(labels).to_pylist()
     except (MclloError, pa.ArrowException):
         return []
@@ -427,12 +440,15 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
         raise InputError(argument="y", rule="hold one plain label per row", value=found)
     if not source.is_text:
         return column
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = column
+    if isinstance(column, pa.ChunkedArray):
+        whole = column.combine_chunks()
     if whole.type != pa.string():
         whole = whole.cast(pa.string())
     drops = source.manner.drops
     if len(whole) <= 100_000:  # of so few Python is faster: pyarrow's way takes 0.1 s to load
-        words = [word for word in dict.fromkeys(whole.to_pylist()) if word is not None]
+        distinct = dict.fromkeys(whole.to_pylist())
+        words = [word for word in distinct if word is not None]
         if clean_labels(words, names, drops) == words:
             return whole
     encoded = whole.dictionary_encode()

@@ -59,12 +59,15 @@ class ParquetRows:
 
     def write(self, batch: Any) -> None:
         """Append a batch."""
+        if self._sink is None:  # the first batch says what the columns are
+            self._raw = _raw(self._path)
+            self._sink = self._open(batch.schema)
+        self._sink.write_batch(batch)
+
+    def _open(self, schema: Any) -> Any:
         from pyarrow import parquet
 
-        if self._sink is None:
-            self._raw = _raw(self._path)
-            self._sink = parquet.ParquetWriter(self._raw, batch.schema, write_page_checksum=True)
-        self._sink.write_batch(batch)
+        return parquet.ParquetWriter(self._raw, schema, write_page_checksum=True)
 
     def close(self) -> None:
         """Finish the file."""
@@ -73,35 +76,21 @@ class ParquetRows:
             self._raw.close()
 
 
-class ArrowRows:
+class ArrowRows(ParquetRows):
     """Writes record batches as an Arrow file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._raw: Any = None
-        self._sink: Any = None
-
-    def write(self, batch: Any) -> None:
-        """Append a batch."""
+    def _open(self, schema: Any) -> Any:
         from pyarrow import ipc
 
-        if self._sink is None:
-            self._raw = _raw(self._path)
-            self._sink = ipc.new_file(self._raw, batch.schema)
-        self._sink.write_batch(batch)
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self._sink is not None:
-            self._sink.close()
-            self._raw.close()
+        return ipc.new_file(self._raw, schema)
 
 
 class ArrayRows:
     """Writes record batches of numbers as one array of NumPy."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._parts = path, list[Any]()
+        self._path = path
+        self._parts: list[Any] = []
 
     def write(self, batch: Any) -> None:
         """Append a batch."""
@@ -109,12 +98,14 @@ class ArrayRows:
         import pyarrow as pa
 
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+            if not is_number:
                 raise FileFormatError(
                     f"column {name!r} holds {column.type}, and an .npy file numbers alone. "
                     "Choose a name that ends in .csv or .parquet."
                 )
-        self._parts.append(np.column_stack([np.asarray(column) for column in batch.columns]))
+        columns = [np.asarray(column) for column in batch.columns]
+        self._parts.append(np.column_stack(columns))
 
     def close(self) -> None:
         """Write the file."""
@@ -171,17 +162,24 @@ def open_writer(
     ending = endings[-1]
     with replace_atomically(path) as temporary:
         if ending in BINARY_SUFFIXES:
-            rows: Any
-            if ending == ".xlsx":
-                rows = SheetRows(temporary, formats)
-            else:
-                kinds = {".npy": ArrayRows, **dict.fromkeys(ARROW_SUFFIXES, ArrowRows)}
-                rows = kinds.get(ending, ParquetRows)(temporary)
+            rows = _binary_writer(temporary, ending, formats)
             yield rows
             rows.close()
         else:
+            if TAB_SUFFIXES & set(endings):
+                separator = "\t"
             with _open(temporary, ending) as sink:
-                yield CsvRows(sink, "\t" if TAB_SUFFIXES & set(endings) else separator, encoding)
+                yield CsvRows(sink, separator, encoding)
+
+
+def _binary_writer(
+    path: Path, ending: str, formats: dict[str, str] | None
+) -> ParquetRows | ArrowRows | ArrayRows | SheetRows:
+    if ending == ".xlsx":
+        return SheetRows(path, formats)
+    if ending == ".npy":
+        return ArrayRows(path)
+    return ArrowRows(path) if ending in ARROW_SUFFIXES else ParquetRows(path)
 
 
 def _open(path: Path, ending: str) -> Any:
@@ -201,11 +199,11 @@ def _raw(path: Path) -> Any:
 
 def check_ending(path: StrPath) -> list[str]:
     """Return the last two endings of a name; refuse those of formats that are not written."""
-    endings = ["", *(ending.lower() for ending in Path(path).suffixes)][-2:]
-    compressed = endings[-1] in COMPRESSION_SUFFIXES
-    if endings[-1] in UNSUPPORTED_SUFFIXES or (
-        compressed and endings[0] in BINARY_SUFFIXES | UNSUPPORTED_SUFFIXES
-    ):
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    endings = ["", *suffixes][-2:]
+    last = endings[-1]
+    inner = endings[0] if last in COMPRESSION_SUFFIXES else ""  # f.parquet.gz
+    if last in UNSUPPORTED_SUFFIXES or inner in BINARY_SUFFIXES | UNSUPPORTED_SUFFIXES:
         raise FileFormatError(
             f"{path} cannot be written: CSV, Parquet, Arrow, .xlsx and .npy are. "
             "Choose a name that ends in .csv, .xlsx or .parquet."

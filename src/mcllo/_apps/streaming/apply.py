@@ -67,48 +67,55 @@ def apply_file(
     **meant
         How cells are written, as in `read_predictions`.
     """
-    calibrator = calibrator.for_stream() if hasattr(calibrator, "for_stream") else calibrator
+    if hasattr(calibrator, "for_stream"):
+        calibrator = calibrator.for_stream()
     source = Source(path, ReadOptions(**meant))
     names = [str(label) for label in calibrator.classes_.tolist()]
     roles = _roles(source, names, prefix, classes)
-    written = source.writing(roles.numbers)
-    text, done, dropped, first = is_text(out), 0, 0, -1
-    to = {"encoding": source.encoding, "formats": _formats(source, roles, written.signed)}
+    places = [source.index(column) for column in roles.numbers]
+    number_format = source.writing(roles.numbers)
+    formats = _formats(source, number_format.signed)
+    as_text = is_text(out)
+    n_done = 0
+    n_dropped = 0
+    first_dropped = None
     with (
-        open_writer(out, source.separator, **to) as writer,  # type: ignore[arg-type]
+        open_writer(out, source.separator, encoding=source.encoding, formats=formats) as writer,
         progress("recalibrating", out=out) as advance,
     ):
         for batch in source.batches(roles.numbers):
+            rows = batch
             kept = np.arange(batch.num_rows)
-            places = [source.index(column) for column in roles.numbers]
             if source.manner.drops:
-                kept = np.flatnonzero(complete_rows(batch.select(places)))
-                gone = np.setdiff1d(np.arange(batch.num_rows), kept)
-                dropped += len(gone)
-                first = done + int(gone[0]) if first < 0 and len(gone) else first
+                is_complete = complete_rows(batch.select(places))
+                kept = np.flatnonzero(is_complete)
+                n_dropped += batch.num_rows - len(kept)
+                if first_dropped is None and not is_complete.all():
+                    first_dropped = n_done + int(np.argmin(is_complete))
+                rows = batch.take(kept) if len(kept) < batch.num_rows else batch
             if len(kept):
-                rows = batch if len(kept) == batch.num_rows else batch.take(kept)
                 try:
                     recalibrated = _recalibrate(calibrator, rows.select(places), roles, logits)
                 except InputError as error:
-                    row = 0 if error.row is None else int(kept[error.row])
-                    error = error if error.row is None else error.but(row=row + done)
+                    if error.row is not None:
+                        error = error.but(row=int(kept[error.row]) + n_done)
                     raise in_file_words(error, source, roles) from None
                 for place, name, column in zip(places, roles.numbers, recalibrated, strict=True):
-                    new = format_like_input(column, written, name in written.signed, text)
+                    signed = name in number_format.signed
+                    new = format_like_input(column, number_format, signed, as_text)
                     rows = rows.set_column(place, rows.schema.names[place], new)
                 writer.write(rows)
-            done += batch.num_rows
+            n_done += batch.num_rows
             advance(batch.num_rows)
         source.refuse_changed()
-        if done == dropped:
+        if n_done == n_dropped:
             raise no_rows(source)
-    said = list(source.assumed)
+    notes = list(source.assumed)
     if roles.positive:
-        said.append(one_column(roles.numbers[0], *roles.names))
-    if dropped:
-        said.append(dropped_rows(dropped, done, source.place(first)))
-    return Applied(done - dropped, tuple(names), without_repeats(said))
+        notes.append(one_column(roles.numbers[0], *roles.names))
+    if first_dropped is not None:
+        notes.append(dropped_rows(n_dropped, n_done, source.place(first_dropped)))
+    return Applied(n_done - n_dropped, tuple(names), without_repeats(notes))
 
 
 def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | None) -> Roles:
@@ -127,20 +134,26 @@ def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | N
         return Roles([column], names=[positive, other], positive=True)
     if source.arrays is not None and source.arrays.nameless:
         source.take_names(names)
-    columns, known = [prefix + name for name in names], set(source.columns)
+    columns = [prefix + name for name in names]
+    known = set(source.columns)
     missing = [column for column in columns if column not in known]
-    if missing and not prefix and (hint := prefix_hint(source.columns, names)):
-        missed = f"{source.name} has no class column {missing[0]!r}."
-        raise FileFormatError(missed, remedy=Phrase("{}.", hint))
+    if missing and not prefix:
+        hint = prefix_hint(source.columns, names)
+        if hint is not None:
+            missed = f"{source.name} has no class column {missing[0]!r}."
+            raise FileFormatError(missed, remedy=Phrase("{}.", hint))
     source.require(columns, "class column")
     return Roles(columns, names=names)
 
 
-def _formats(source: Source, roles: Roles, signed: frozenset[str]) -> dict[str, str]:
+def _formats(source: Source, signed: frozenset[str]) -> dict[str, str]:
     """Return Excel's formats of the columns: those of the sheet, and of columns with signs."""
-    known = [] if source.sheet is None else source.sheet.formats
-    formats = dict(zip(source.raw_columns, known, strict=False))
-    return formats | {source.raw_columns[source.index(name)]: "0.0%" for name in signed}
+    formats: dict[str, str] = {}
+    if source.sheet is not None:
+        formats = dict(zip(source.raw_columns, source.sheet.formats, strict=True))
+    for name in signed:
+        formats[source.raw_columns[source.index(name)]] = "0.0%"
+    return formats
 
 
 def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[Any]:
@@ -154,7 +167,8 @@ def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> lis
     table = table.rename_columns(list(roles.names))
     order = [str(label) for label in calibrator.classes_.tolist()]
     found = _predict(calibrator, table.select(order), logits)
-    return [pa.array(found[:, order.index(name)]) for name in roles.names[: len(roles.numbers)]]
+    in_file = roles.names[: len(roles.numbers)]  # of two classes the file may have the first alone
+    return [pa.array(found[:, order.index(name)]) for name in in_file]
 
 
 def _predict(calibrator: Any, table: Any, logits: bool) -> Any:

@@ -1,22 +1,18 @@
-"""`fit_blocks`: the same estimates as `fit_predictions`, from rows that are never all in memory.
+"""Assess a file: a small one is read whole, a large one or a directory in blocks.
 
-The objective is a sum over blocks, so Newton's method needs a pass for each step: the first reads
-and validates, and is also the evaluation at the identity. Steps in float32 would save less than the
-pass it takes to make up for them: standard errors come with the last step, and any partition of the
-rows must give the same ones but for rounding.
+`fit_blocks`: the same estimates as `fit_predictions`, from rows that are never all in memory. The
+objective is a sum over blocks, so Newton's method needs a pass for each step: the first reads and
+validates, and is also the evaluation at the identity. Weights that are no whole numbers say how
+much rows matter: one more pass then gives the variance of the score for the sandwich
+(`_fit/covariance`). Whether a maximum exists is asked only where the information at the estimate
+has all but vanished, and the linear program of `_fit/separation` then needs the rows in memory.
+Where they are too many, the fit counts as not determined, and the warning says that separation was
+not looked for.
 
-Weights that are no whole numbers say how much rows matter: one more pass then gives the variance of
-the score for the sandwich (`_fit/covariance`).
-
-Whether a maximum exists is asked only where the information at the estimate has all but vanished,
-and the linear program of `_fit/separation` then needs the rows in memory. Where they are too many,
-the fit counts as not determined, and the warning says that separation was not looked for.
-
-`assess_blocks`: the assessment of rows that are never all in memory.
-
-Small tables are gathered and assessed as `assess` does it. Of large ones everything that adds over
-rows is computed exactly, as `assess` would: the fit and its statistic, metrics, calibration in the
-large, reliability. What does not add is left out or done in another way, and the result says so:
+`assess_blocks`: small tables are gathered and assessed as `assess` does it. Of large ones
+everything that adds over rows is computed exactly, as `assess` would: the fit and its statistic,
+metrics, calibration in the large, reliability. What does not add is left out or done in another
+way, and the result says so:
 
 ==================  =========================================================================
 p-value             chi-square. Where that is in doubt (zeros were raised, a class is rare) the
@@ -25,10 +21,8 @@ Hosmer-Lemeshow     groups cut at the deciles of a random subsample
 details             left out, but for the posterior
 ==================  =========================================================================
 
-Assess a file: small ones are read whole, large ones and directories in blocks.
-
-What needs all rows in memory is refused before anything is read, where they would take more than
-the machine has.
+`OpenedFile`: what needs all rows in memory is refused before they are read, where they would take
+more than the machine has.
 """
 
 from __future__ import annotations
@@ -89,17 +83,12 @@ from .blocks import Blocks, StreamedBlocks
 from .file_blocks import blocks_of_sources
 from .sums import BinSums, Block, RowSums, bin_sums
 
-MAX_GATHERED_CELLS = 5e6
-"""Rows times classes up to which rows are put into memory to look for separation."""
 
-
-def fit_blocks(
-    blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = MAX_GATHERED_CELLS
-) -> MCLLOFit:
+def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = 5e6) -> MCLLOFit:
     """Fit the MCLLO model to rows in blocks, with a ridge towards the identity if any.
 
     ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
-    look for separation where rows times classes are at most `most_gathered`.
+    look for separation where rows times classes are at most `most_gathered`, 40 MB.
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
@@ -112,11 +101,13 @@ def fit_blocks(
             argument="penalty",
             value=penalty,
         )
-    sums, facts = blocks.first, blocks.facts
+    sums = blocks.first
+    facts = blocks.facts
     identity = identity_theta(len(sums.squares))
 
     def objective(theta: Floats) -> Derivatives:
-        # its value at the identity came with the first pass
+        # Value, gradient and Hessian at the identity came with the first pass. In float32 a step
+        # would save less than the pass that makes up for it.
         terms = sums.null if np.array_equal(theta, identity) else blocks.terms(theta)
         value = terms.value - float(theta @ sums.statistic)
         return Derivatives(value, terms.gradient - sums.statistic, terms.hessian)
@@ -126,25 +117,28 @@ def fit_blocks(
     end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])
 
     def rows() -> Predictions | None:
-        many = facts.n_samples * facts.n_classes > most_gathered
-        return None if many else blocks.take()
+        too_many = facts.n_samples * facts.n_classes > most_gathered
+        return None if too_many else blocks.take()
 
     found = check_separation(end, likelihood, facts.absent, rows)
     fit = assemble_fit(likelihood, end, found, facts)
     if sums.fraction is not None:
-        fit = replace(fit, cov_theta=_robust(blocks, fit))
+        fit = replace(fit, cov_theta=_robust_covariance(blocks, fit))
     warn_of_separation(fit, facts.absent, found.undecided)
     return fit
 
 
-def _robust(blocks: Blocks, fit: MCLLOFit) -> Floats:
+def _robust_covariance(blocks: Blocks, fit: MCLLOFit) -> Floats:
     """Return the sandwich covariance of rows whose weights are no counts."""
+
+    def hessian() -> Floats:
+        return blocks.terms(fit.theta).hessian
 
     def variance() -> Floats:
         found: ScoreSums = blocks.total(partial(block_scores, theta=fit.theta), "errors")
         return found.covariance
 
-    return sandwich(fit, lambda: blocks.terms(fit.theta).hessian, variance)
+    return sandwich(fit, hessian, variance)
 
 
 def block_scores(block: Block, theta: Floats) -> ScoreSums:
@@ -153,9 +147,6 @@ def block_scores(block: Block, theta: Floats) -> ScoreSums:
 
 
 NOT_IN_MEMORY_REASON = "the rows are not all in memory"
-MAX_SUBSAMPLE_CELLS = 2e5
-"""Rows times classes of the subsample whose p-value is exact."""
-MAX_SUBSAMPLE_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -207,7 +198,7 @@ def assess_blocks(
     alpha: float = 0.05,
     full: bool = False,
     most_cells: float = MAX_NULLS_ENTRIES,
-    subsample_rows: int = MAX_SUBSAMPLE_ROWS,
+    subsample_rows: int = 20_000,
 ) -> BlockAssessment:
     """Assess rows in blocks; see the module for what differs from `assess`.
 
@@ -226,24 +217,13 @@ def assess_blocks(
     check_resamples(n_resamples)
     entropy = seed_entropy(seed)
     options: dict[str, Any] = {"statistic": statistic, "method": method, "n_resamples": n_resamples}
-    sums, facts = blocks.first, blocks.facts
+    sums = blocks.first
+    facts = blocks.facts
     if sums.fraction is not None:
         raise fractional_weight_error(sums.fraction)
     if facts.n_samples * facts.n_classes <= most_cells:
-        chosen = blocks.layout.reading.clip is not None
-        taken = before_rounding(replace(blocks.take(), clip_given=chosen))
-        if taken.notes:  # zeros of rounded numbers were not raised to a floor
-            facts = replace(
-                facts,
-                notes=(*facts.notes, *taken.notes),
-                clip=taken.clip,
-                n_clipped=taken.n_clipped,
-                n_clipped_true=taken.n_clipped_true,
-            )
-        found = assess_predictions(taken, seed=entropy, alpha=alpha, full=full, **options)
-        same = {field.name: getattr(found, field.name) for field in fields(found)}
-        curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
-        return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
+        gathered_options = {**options, "alpha": alpha, "full": full}
+        return _assess_gathered(blocks, entropy, gathered_options)
     if method in ("exact", "sequential"):
         raise InputError(
             Phrase(
@@ -254,18 +234,16 @@ def assess_blocks(
             value=method,
             remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
         )
-    fit, n = fit_blocks(blocks), facts.n_samples
-    size = int(min(n, subsample_rows, max(1000.0, MAX_SUBSAMPLE_CELLS // facts.n_classes)))
-    # which rows depends on the seed and the number of rows alone
-    rows = np.random.default_rng([entropy, n]).choice(n, size, replace=False, shuffle=False)
-    some = blocks.take(np.sort(rows))
+    fit = fit_blocks(blocks)
+    some = _subsample(blocks, entropy, subsample_rows)
     test, check = _test_calibration(sums, fit, some, entropy, options)
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
-    bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
+    risk = 1.0 - some.probs[:, some.baseline_index]
+    bins = _bins(blocks, np.quantile(risk, deciles))
     scores = sums.scores
-    left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"] + [
-        "zeros"
-    ] * bool(facts.n_clipped)
+    left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"]
+    if facts.n_clipped:
+        left_out.append("zeros")
     posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     curves = bins.reliability(facts.classes)
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
@@ -304,7 +282,39 @@ def assess_blocks(
     )
 
 
+def _assess_gathered(blocks: Blocks, seed: int, options: dict[str, Any]) -> BlockAssessment:
+    """Assess rows that are few enough to be in memory, as `assess` does."""
+    facts = blocks.facts
+    clip_given = blocks.layout.reading.clip is not None
+    taken = before_rounding(replace(blocks.take(), clip_given=clip_given))
+    if taken.notes:  # zeros of rounded numbers were not raised to a floor
+        facts = replace(
+            facts,
+            notes=(*facts.notes, *taken.notes),
+            clip=taken.clip,
+            n_clipped=taken.n_clipped,
+            n_clipped_true=taken.n_clipped_true,
+        )
+    found = assess_predictions(taken, seed=seed, **options)
+    same = {field.name: getattr(found, field.name) for field in fields(found)}
+    curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
+    return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
+
+
+def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
+    """Return rows drawn without replacement; which ones depends on seed and number of rows."""
+    facts = blocks.facts
+    n = facts.n_samples
+    # 200,000 probabilities, a round number, but at least 1000 rows of however many classes
+    size = max(1000.0, 2e5 // facts.n_classes)
+    size = int(min(n, most, size))
+    rng = np.random.default_rng([seed, n])
+    rows = rng.choice(n, size, replace=False, shuffle=False)
+    return blocks.take(np.sort(rows))
+
+
 def _bins(blocks: Blocks, cuts: Floats) -> BinSums:
+    """Return the sums over bins: one more pass."""
     n_bins = resolve_n_bins("sqrt", blocks.first.scores.weight)
     return blocks.total(partial(bin_sums, n_bins=n_bins, cuts=cuts), "counting")
 
@@ -316,7 +326,8 @@ def _test_calibration(
 
     The latter is exact, or a bound where simulation would show less.
     """
-    statistic, why = options["statistic"], Reason(Ground.ASKED)
+    statistic = options["statistic"]
+    why = Reason(Ground.ASKED)
     if options["method"] == "auto":
         why = trust_chi2(
             statistic,
@@ -337,7 +348,7 @@ def _test_calibration(
 
 
 MIN_BYTES_FOR_BLOCKS = 50_000_000
-"""Bytes, unpacked, from which a file is read in blocks."""
+"""Bytes, unpacked, from which a file is read in blocks: a round number."""
 
 
 def is_large(path: StrPath, sources: Sequence[Source] = ()) -> bool:

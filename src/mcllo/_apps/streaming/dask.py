@@ -1,4 +1,6 @@
-"""Dask arrays and dataframes as blocks: the rows stay where the workers are.
+"""Dask arrays and dataframes as blocks, and what `assess` and `MCLLOCalibrator` do with them.
+
+The rows stay where the workers are.
 
 ==================  =========================================================================
 pass                one task for each chunk or partition: read, validate, cut into blocks near the
@@ -11,15 +13,13 @@ progress            which pass, on a terminal; Dask's own dashboard counts the t
 ==================  =========================================================================
 
 Classes are the columns of a frame, or `classes`; for an array without them the labels are gone
-through once before the first pass. The only module that imports dask, and only when asked to.
-
-What `assess` and `MCLLOCalibrator` do with Dask collections.
-
-The library looks this module up by name (`_utils/optional`), so that arrays need nothing of it.
+through once before the first pass. This is the only module that imports dask, and only when asked
+to. The library looks it up by name (`_utils/optional`), so that arrays need nothing of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -46,7 +46,7 @@ from .dask_jobs import (
 from .sums import Layout, Reading, sum_in_order
 
 N_SUMS_PER_TASK = 16
-"""Neighbouring sums that a worker adds at a time."""
+"""Neighbouring sums that a worker adds at a time: round; 4096 partitions are three steps."""
 
 
 def blocks_of_dask(
@@ -65,13 +65,13 @@ def blocks_of_dask(
     Parameters as in `Predictions.from_arrays`. Labels and weights are Dask collections with the
     same rows, or plain arrays beside a Dask array of known size.
     """
-    values, name = (probs, "probs") if logits is None else (logits, "logits")
     if probs is not None and logits is not None:
         raise InputError("give probs or logits, not both, when they are Dask collections.")
     if y is None:
         raise InputError("y must hold one label per row; got None.")
     named = None if classes is None else tuple(class_names(classes))
-    values, names = _table(values, name, named)
+    name = "probs" if logits is None else "logits"
+    values, names = _table(probs if logits is None else logits, name, named)
     rows = DaskRows.aligned(values, y, sample_weight, name)
     reading = Reading(named, baseline, logits is not None, normalize, clip)
     found = _find_classes(rows, values.shape[1], names or named)
@@ -82,7 +82,8 @@ class DaskBlocks(Blocks):
     """Blocks that workers read and sum."""
 
     def __init__(self, rows: DaskRows, layout: Layout) -> None:
-        self.rows, self.layout = rows, layout
+        self.rows = rows
+        self.layout = layout
         self.n_passes = 0
 
     def total(
@@ -110,17 +111,21 @@ class DaskRows:
     @classmethod
     def aligned(cls, values: Any, y: Any, weight: Any, name: str) -> DaskRows:
         """Return them with equal partitions, or refuse."""
-        named = {name: values, "y": y, "sample_weight": weight}
-        given = {key: value for key, value in named.items() if value is not None}
-        if all(map(_is_frame, given.values())):
-            for key, value in given.items():
-                _same_partitions(values.npartitions, value.npartitions, name, key)
-            return cls(tuple(given.values()), None)
+        beside = {"y": y}
+        if weight is not None:
+            beside["sample_weight"] = weight
+        parts = [values, *beside.values()]
+        if all(map(_is_frame, parts)):
+            for key, value in beside.items():
+                _check_partitions(values.npartitions, value.npartitions, name, key)
+            return cls(tuple(parts), None)
         table = _as_array(values, name, None)
-        rest = [_as_array(value, key, table) for key, value in list(given.items())[1:]]
-        for key, part in zip(list(given)[1:], rest, strict=True):
-            _same_partitions(table.numblocks[0], part.numblocks[0], name, key)
-        return cls((table, *rest), _starts(table))
+        arrays = [table]
+        for key, value in beside.items():
+            column = _as_array(value, key, table)
+            _check_partitions(table.numblocks[0], column.numblocks[0], name, key)
+            arrays.append(column)
+        return cls(tuple(arrays), _starts(table))
 
     def total(self, job: Any) -> Any:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
@@ -129,9 +134,8 @@ class DaskRows:
         sums = self._tasks(job)
         add = dask.delayed(sum_in_order, pure=False)
         while len(sums) > 1:
-            sums = [
-                add(sums[k : k + N_SUMS_PER_TASK]) for k in range(0, len(sums), N_SUMS_PER_TASK)
-            ]
+            firsts = range(0, len(sums), N_SUMS_PER_TASK)
+            sums = [add(sums[first : first + N_SUMS_PER_TASK]) for first in firsts]
         (found,) = dask.compute(*sums)
         if found is None:
             raise InputError("there must be at least one row; got none.")
@@ -141,7 +145,8 @@ class DaskRows:
         """Return one lazy sum for each partition; the job is sent to each worker once."""
         import dask
 
-        sent, first = dask.delayed(job, traverse=False), self.parts[0]
+        sent = dask.delayed(job, traverse=False)
+        first = self.parts[0]
         if not _is_frame(first):
             import dask.array as da
 
@@ -178,7 +183,8 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
     values, names = _table(X, "X", classes)
     fitted = calibrator.for_stream()  # a copy: a later `fit` changes nothing of what was asked for
     if names is not None:
-        sent, meta = dask.delayed(fitted, traverse=False), values._meta.astype("float64")
+        sent = dask.delayed(fitted, traverse=False)
+        meta = values._meta.astype("float64")
         return values.map_partitions(predict_frame, sent, meta=meta)
     if values.shape[1] != len(classes):
         raise InputError(f"X must have a column per class ({len(classes)}); got {values.shape[1]}.")
@@ -189,7 +195,8 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
 
 def lazy_labels(calibrator: Any, X: Any) -> Any:
     """Return the most probable class of each row as a Dask array, lazily."""
-    probs, classes = lazy_predict(calibrator, X), calibrator.classes_
+    classes = calibrator.classes_
+    probs = lazy_predict(calibrator, X)
     if _is_frame(probs):
         probs = probs.to_dask_array()
     return probs.map_blocks(predict_labels, classes, drop_axis=1, meta=classes[:0])
@@ -209,16 +216,25 @@ def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | No
     if y.ndim == 2 and y.shape[1] > 1:
         columns = column_names(y._meta, "y") if _is_frame(y) else None
         return column_order(columns, n_classes, names)[1]
-    dtype = getattr(y, "dtype", None)
-    kinds = {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}
-    kind = "U" if str(dtype) in ("string", "str") else kinds.get(getattr(dtype, "kind", ""))
-    if names is not None and kind is not None:  # what labels are, their type tells
+    kind = _kind_of_labels(y)
+    if names is not None and kind is not None:
+        # names get the type of the labels, which needs no look at them
         return column_classes(np.empty(0, kind), n_classes, names)
     job = LabelJob(n_classes, names is not None, rows.starts)
     with progress("finding classes", "passes done"):
         seen = DaskRows((y,), rows.starts).total(job).labels
     values, _ = label_values(np.array(list(seen), dtype=object))
     return column_classes(values, n_classes, names)
+
+
+def _kind_of_labels(y: Any) -> str | None:
+    """Return the NumPy type that labels will have; None where only the labels themselves tell."""
+    dtype = getattr(y, "dtype", None)
+    if str(dtype) in ("string", "str"):
+        return "U"
+    # whole floats are classes that once had a gap among them (`_validation/labels`)
+    kinds = {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}
+    return kinds.get(getattr(dtype, "kind", ""))
 
 
 def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[str] | None]:
@@ -230,8 +246,8 @@ def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[s
         )
     if _is_frame(values) and values.ndim == 2:
         _, names = as_matrix(values._meta, name, classes)
-        own = {str(column): column for column in values.columns}
-        return values[[own[text] for text in names or ()]], names
+        columns = {str(column): column for column in values.columns}
+        return values[[columns[text] for text in names or ()]], names
     if not _is_array(values) or values.ndim != 2 or _unknown(values.chunks[1]):
         raise InputError(
             f"{name} must be a Dask array of shape (n, classes) or a Dask dataframe with a column "
@@ -266,7 +282,8 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
     return value.rechunk({0: table.chunks[0]})
 
 
-def _same_partitions(expected: int, found: int, name: str, other: str) -> None:
+def _check_partitions(expected: int, found: int, name: str, other: str) -> None:
+    """Refuse two collections whose partitions differ in number."""
     if found != expected:
         raise InputError(
             f"{name} and {other} must have the same partitions; got {expected} and {found}. Take "
@@ -290,7 +307,7 @@ def _starts(table: Any) -> tuple[int, ...] | None:
 
 
 def _unknown(sizes: Sequence[float]) -> bool:
-    return any(size != size for size in sizes)
+    return any(math.isnan(size) for size in sizes)  # as Dask says it
 
 
 __all__ = ["assess_dask", "fit_dask", "lazy_labels", "lazy_predict"]
@@ -310,12 +327,13 @@ def assess_dask(
         Option("by"): by is not None,
         Option("weight_kind", weight_kind): counts_no_rows(weight_kind),
     }
-    for option in (option for option, is_given in needs_all_rows.items() if is_given):
-        raise InputError(
-            Phrase("{} needs all rows in memory.", option),
-            argument=option.name,
-            remedy="Pass probs.compute() and y.compute(), or leave it out.",
-        )
+    for option, is_given in needs_all_rows.items():
+        if is_given:
+            raise InputError(
+                Phrase("{} needs all rows in memory.", option),
+                argument=option.name,
+                remedy="Pass probs.compute() and y.compute(), or leave it out.",
+            )
     return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **data), **options)
 
 

@@ -45,30 +45,37 @@ class PartitionJob:
         if len(values) == 0 and len(y) == 0:
             return None
         start = number * PARTITION_ROW_OFFSET if self.starts is None else self.starts[number]
-        validated = self._validated(number, values, y, weight)
         with one_blas_thread():
-            return sum_in_order(self.work(Block(start + first, rows)) for first, rows in validated)
+            validated = self._validated(number, values, y, weight)
+            blocks = (Block(start + first, rows) for first, rows in validated)
+            return sum_in_order(map(self.work, blocks))
 
     def _validated(
         self, number: int, values: Any, y: Any, weight: Any
     ) -> Iterator[tuple[int, Predictions]]:
+        """Yield the rows of each block after the number of the first of them."""
+        name = "logits" if self.layout.reading.logits else "probs"
         with locate_error(number, self.starts):
             check_index(probs=values, y=y, sample_weight=weight)
-            table, _ = as_matrix(values, "logits" if self.layout.reading.logits else "probs")
-            weight = None if weight is None else as_column(weight, "sample_weight")
+            table, _ = as_matrix(values, name)
+            if weight is not None:
+                weight = as_column(weight, "sample_weight")
         classes = self.layout.classes
         size = block_rows(len(classes))
-        if len({len(part) for part in (table, y, weight) if part is not None}) > 1:
-            size = len(table) + 1  # the validator will say which is too short
-        for first in range(0, len(table), size):
+        n_rows = len(table)
+        if len(y) != n_rows or (weight is not None and len(weight) != n_rows):
+            size = n_rows + 1  # one block: the validator will say which is too short
+        by_position = getattr(y, "iloc", y)  # pandas slices a series by its index
+        for first in range(0, n_rows, size):
             cut = slice(first, first + size)
-            some = None if weight is None else weight[cut]
-            labels, codes = getattr(y, "iloc", y)[cut], None
+            labels = by_position[cut]
+            codes = None
             if _is_words(labels):
                 places, words = labels.factorize()
                 codes = coded_words(places, words, classes)
+            weight_of_block = None if weight is None else weight[cut]
             with locate_error(number, self.starts, first):
-                rows = self.layout.read(table[cut], labels, some, codes=codes)
+                rows = self.layout.read(table[cut], labels, weight_of_block, codes=codes)
             yield first, rows
 
 
@@ -95,11 +102,12 @@ class LabelJob:
         if len(y) == 0:
             return None
         with locate_error(number, self.starts):
-            words = list(y.unique()) if _is_words(y) else None
-            column = as_column(y if words is None else np.array(words, dtype=object), "y")
+            if _is_words(y):
+                y = np.array(list(y.unique()), dtype=object)
+            column = as_column(y, "y")
             distinct = np.unique(label_values(column)[0]).tolist()
             if len(distinct) > self.n_classes and not self.named:
-                encode(distinct, self.n_classes, None)  # says that there are too many
+                encode(distinct, self.n_classes, None)  # refuses so many, in its words
         return DistinctLabels(frozenset(distinct))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 from ..._utils.atomic_files import StrPath
 from ..._utils.results import Codes
@@ -18,7 +18,6 @@ from ..._utils.statements import Statement
 from ..._validation.labels import Classes, class_names
 from ...exceptions import InputError, MclloError
 from ..io.read import open_sources, same_roles
-from ..io.read_options import CellOptions
 from ..io.source import Source
 from ..io.table_rows import TableRows, no_rows
 from .blocks import Cost, StreamedBlocks, Unit
@@ -26,30 +25,9 @@ from .sums import Block, Layout, Reading, block_rows, coded_words
 
 MAX_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most: round, 300 MB of ten classes."""
-N_LAYOUT_ROWS = 1000
-"""Rows that show what labels are: a round number."""
-N_DATA_CHECK_ROWS = 1 << 20
-"""Rows whose labels are looked at to find the remedy of an error: a round number."""
 
 
-def blocks_of_files(
-    path: StrPath | Sequence[StrPath],
-    *,
-    label: str,
-    classes: Sequence[Hashable] | None = None,
-    baseline: Hashable | None = None,
-    weight: str | None = None,
-    prefix: str = "",
-    logits: bool = False,
-    normalize: bool = False,
-    clip: float | None = None,
-    n_jobs: int | None = None,
-    spill: bool | None = None,
-    rows: int | None = None,
-    first_rows: int = N_LAYOUT_ROWS,
-    data_check_rows: int = N_DATA_CHECK_ROWS,
-    **meant: Unpack[CellOptions],
-) -> StreamedBlocks:
+def blocks_of_files(path: StrPath | Sequence[StrPath], **options: Any) -> StreamedBlocks:
     """Return the rows of files as blocks; no file is in memory as a whole, but for packed ones.
 
     Parameters
@@ -57,36 +35,11 @@ def blocks_of_files(
     path : path-like or sequence of path-like
         A file, files with the same columns, or a directory of them (those whose name, or whose
         folder's, begins with ``.`` or ``_`` are left out); ``-`` is standard input.
-    label, classes, baseline, weight, prefix, logits, normalize, clip
-        As in `read_predictions`.
-    n_jobs, spill
-        As in `StreamedBlocks`.
-    rows : int, optional
-        Rows of a block; default: `block_rows`.
-    first_rows : int
-        Rows that show what labels are.
-    data_check_rows : int
-        Rows whose labels are looked at to find the remedy of an error, at most.
-    **meant
-        How cells are written, as in `read_predictions`.
+    **options
+        Those of `read_predictions` that rows in blocks have, and of `blocks_of_sources`.
     """
-    sources, _ = open_sources(path, dict(meant))
-    return blocks_of_sources(
-        sources,
-        label=label,
-        classes=classes,
-        baseline=baseline,
-        weight=weight,
-        prefix=prefix,
-        logits=logits,
-        normalize=normalize,
-        clip=clip,
-        n_jobs=n_jobs,
-        spill=spill,
-        rows=rows,
-        first_rows=first_rows,
-        data_check_rows=data_check_rows,
-    )
+    sources, own = open_sources(path, options)
+    return blocks_of_sources(sources, **own)
 
 
 def blocks_of_sources(
@@ -103,10 +56,26 @@ def blocks_of_sources(
     n_jobs: int | None = None,
     spill: bool | None = None,
     rows: int | None = None,
-    first_rows: int = N_LAYOUT_ROWS,
-    data_check_rows: int = N_DATA_CHECK_ROWS,
+    first_rows: int = 1000,
+    data_check_rows: int = 1 << 20,
 ) -> StreamedBlocks:
-    """Return the rows of files that were looked at as blocks; options as in `blocks_of_files`."""
+    """Return the rows of files that were looked at as blocks.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    label, classes, baseline, weight, prefix, logits, normalize, clip
+        As in `read_predictions`.
+    n_jobs, spill
+        As in `StreamedBlocks`.
+    rows : int, optional
+        Rows of a block; default: `block_rows`.
+    first_rows : int
+        Rows that show what labels are.
+    data_check_rows : int
+        Rows whose labels are looked at to find the remedy of an error, at most.
+    """
     reading = Reading(None, baseline, logits, normalize, clip)
     named = None if classes is None else class_names(classes)
     source = FileSource(
@@ -126,9 +95,9 @@ class FileSource:
         classes: Sequence[Hashable] | None,
         weight: str | None,
         prefix: str,
-        rows: int | None = None,
-        first_rows: int = N_LAYOUT_ROWS,
-        data_check_rows: int = N_DATA_CHECK_ROWS,
+        rows: int | None,
+        first_rows: int,
+        data_check_rows: int,
     ) -> None:
         parquet = all(source.kind == "parquet" for source in sources)
         self.cost: Cost = "some" if parquet else "much"

@@ -1,8 +1,8 @@
 """Fit any recalibration method to a file, by its name.
 
-MCLLO reads large files in blocks (`_assessment/assess`). The others need all rows in memory, and a
-file that would take more than the machine has is refused before it is read. Rows in memory also
-tell what the map gains on rows that it was not fitted to (`_comparison/methods`).
+MCLLO reads large files in blocks (`_apps/streaming/assess_file`). The others need all rows in
+memory, and a file that would take more than the machine has is refused before it is read. Rows in
+memory also tell what the map gains on rows that it was not fitted to (`_comparison/methods`).
 """
 
 from __future__ import annotations
@@ -47,29 +47,31 @@ class FittedMethod:
     notes: tuple[Statement, ...] = ()
 
     def __str__(self) -> str:
-        made = self.calibrator
-        if made.method == "mcllo":
-            return str(made.describe())
-        rows = f"{made.method} map of {len(made.classes_)} classes from {self.n_samples:,} rows"
-        return f"{rows}: {made.summary()}" if hasattr(made, "summary") else rows
+        fitted = self.calibrator
+        if fitted.method == "mcllo":
+            return str(fitted.describe())
+        n_classes = len(fitted.classes_)
+        text = f"{fitted.method} map of {n_classes} classes from {self.n_samples:,} rows"
+        return f"{text}: {fitted.summary()}" if hasattr(fitted, "summary") else text
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values: what was fitted, without the map itself."""
-        made = self.calibrator
-        gate = getattr(made, "gate_", None)
+        fitted = self.calibrator
+        gate = getattr(fitted, "gate_", None)
         content = {
-            "method": made.method,
+            "method": fitted.method,
             "n_samples": self.n_samples,
-            "classes": made.classes_.tolist(),
-            "params": made.get_params(deep=False),
+            "classes": fitted.classes_.tolist(),
+            "params": fitted.get_params(deep=False),
             "gate": None if gate is None else gate.to_dict(),
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
             "notes": [{"kind": note.kind, "text": note.text} for note in self.notes],
             "text": str(self),
         }
-        if made.method == "auto":
-            gain = {"gain": made.expected_gain_, "gain_se": made.expected_gain_se_}
-            content |= {"weights": dict(made.weights_), **none_for_nan(gain)}
+        if fitted.method == "auto":
+            gain = {"gain": fitted.expected_gain_, "gain_se": fitted.expected_gain_se_}
+            content["weights"] = dict(fitted.weights_)
+            content |= none_for_nan(gain)
         return content
 
 
@@ -93,15 +95,16 @@ def fit_method(
     estimator: Any = CALIBRATORS[method]()
     wanted = {name: value for name, value in given.items() if value is not None}
     _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
-    tidy = {name: reading[name] for name in ("normalize", "clip")}
+    on_rows = {name: reading[name] for name in ("normalize", "clip")}
     if method == "mcllo":
-        params = {**DEFAULTS, **wanted, **tidy}
+        params = {**DEFAULTS, **wanted, **on_rows}
         fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
         n_samples = fitted.fit_.to_dict().get("n_samples")
         return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
-    params = {name: value for name, value in tidy.items() if name in estimator.get_params()}
+    known = estimator.get_params()
+    params = {name: value for name, value in on_rows.items() if name in known}
     _check_options(method, {"clip": reading["clip"]})
-    if "on" in estimator.get_params() and reading["logits"]:
+    if "on" in known and reading["logits"]:
         params["on"] = "logits"
     elif estimator.input == "logits":
         remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
@@ -118,8 +121,10 @@ def fit_method(
 def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
     """Return what a map gains on rows left out, where it changes any and does not know it."""
     gate = getattr(fitted, "gate_", None)
-    known = fitted.method in ("auto", "identity") or (gate is not None and not gate.recalibrates)
-    return None if known or rows is None else held_out(fitted, rows)
+    changes_nothing = gate is not None and not gate.recalibrates
+    if rows is None or changes_nothing or fitted.method in ("auto", "identity"):
+        return None
+    return held_out(fitted, rows)
 
 
 def fit_file(
@@ -131,7 +136,8 @@ def fit_file(
     workers: int | None = None,
 ) -> MCLLOCalibrator:
     """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
-    return _fit_mcllo(path, reading, params, rule=rule, workers=workers)[0]
+    fitted, _, _ = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+    return fitted
 
 
 def _fit_mcllo(
@@ -167,11 +173,12 @@ def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -
 
 def _check_options(method: str, given: dict[str, Any]) -> None:
     """Refuse what the method does not take, and name those that do."""
-    takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
+    options_of = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
     for name, value in given.items():
-        if value is not None and name not in takes[method]:
-            others = join_words([other for other in takes if name in takes[other]])
-            known = f"{others} {'have' if ' and ' in others else 'has'} it"
+        if value is not None and name not in options_of[method]:
+            others = [other for other, options in options_of.items() if name in options]
+            verb = "has" if len(others) == 1 else "have"
+            known = f"{join_words(others)} {verb} it"
             rule = "{found} must be left out: {} has no such option ({})."
             message = Phrase(rule, Option("method", method), known)
             raise InputError(message, argument=name, value=value)

@@ -64,13 +64,6 @@ from ..._validation.weights import RowFacts, clean_rows
 from ...metrics._bins import top_label, width_edges, width_index
 from ...metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
 
-MAX_BLOCK_ROWS = 1 << 16
-"""Rows of a block, at most: a round number."""
-N_BLOCK_CELLS = 10 * MAX_BLOCK_ROWS
-"""Rows times classes of a block, about: 5 MB of float64, so that its arrays stay near the cache."""
-MAX_BLOCK_CELLS = 1 << 22
-"""Rows times classes of a block with very many classes, at most: 32 MB of float64."""
-
 
 def sum_in_order(parts: Iterable[Any]) -> Any:
     """Return the sum in order; None stands for no rows."""
@@ -79,6 +72,14 @@ def sum_in_order(parts: Iterable[Any]) -> Any:
         if part is not None:
             total = part if total is None else total + part
     return total
+
+
+def _add_fields(one: Any, other: Any) -> Any:
+    """Return a dataclass whose fields are the sums of those of two."""
+    sums = {}
+    for field in fields(one):
+        sums[field.name] = getattr(one, field.name) + getattr(other, field.name)
+    return type(one)(**sums)
 
 
 class Block(NamedTuple):
@@ -149,9 +150,8 @@ class Layout:
         Columns with names are the classes, whichever of them the first rows hold. Without names,
         labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
         """
-        rows = Predictions._labelled(
-            reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
-        )
+        simplex = reading.simplex(values)
+        rows = Predictions._labelled(simplex, y, reading.classes, reading.baseline, RowFacts())
         return cls.from_classes(reading, rows.classes)
 
     def with_default_baseline(self, class_weight: Floats) -> Layout:
@@ -188,18 +188,19 @@ class Layout:
 
 
 def block_rows(n_classes: int) -> int:
-    """Return how many rows make a block: about 5 MB of probabilities."""
-    in_cache = N_BLOCK_CELLS // n_classes
+    """Return how many rows make a block: about 5 MB of probabilities, at most 32 MB."""
+    in_cache = 655_360 // n_classes  # 5 MB: the arrays of a block stay near the cache
     # of very many classes more rows: to add the Hessians of blocks must not cost more than they do
     wanted = max(in_cache, 2 * n_classes)
-    at_most = MAX_BLOCK_CELLS // n_classes
-    return max(1, min(MAX_BLOCK_ROWS, at_most, wanted))
+    at_most = (1 << 22) // n_classes
+    return max(1, min(65_536, at_most, wanted))
 
 
 def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
     """Return the column of each label, ``words[places]``; None where one is missing or no class."""
     columns = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
+    found = [columns.get(str(word), -1) for word in words]
+    table = np.array(found, dtype=np.intp)
     if len(places) == 0 or places.min() < 0 or table.min() < 0:
         return None
     return table[places]
@@ -229,7 +230,14 @@ class Changes:
     @classmethod
     def from_rows(cls, rows: Predictions) -> Changes:
         """Return the counts of a block."""
-        return cls(**{f.name: getattr(rows, f.name) for f in fields(cls)})
+        return cls(
+            n_zeros=rows.n_zeros,
+            n_clipped=rows.n_clipped,
+            n_clipped_true=rows.n_clipped_true,
+            n_renormalized=rows.n_renormalized,
+            max_row_error=rows.max_row_error,
+            clip=rows.clip,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +253,7 @@ class MetricSums:
     spread: Floats
 
     def __add__(self, other: MetricSums) -> MetricSums:
-        return MetricSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return _add_fields(self, other)
 
     @classmethod
     def from_rows(cls, rows: Predictions) -> MetricSums:
@@ -269,9 +277,9 @@ class MetricSums:
 def _log_loss(own: Floats, weight: Floats) -> float:
     """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
     zero = own == 0.0
-    if zero.any():
-        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
-    return -float(weight @ np.log(own))
+    if not zero.any():
+        return -float(weight @ np.log(own))
+    return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +329,7 @@ def row_sums(block: Block) -> RowSums:
     rows = block.rows
     odds = rows.log_odds
     weight = rows.sample_weight
+    log_partition = LogPartition(odds, weight, n_jobs=1)
     fraction = None
     first_fraction = rows.facts.first_fraction
     if weight is not None and first_fraction is not None:
@@ -331,7 +340,7 @@ def row_sums(block: Block) -> RowSums:
         fraction=fraction,
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
-        null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
+        null=log_partition(identity_theta(len(odds))),
         low=odds.min(axis=1),
         high=odds.max(axis=1),
         squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
@@ -378,16 +387,18 @@ class BinSums:
     spread: Floats
 
     def __add__(self, other: BinSums) -> BinSums:
-        return BinSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return _add_fields(self, other)
 
     def top_label_error(self) -> float:
         """Return the expected calibration error of the most probable class."""
         weight, predicted, hits = self.top
-        return float(np.abs(predicted - hits).sum() / weight.sum())
+        gaps = np.abs(predicted - hits)
+        return float(gaps.sum() / weight.sum())
 
     def classwise_error(self) -> float:
         """Return the mean over classes of their expected calibration errors."""
-        return float(np.abs(self.gaps).sum(axis=1).mean() / self.top[0].sum())
+        error_of_class = np.abs(self.gaps).sum(axis=1).mean()
+        return float(error_of_class / self.top[0].sum())
 
     def hosmer_lemeshow(self) -> OmnibusTest:
         """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
@@ -397,7 +408,8 @@ class BinSums:
         """Return the curve of the most probable class, then those of the classes."""
         edges = width_edges(N_CURVE_BINS)
         curves = []
-        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
+        sums_of_curves = self.curves.swapaxes(0, 1)
+        for label, sums in zip((None, *classes), sums_of_curves, strict=True):
             counts, predicted, hits, variance = sums
             mean = ratio(predicted, counts)
             bands = _bands(counts, mean, variance, level)
@@ -409,18 +421,25 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
     rows = block.rows
     cells = BinCells.from_n_bins(n_bins)
+    weight = rows.sample_weight
     top_class, top_prob = top_label(rows.probs)
-    sums = cells.sums(top_prob, top_class == rows.codes, rows.sample_weight)
-    top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
-    curves = [cells.curve_sums(sums)]
+    sums_of_top = cells.sums(top_prob, top_class == rows.codes, weight)
+    top = [np.add.reduceat(part, cells.fine) for part in sums_of_top[:3]]
+    curves = [cells.curve_sums(sums_of_top)]
     gaps = np.empty((rows.n_classes, n_bins))
     for k in range(rows.n_classes):  # one class at a time stays in cache
-        sums = cells.sums(rows.probs[:, k], rows.codes == k, rows.sample_weight)
+        sums = cells.sums(rows.probs[:, k], rows.codes == k, weight)
         curves.append(cells.curve_sums(sums))
         _, predicted, hits, _ = sums
         np.add.reduceat(predicted - hits, cells.fine, out=gaps[k])
     excess, spread = _groups(rows, cuts)
-    return BinSums(top, gaps, np.stack(curves, axis=1), excess, spread)
+    return BinSums(
+        top=np.stack(top),
+        gaps=gaps,
+        curves=np.stack(curves, axis=1),
+        excess=excess,
+        spread=spread,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,8 +465,10 @@ class BinCells:
         curve_edges = width_edges(N_CURVE_BINS)
         edges = np.union1d(fine_edges, curve_edges)
         n_cells = len(edges) + 1
-        fine = np.concatenate([[0], 1 + np.searchsorted(edges, fine_edges)])
-        curve = np.concatenate([[0], 1 + np.searchsorted(edges, curve_edges)])
+        above_fine_edges = 1 + np.searchsorted(edges, fine_edges)
+        above_curve_edges = 1 + np.searchsorted(edges, curve_edges)
+        fine = np.concatenate([[0], above_fine_edges])
+        curve = np.concatenate([[0], above_curve_edges])
         has_several = np.diff(fine, append=n_cells) > 1
         cell = np.where(has_several, -1, fine)
         start = np.searchsorted(curve, fine, side="right") - 1
@@ -460,7 +481,8 @@ class BinCells:
         ambiguous = np.flatnonzero(index < 0)
         if len(ambiguous):
             own = bins[ambiguous]
-            n_edges_passed = width_index(values[ambiguous], N_CURVE_BINS) - self.start[own]
+            curve_bins = width_index(values[ambiguous], N_CURVE_BINS)
+            n_edges_passed = curve_bins - self.start[own]
             index[ambiguous] = self.fine[own] + n_edges_passed
         return index
 
@@ -509,7 +531,7 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
         own = slice(ends[g], ends[g + 1])
         inside = probs[:, own]
         expected = inside @ ones[own]
-        observed = np.bincount(codes[own], minlength=n_classes).astype(np.float64)
+        observed = np.bincount(codes[own], minlength=n_classes)
         excess[g] = observed - expected
         # of independent rows with one label each: sum of diag(x) - x x'
         spread[g] = np.diag(expected) - inside @ inside.T
@@ -530,7 +552,8 @@ def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tupl
     are_counts = bool((counts == np.floor(counts)).all())
     if not are_counts:  # weights that are no counts do not tell how the frequency varies
         return np.full_like(low, np.nan), np.full_like(high, np.nan)
-    for m in np.flatnonzero((counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)):
+    are_few = (counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)
+    for m in np.flatnonzero(are_few):
         chances = np.full(int(counts[m]), mean[m])
         fewest, most = central_range(chances, level)
         low[m] = fewest / counts[m]
@@ -572,7 +595,8 @@ def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picke
     if rows is None:
         return PickedRows((block.rows,))
     first = starts[block.start]
-    low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
+    end = first + block.rows.n_samples
+    low, high = np.searchsorted(rows, [first, end])
     if high == low:
         return PickedRows()
     return PickedRows((block.rows.take(rows[low:high] - first),))

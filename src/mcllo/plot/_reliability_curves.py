@@ -1,0 +1,324 @@
+"""What a reliability diagram draws on one axes: a curve, what belongs to it, and how many rows.
+
+====================  ======================================================================
+bins                  circles and diamonds, the observed frequency at the mean prediction of a bin,
+                      inside and outside its box; the box is where it lies with 95 % probability
+                      if the predictions are right (`ReliabilityCurve.band_low`, `band_high`), a
+                      vertical line is Wilson's interval where there are no boxes
+smooth curve          the line, and its band: curves that explain the labels nearly as well
+                      (`SmoothCurve`); hollow points are the same in bins
+isotonic curve        the steps, straight lines between them, over the grey band of calibrated
+                      predictions (`IsotonicCurve`); thick where it leaves the band
+rows                  bars of the bins, an axes of their own (`draw_counts`) or a strip below 0
+                      (`draw_strip`); or rows that hit upwards, that did not downwards
+                      (`draw_outcomes`)
+====================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullLocator
+
+from .._inference.consistency import IsotonicCurve
+from .._utils.formatting import format_count
+from .._utils.results import Floats
+from ..metrics._reliability import ReliabilityCurve
+from ..metrics._smooth import SmoothCurve
+from ._style import (
+    BAND,
+    BLUE,
+    FAINT,
+    INK,
+    MUTED,
+    PAPER,
+    REFERENCE_DASHES,
+    VERMILION,
+    key_mark,
+    note,
+    plain_axes,
+    set_ticks,
+    unit_axes,
+)
+
+STRIP_HEIGHT = 0.17
+"""Height of the strip of counts, in units of the vertical axis."""
+BAND_OPACITY = 0.2
+"""How much of its colour the band of a smooth curve has."""
+INSIDE: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": BLUE}
+OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
+THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round"}
+
+
+def draw_agreement(ax: Axes) -> None:
+    """Draw the line on which predicted and observed agree."""
+    ends = [0.0, 1.0]
+    ax.plot(ends, ends, ls=REFERENCE_DASHES, lw=1.0, color=MUTED, zorder=2, label="_line")
+
+
+def draw_rectangles(
+    ax: Axes, left: Floats, right: Floats, bottom: Floats, top: Floats, **look: Any
+) -> None:
+    """Draw rectangles as one artist, in a fraction of the time that as many bars take."""
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    rectangles = list(np.array(corners).transpose(2, 0, 1))
+    collection = PolyCollection(rectangles, joinstyle="miter", zorder=1, **look)
+    ax.add_collection(collection, autolim=False)
+
+
+def short_count(count: float) -> str:
+    """Return a count of at most five characters: 812, 9,321, 10k, 4M, 2.5."""
+    if count != int(count) and count < 100.0:
+        return f"{count:.1f}"
+    for least, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if count >= least:
+            return f"{count / unit:.0f}{letter}"
+    return format_count(count)
+
+
+def point_areas(bins: ReliabilityCurve, largest: float = 36.0) -> Any:
+    """Return areas of points in square points, from 9 to `largest` for the fullest bin."""
+    used = bins.counts > 0.0
+    share = np.sqrt(bins.counts[used] / bins.counts.max())
+    smallest = 9.0
+    return smallest + (largest - smallest) * share
+
+
+def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
+    """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
+    plain_axes(ax)
+    draw_agreement(ax)
+    if np.isfinite(curve.band_low).any():
+        draw_bands(ax, curve)
+    else:
+        draw_intervals(ax, curve)
+    used = curve.counts > 0.0
+    smaller: dict[str, Any] = {}
+    if used.sum() > 20:  # so many are not joined: the line would show noise
+        smaller["markersize"] = 4.5
+    else:
+        x = curve.mean_predicted[used]
+        y = curve.observed[used]
+        ax.plot(x, y, color="#8b949e", lw=0.9, zorder=3, label="_path")
+    for shown, look, label in (
+        (used & ~curve.outside, INSIDE, "_inside"),
+        (used & curve.outside, OUTSIDE, "_outside"),
+    ):
+        if not shown.any():
+            continue  # an empty line that is not clipped would reach to the figure's corner
+        ax.plot(
+            curve.mean_predicted[shown],
+            curve.observed[shown],
+            ls="none",
+            markeredgecolor="white",
+            markeredgewidth=0.7,
+            zorder=4,
+            clip_on=False,
+            label=label,
+            **(look | smaller),
+        )
+    unit_axes(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
+    if strip:
+        draw_strip(ax, curve)
+
+
+def draw_bands(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the bands of the bins as boxes over them."""
+    left = curve.edges[:-1]
+    right = curve.edges[1:]
+    if curve.binning == "mass":  # a wide bin's box would stand far from its point
+        left = np.maximum(left, curve.mean_predicted - 0.05)
+        right = np.minimum(right, curve.mean_predicted + 0.05)
+    known = np.isfinite(curve.band_low)
+    draw_rectangles(
+        ax,
+        left[known],
+        right[known],
+        curve.band_low[known],
+        curve.band_high[known],
+        facecolor=BAND,
+        edgecolor=FAINT,
+        lw=0.6,
+        label="_boxes",
+    )
+
+
+def draw_intervals(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the intervals of the points."""
+    used = curve.counts > 0.0
+    x = curve.mean_predicted[used]
+    low = curve.low[used]
+    high = curve.high[used]
+    ax.vlines(x, low, high, color=BLUE, lw=1.2, zorder=3, label="_intervals")
+
+
+def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
+    """Draw how many rows there are in each bin, as bars below 0."""
+    used = bins.counts > 0.0
+    height = 0.82 * STRIP_HEIGHT * bins.counts / bins.counts.max()
+    left = bins.edges[:-1]
+    right = bins.edges[1:]
+    bottom = np.full(len(height), -STRIP_HEIGHT)
+    draw_rectangles(
+        ax,
+        left[used],
+        right[used],
+        bottom[used],
+        (bottom + height)[used],
+        facecolor=FAINT,
+        edgecolor=MUTED,
+        lw=0.5,
+        label="_counts",
+    )
+    # There is room for words over the bars of one half, where they are low.
+    is_left = 0.5 * (left + right) <= 0.5
+    tallest_left = float(height[is_left].max(initial=0.0))
+    tallest_right = float(height[~is_left].max(initial=0.0))
+    if min(tallest_left, tallest_right) >= 0.45 * STRIP_HEIGHT:
+        return
+    words = f"up to {short_count(bins.counts.max())} rows"
+    if tallest_left <= tallest_right:
+        note(ax, words, (0.0, 0.0), (0, -3), "data", ha="left", va="top", color=MUTED)
+    else:
+        note(ax, words, (1.0, 0.0), (0, -3), "data", ha="right", va="top", color=MUTED)
+
+
+def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the number of rows in each bin, each bar with its number where there is room."""
+    plain_axes(ax)
+    left = curve.edges[:-1]
+    width = np.diff(curve.edges)
+    ax.bar(left, curve.counts, width, align="edge", color=FAINT, edgecolor=MUTED, lw=0.6)
+    are_whole = bool((curve.counts == np.floor(curve.counts)).all())
+    ax.set_ylabel("Rows" if are_whole else "Weight")
+    most = float(curve.counts.max())
+    if width.min() < 0.08:  # too narrow for its number
+        set_ticks(ax.yaxis, [0.0, most], short_count)
+        return
+    ax.set_ylim(0.0, 1.4 * most)
+    ax.yaxis.set_major_locator(NullLocator())
+    for middle, count in zip(left + width / 2.0, curve.counts, strict=True):
+        word = short_count(count) if count else ""
+        note(ax, word, (middle, count), (0, 1.5), "data", color=INK, ha="center", va="bottom")
+
+
+def key(curve: ReliabilityCurve) -> list[Artist]:
+    """Return what stands for what, for a legend."""
+    share = f"{100 * curve.level:g} %"
+    if not np.isfinite(curve.band_low).any():
+        return [Line2D([], [], lw=1.2, label=f"with {share} interval", **INSIDE)]
+    return [
+        Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} of points, if calibrated"),
+        Line2D([], [], ls="none", label="inside", **INSIDE),
+        Line2D([], [], ls="none", label="outside", **OUTSIDE),
+    ]
+
+
+def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
+    """Draw a smooth curve with its band, and the points of the bins."""
+    ax.fill_between(
+        curve.predicted,
+        curve.low,
+        curve.high,
+        color=BLUE,
+        alpha=BAND_OPACITY,
+        lw=0,
+        zorder=1,
+        label="_band",
+    )
+    used = bins.counts > 0.0
+    ax.scatter(
+        bins.mean_predicted[used],
+        bins.observed[used],
+        point_areas(bins),
+        facecolor=PAPER,
+        edgecolor=MUTED,
+        linewidth=0.9,
+        zorder=3,
+        clip_on=False,
+        label="_bins",
+    )
+    ax.plot(curve.predicted, curve.observed, color=BLUE, lw=2.0, zorder=4, label="_curve")
+
+
+def smooth_key(curve: SmoothCurve) -> list[Artist]:
+    """Return what stands for what beside a smooth curve."""
+    return [
+        Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
+        Patch(facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"),
+        key_mark("o", MUTED, "bins", PAPER, size=4.5),
+    ]
+
+
+def draw_isotonic(ax: Axes, curve: IsotonicCurve) -> None:
+    """Draw an isotonic curve over the band of calibrated predictions."""
+    if np.isfinite(curve.band_low).any():
+        ax.fill_between(
+            curve.predicted,
+            curve.band_low,
+            curve.band_high,
+            facecolor=BAND,
+            edgecolor=FAINT,
+            lw=0.6,
+            zorder=1,
+            label="_band",
+        )
+    ends = np.column_stack([curve.blocks["from"], curve.blocks["to"]]).ravel()
+    levels = np.repeat(curve.blocks["observed"], 2)
+    ax.plot(ends, levels, color=BLUE, lw=1.8, zorder=4, label="_curve")
+    for x in outside_parts(curve):
+        ax.plot(x, curve.at(x), zorder=5, label="_outside", **THICK)
+
+
+def outside_parts(curve: IsotonicCurve) -> list[Floats]:
+    """Return the predictions of each part of a curve that is outside its band."""
+    is_outside = np.concatenate([[False], curve.outside, [False]])
+    changes = np.flatnonzero(np.diff(is_outside))  # into a part and out of it in turn
+    parts = []
+    for first, end in changes.reshape(-1, 2):
+        x = curve.predicted[first:end]
+        if len(x) == 1:  # nobody would see a line of one point
+            x = np.array([x[0] - 0.004, x[0] + 0.004])
+            x = np.clip(x, curve.predicted[0], curve.predicted[-1])
+        parts.append(x)
+    return parts
+
+
+def isotonic_key(curve: IsotonicCurve) -> list[Artist]:
+    """Return what stands for what beside an isotonic curve."""
+    made: list[Artist] = [Line2D([], [], color=BLUE, lw=1.8, label="isotonic curve")]
+    if np.isfinite(curve.band_low).any():
+        share = f"{100 * curve.level:g} %"
+        made.append(Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} band, if calibrated"))
+        made.append(Line2D([], [], label="outside", **THICK))
+    return made
+
+
+def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
+    """Draw rows that hit upwards and rows that did not downwards, as square roots of their number.
+
+    Few misses beside many hits would else be invisible.
+    """
+    plain_axes(ax)
+    hits = np.where(bins.counts > 0.0, bins.counts * bins.observed, 0.0)
+    misses = bins.counts - hits
+    up = np.sqrt(hits)
+    down = np.sqrt(np.maximum(misses, 0.0))  # rounding may leave a little less than none
+    left = bins.edges[:-1]
+    width = np.diff(bins.edges)
+    ax.bar(left, up, width, align="edge", color=BLUE, lw=0, label="_hits")
+    ax.bar(left, -down, width, align="edge", color=VERMILION, lw=0, label="_misses")
+    ax.axhline(0.0, color=MUTED, lw=0.8, label="_zero")
+    least = 0.3 * max(up.max(), down.max())  # the words of each side need room
+    ax.set_ylim(-1.08 * max(down.max(), least), 1.08 * max(up.max(), least))
+    set_ticks(ax.yaxis, [], str)
+    look = {"ha": "right", "color": INK, "linespacing": 1.15}
+    note(ax, f"came true\n{format_count(hits.sum())}", (0.0, 1.0), (-7, 0), va="top", **look)
+    note(ax, f"did not\n{format_count(misses.sum())}", (0.0, 0.0), (-7, 0), va="bottom", **look)
