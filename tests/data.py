@@ -59,8 +59,8 @@ class DataSet:
         return mcllo.Predictions.from_arrays(self.probs, self.y, **self.options)
 
     def assess(self) -> mcllo.Assessment:
-        """Return what `mcllo.assess` finds with seed 0."""
-        return mcllo.assess(self.probs, self.y, **self.options, seed=0)
+        """Return all that `mcllo.assess` finds with seed 0."""
+        return mcllo.assess(self.probs, self.y, **self.options, seed=0, full=True)
 
     def compare(self) -> mcllo.Comparison:
         """Return what `mcllo.compare` finds with seed 0."""

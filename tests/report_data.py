@@ -20,6 +20,11 @@ HOSTILE = (
 )
 
 
+def assess(*args, **options):
+    """Return the assessment that a report shows: with all its details."""
+    return mcllo.assess(*args, full=True, **options)
+
+
 def predictions(n, classes, power=1.0, seed=0):
     """Draw labels from Dirichlet rows and predict those rows raised to `power`; 1 is calibrated."""
     rng = np.random.default_rng(seed)
@@ -33,37 +38,37 @@ def predictions(n, classes, power=1.0, seed=0):
 
 @cache
 def overconfident():
-    return mcllo.assess(predictions(600, PETS, 2.0), seed=0, n_resamples=199)
+    return assess(predictions(600, PETS, 2.0), seed=0, n_resamples=199)
 
 
 @cache
 def calm():
-    return mcllo.assess(predictions(600, PETS, seed=7), seed=0, n_resamples=199)
+    return assess(predictions(600, PETS, seed=7), seed=0, n_resamples=199)
 
 
 @cache
 def hostile():
-    return mcllo.assess(predictions(600, HOSTILE, 2.0), seed=0, n_resamples=199)
+    return assess(predictions(600, HOSTILE, 2.0), seed=0, n_resamples=199)
 
 
 @cache
 def many():
     names = [f"species {j:03d}" for j in range(100)]
-    return mcllo.assess(predictions(3000, names, 1.5), seed=0, n_resamples=19, method="chi2")
+    return assess(predictions(3000, names, 1.5), seed=0, n_resamples=19, method="chi2")
 
 
 @cache
 def separated():
     probs = [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]]
     with suppress_warnings():
-        return mcllo.assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
+        return assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
 
 
 @cache
 def grouped():
     """Return the assessment of rows that come five at a time."""
     rows = predictions(600, PETS, 2.0)
-    return mcllo.assess(
+    return assess(
         rows.probs,
         [PETS[code] for code in rows.codes],
         classes=PETS,
@@ -82,7 +87,7 @@ def zeros():
     probs[0], labels[0] = [0.0, 0.5, 0.5], "cat"
     probs[1:][probs[np.arange(300), rows.codes][1:] == 0.0] = 1.0 / 3.0
     with suppress_warnings():
-        return mcllo.assess(
+        return assess(
             probs, labels, classes=PETS, normalize=True, clip=1e-6, seed=0, n_resamples=99
         )
 
@@ -94,7 +99,7 @@ def wave():
     x = rng.uniform(0.1, 0.9, size=2000)
     truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
     y = (rng.random(2000) < truth).astype(int)
-    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
+    return assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
 
 
 def off(place, seed=1):
@@ -106,7 +111,7 @@ def off(place, seed=1):
     truth /= truth.sum(axis=1, keepdims=True)
     codes = (truth.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1)
     labels = [names[code] for code in codes]
-    return mcllo.assess(
+    return assess(
         probs, labels, classes=names, normalize=True, seed=0, n_resamples=199, method="chi2"
     )
 
@@ -130,19 +135,19 @@ def slight():
     truth = probs**0.97 / (probs**0.97).sum(axis=1, keepdims=True)
     codes = (truth.cumsum(axis=1) > rng.random((60_000, 1))).argmax(axis=1)
     labels = np.array(PETS)[codes]
-    return mcllo.assess(probs, labels, classes=PETS, seed=0, n_resamples=19, method="chi2")
+    return assess(probs, labels, classes=PETS, seed=0, n_resamples=19, method="chi2")
 
 
 @cache
 def few():
-    return mcllo.assess(predictions(20, PETS, seed=4), seed=0, n_resamples=199)
+    return assess(predictions(20, PETS, seed=4), seed=0, n_resamples=199)
 
 
 @cache
 def few_groups():
     """Three groups, of which nothing can be learned."""
     rows = predictions(600, PETS, 2.0)
-    return mcllo.assess(
+    return assess(
         rows.probs,
         [PETS[code] for code in rows.codes],
         classes=PETS,
@@ -157,7 +162,7 @@ def divided():
     """Two stations, of which one is off."""
     rows = [predictions(600, PETS, power, seed=6) for power in (1.0, 2.5)]
     labels = [PETS[code] for part in rows for code in part.codes]
-    return mcllo.assess(
+    return assess(
         np.concatenate([part.probs for part in rows]),
         labels,
         classes=PETS,
@@ -174,7 +179,7 @@ def mixed_up():
     rows = predictions(600, PETS, 1.0, seed=5)
     labels = [PETS[code] for code in rows.codes]
     sharp = rows.probs**2 / (rows.probs**2).sum(axis=1, keepdims=True)
-    return mcllo.assess(sharp[:, [1, 2, 0]], labels, classes=PETS, seed=0, n_resamples=199)
+    return assess(sharp[:, [1, 2, 0]], labels, classes=PETS, seed=0, n_resamples=199)
 
 
 @cache
@@ -183,7 +188,7 @@ def own_rows():
     rows = predictions(600, PETS, 2.0)
     labels = [PETS[code] for code in rows.codes]
     recalibrated = mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
-    return mcllo.assess(recalibrated, labels, classes=PETS, seed=0, n_resamples=199)
+    return assess(recalibrated, labels, classes=PETS, seed=0, n_resamples=199)
 
 
 @cache

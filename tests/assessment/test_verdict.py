@@ -10,7 +10,10 @@ from toy import TOY_X, TOY_Y
 from mcllo import assess
 from mcllo._assessment.verdict import MIN_POWER, decide
 from mcllo._inference.goodness_of_fit import GoodnessOfFit
+from mcllo._utils.statements import Statement
 from mcllo.exceptions import InputError
+
+THREE_ROWS = Statement("obstacle.units", "3 rows.")
 
 
 @cache
@@ -49,7 +52,7 @@ def test_the_rule():
         ({"power": 0.1, "pvalue": 0.001}, "miscalibrated", False),
         ({"pvalue": np.nan}, "inconclusive", False),
         ({"pvalue": np.nan, "high": np.nan, "power": np.nan}, "inconclusive", False),
-        ({"pvalue": 0.001, "cannot": "3 rows"}, "inconclusive", False),
+        ({"pvalue": 0.001, "obstacle": THREE_ROWS}, "inconclusive", False),
         ({"pvalue": 0.1, "draws": 9}, "inconclusive", False),
         ({"pvalue": 0.05, "draws": 19}, "miscalibrated", False),  # 1 / 20 is the least of 19 draws
         ({"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01}, "not_detected", False),
@@ -89,7 +92,7 @@ HL = ("hosmer_lemeshow",)
         ({"other": (), "at_least": 0.02}, "not_detected", False),
         ({"other": HL, "at_least": 0.02, "tolerance": 0.03}, "not_detected", False),
         ({"other": HL, "at_least": 0.02, "power": 0.1}, "miscalibrated", False),
-        ({"other": HL, "at_least": 0.02, "cannot": "3 rows"}, "inconclusive", False),
+        ({"other": HL, "at_least": 0.02, "obstacle": THREE_ROWS}, "inconclusive", False),
         # no bound where something else was found
         ({"high": 0.005, "other": HL}, "not_detected", False),
         ({"high": 0.005, "left": 0.01}, "not_detected", False),

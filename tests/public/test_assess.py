@@ -90,7 +90,7 @@ def test_predictions_refuse_second_labels():
 
 
 def test_everything_is_in_to_dict():
-    content = toy().to_dict()
+    content = toy().with_full_details().to_dict()
     json.dumps(content, allow_nan=False)
     assert next(row["model"] for row in content["nested_models"]["rows"]) == "identity"
     assert {"class_tests", "baselines", "posterior", "zeros", "robust", "skipped"} <= set(content)

@@ -235,7 +235,8 @@ def test_the_seed_is_that_of_the_draws_and_none_where_nothing_was_drawn():
     a = mcllo.assess(predictions(600, ("a", "b")), seed=0, n_resamples=19)
     a = replace(a, null_distributions={}, omnibus_tests={})
     assert used_seed(a) == 0  # sizes are drawn from the law of the estimate
-    a.details.__dict__["effect_size"] = replace(a.effect_size, n_resamples=0)
+    size = replace(a.effect_size, n_resamples=0)
+    a = replace(a, details=replace(a.details, effect_size=size))
     assert used_seed(a) is None
     seed = by_key(reproduce_facts(a, None, "run", None))["seed"]
     assert (seed.value, seed.note) == ("none", "no random numbers were used")

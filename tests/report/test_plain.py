@@ -28,7 +28,6 @@ from report_data import (
 from test_render import PICTURES, Page
 
 import mcllo
-from mcllo import Details
 from mcllo._apps.report import plain
 from mcllo._apps.report.html import escape_markdown, render_html, render_markdown
 from mcllo._apps.report.plain import CLASSES_DIFFER_TEXT, CONFUSED_CLASSES_TEXT, two_classes, wrong
@@ -99,11 +98,8 @@ def test_no_but_is_lost():
 
 def with_chosen(a, model):
     """Return the assessment with another model chosen by its nested_models."""
-    details = Details(a.details.fitted, a.details.n_resamples, a.details.seed)
-    details.__dict__.update(
-        nested_models=replace(a.details.nested_models, chosen=model), data_checks=[]
-    )
-    return replace(a, details=details)
+    chosen = replace(a.details.nested_models, chosen=model)
+    return replace(a, details=replace(a.details, nested_models=chosen, data_checks=[]))
 
 
 @pytest.mark.parametrize(

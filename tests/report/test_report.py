@@ -66,8 +66,7 @@ def test_a_comparison_computes_no_details():
     assert content["test"]["pvalue"] == compared()["uncalibrated"].pvalue
     assert content["nested_models"] is content["class_tests"] is content["baselines"] is None
     assert "assess these rows" in content["skipped"]["nested_models"]
-    d = r.assessment.details
-    assert all(d.__dict__.get(name) is None for name in PARTS)
+    assert all(getattr(r.assessment.details, name) is None for name in PARTS)
 
 
 @pytest.mark.usefixtures("undrawn")

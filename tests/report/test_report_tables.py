@@ -24,7 +24,6 @@ from report_data import (
 )
 
 import mcllo
-from mcllo import Details
 from mcllo._apps.report.classes import (
     attribute_miscalibration,
     attribution_part,
@@ -189,9 +188,7 @@ def test_any_name_becomes_one_short_line(text):
 
 def with_part(a, name, part):
     """Return the assessment with another detail."""
-    details = Details(a.details.fitted, a.details.n_resamples, a.details.seed)
-    details.__dict__[name] = part
-    return replace(a, details=details)
+    return replace(a, details=replace(a.details, **{name: part}))
 
 
 def with_tests(a, **columns):
@@ -308,8 +305,7 @@ def survey():
 def limited_groups():
     a, d = grouped(), grouped().details
     robust = replace(d.robust, method="f", limits=("so few can give no p-value below 0.1",))
-    fitted = replace(d.fitted, robust=robust)
-    return robust_part(replace(a, details=Details(fitted, d.n_resamples, d.seed)))
+    return robust_part(replace(a, details=replace(d, robust=robust)))
 
 
 def blamed(make):

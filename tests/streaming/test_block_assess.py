@@ -116,6 +116,17 @@ def streamed(blocks, **options):
     return assess_blocks(blocks, most_cells=0, **options)
 
 
+def test_full_details_of_a_small_table_are_computed_while_its_rows_are_there():
+    probs, y, _ = rows(n=300)
+    options = {"n_resamples": 99, "seed": 0}
+    expected = mcllo.assess(probs, y, full=True, **options)
+    found = assess_blocks(blocks_of((probs, y)), full=True, **options)
+    assert found.details.to_dict() == expected.details.to_dict()
+    brief = assess_blocks(blocks_of((probs, y)), **options)
+    with pytest.raises(InputError, match="class_tests needs all rows in memory"):
+        brief.class_tests()
+
+
 def test_small_tables_of_rounded_numbers_are_assessed_in_memory():
     probs, y, _ = rows(n=400, c=3, zeros=True)
     with suppress_warnings():

@@ -26,6 +26,8 @@ def assess(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     by: Any = None,
+    alpha: float = 0.05,
+    full: bool = False,
     **data: Unpack[RowOptions],
 ) -> Assessment:
     """Judge predictions: test calibration, estimate what is wrong, and measure it.
@@ -53,6 +55,10 @@ def assess(
     by : array-like of shape (n_samples,) or str, optional
         Subgroup of each row (a station, a sex), or the frame's column that holds it: are all of
         them alike, and which is off? See ``assessment.subgroups`` and `mcllo.subgroups`.
+    alpha : float
+        Level at which it is printed, and at which miscalibrated classes are looked for.
+    full : bool
+        Compute also what only the full text prints: nested models and tests of single classes.
     logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
@@ -105,7 +111,7 @@ def assess(
     """
     rule, baseline = split_baseline(baseline)
     options: dict[str, Any] = {"statistic": statistic, "method": method}
-    options |= {"n_resamples": n_resamples, "seed": seed}
+    options |= {"n_resamples": n_resamples, "seed": seed, "alpha": alpha, "full": full}
     if any(map(is_dask, (probs, y, by, *data.values()))):
         dask_rows = load_application("streaming.dask")
         return dask_rows.assess_dask(probs, y, rule, baseline, by, options, **data)

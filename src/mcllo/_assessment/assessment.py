@@ -3,14 +3,14 @@
 The verdict (`_assessment/verdict`) rests on one test, chosen for the rows and the baseline
 (`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests,
 metrics with what they would show under calibration, each class's share, and the `Details`: which
-classes are miscalibrated, which kind of miscalibration, and what the answer hangs on. What is said
-of the data comes from `DataFacts` (`_validation/predictions`), all that is kept of rows that are
-not in memory.
+classes are miscalibrated, which kind of miscalibration, and what the answer hangs on. All of it is
+computed by `assess_predictions`; text, JSON and notebook only look it up. What is said of the data
+comes from `DataFacts` (`_validation/predictions`), all that is kept of rows that are not in memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,17 @@ from .._diagnostics.calibration_table import (
     Versus,
     build_calibration_table,
 )
-from .._diagnostics.class_tests import in_the_large
+from .._diagnostics.class_tests import ClassTests, in_the_large
+from .._diagnostics.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
 from .._inference.budget import MAX_NULLS_ENTRIES, MIN_NULL_DRAWS, N_RESAMPLES, NULLS_WORK
-from .._inference.calibration_test import fit_and_test, needs_robust
+from .._inference.calibration_test import FittedTest, fit_and_test, needs_robust
 from .._inference.effect_size import EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.monte_carlo import MetricNull, Seed, metric_nulls, seed_entropy
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_omnibus_test
+from .._inference.robust import RobustTest
 from .._utils.formatting import Table
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
@@ -49,16 +51,22 @@ from ..metrics import (
     log_loss,
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
-from .details import Details
+from ..metrics._reliability import ReliabilityCurve, reliability_curve
+from .details import Details, Parts, compute_details
 from .report_text import assessment_text
 from .sentences import assessment_statements, names_classes, rejecting_omnibus_tests
 from .subgroup_results import Subgroups, check_by
 from .verdict import TOLERANCE, Verdict, decide
 
+MAX_EXPANDED_ROWS_OF_CURVE = 10_000_000
+"""Rows up to which weights are written out for the bands of a curve: a round number."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment(NotebookResult):
     """What `assess` found; print it for a short report.
+
+    It holds all that text, JSON and notebook show: printing computes nothing.
 
     Attributes
     ----------
@@ -80,9 +88,12 @@ class Assessment(NotebookResult):
         Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
         For each class the mean predicted probability, the observed share, z and p-values.
+    top_label_curve : ReliabilityCurve or None
+        Reliability of the most probable class, 10 bins of equal width; None where rows count so
+        often that its bands would need too much memory.
     details : Details
-        The kind of miscalibration, tests of single classes, what hangs on the baseline and on
-        zeros, and the posterior probability of calibration.
+        The size of the departure, which classes and which kind of miscalibration, what hangs on
+        the baseline and on zeros, and the posterior probability of calibration.
     predictions : Predictions
         What was assessed.
 
@@ -110,6 +121,7 @@ class Assessment(NotebookResult):
     null_distributions: dict[str, MetricNull]
     omnibus_tests: dict[str, OmnibusTest]
     in_the_large: Table
+    top_label_curve: ReliabilityCurve | None
     details: Details
     predictions: Predictions
 
@@ -133,30 +145,36 @@ class Assessment(NotebookResult):
 
     @property
     def verdict(self) -> Verdict:
-        """What it comes to, at level 0.05 and a tolerance of one percentage point."""
+        """What it comes to, at the level of `assess` and a tolerance of one percentage point."""
         return self.decide()
+
+    @property
+    def alpha(self) -> float:
+        """Level at which it is printed, and at which miscalibrated classes were looked for."""
+        return self.details.alpha
 
     @property
     def miscalibrated_classes(self) -> ClassAttribution | None:
         """Which classes are miscalibrated, when miscalibration was found; None where that cannot be
         asked.
         """
-        return self.details.miscalibrated_classes_at(0.05) if names_classes(self.verdict) else None
+        return self.details.miscalibrated_classes
 
     @property
     def subgroups(self) -> Subgroups | None:
         """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
         return self.details.subgroups
 
-    def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Verdict:
+    def decide(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> Verdict:
         """Return the verdict at level `alpha` with this tolerance.
 
         Text, JSON, report and gate all go by it.
 
         Parameters
         ----------
-        alpha : float
-            Level of the tests: the chance of finding something in calibrated predictions.
+        alpha : float, optional
+            Level of the tests: the chance of finding something in calibrated predictions. That of
+            `assess` when not given.
         tolerance : float
             Mean change of a probability that is too little to matter.
 
@@ -165,26 +183,27 @@ class Assessment(NotebookResult):
         Verdict
             `kind`, and the numbers it rests on.
         """
-        robust = self.details.robust
+        alpha = self.alpha if alpha is None else alpha
         return decide(
             self.test,
             self.effect_size,
             alpha=alpha,
             tolerance=tolerance,
-            cannot="" if robust is None else robust.inconclusive(alpha),
+            obstacle=_robust_obstacle(self.details.robust, alpha),
             other=rejecting_omnibus_tests(self, alpha),
             goodness_of_fit=self.goodness_of_fit,
         )
 
-    def verdicts(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[Verdict]:
+    def verdicts(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> list[Verdict]:
         """Return the verdict and those of the subgroups: what a gate goes by.
 
         Each of the two, all rows and all subgroups, has level `alpha` for itself.
 
         Parameters
         ----------
-        alpha : float
-            Level of the tests: the chance of finding something in calibrated predictions.
+        alpha : float, optional
+            Level of the tests: the chance of finding something in calibrated predictions. That of
+            `assess` when not given.
         tolerance : float
             Mean change of a probability that is too little to matter.
 
@@ -193,22 +212,107 @@ class Assessment(NotebookResult):
         list of Verdict
             That of all rows first, then those of the subgroups.
         """
-        divided = self.subgroups
-        own = () if divided is None else divided.decide(alpha, tolerance)
-        return [self.decide(alpha, tolerance), *own]
+        verdict = self.decide(alpha, tolerance)
+        if self.subgroups is None:
+            return [verdict]
+        return [verdict, *self.subgroups.decide(verdict.alpha, tolerance)]
+
+    def nested_models(self) -> NestedModels | None:
+        """Return which kind of miscalibration it is; None where `details.skipped` says why.
+
+        Computed here unless `assess` did so: after a rejection, or with ``full=True``.
+        """
+        if "nested_models" in self.details.not_computed:
+            return self._computing_parts("nested_models").nested_models()
+        return self.details.nested_models
+
+    def class_tests(self) -> ClassTests | None:
+        """Return a test of each class; None where `details.skipped` says why.
+
+        Computed here unless `assess` did so, with ``full=True``.
+        """
+        if "class_tests" in self.details.not_computed:
+            return self._computing_parts("class_tests").class_tests()
+        return self.details.class_tests
+
+    def attribute_miscalibration(self, alpha: float | None = None) -> ClassAttribution | None:
+        """Return which classes are miscalibrated at level `alpha`; None where that is left out.
+
+        At the level of `assess` it is `miscalibrated_classes`; at another one it is computed here.
+        """
+        alpha = self.alpha if alpha is None else alpha
+        if not names_classes(self.decide(alpha)):
+            return None
+        if alpha == self.alpha or "miscalibrated_classes" in self.details.skipped:
+            return self.details.miscalibrated_classes
+        parts = self._computing_parts("miscalibrated_classes")
+        return parts.miscalibrated_classes(self.nested_models(), alpha)
+
+    def at_level(self, alpha: float) -> Assessment:
+        """Return the same assessment with its classes named at level `alpha`, to be printed there.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the tests: the chance of finding something in calibrated predictions.
+
+        Returns
+        -------
+        Assessment
+            This one where it has that level.
+        """
+        if alpha == self.alpha:
+            return self
+        nested_models = self.details.nested_models
+        if names_classes(self.decide(alpha)):
+            nested_models = self.nested_models()
+        changes: dict[str, Any] = {
+            "alpha": alpha,
+            "nested_models": nested_models,
+            "miscalibrated_classes": self.attribute_miscalibration(alpha),
+        }
+        return replace(self, details=replace(self.details, **changes))
+
+    def with_full_details(self) -> Assessment:
+        """Return the same assessment with every part of the full text, as of ``full=True``.
+
+        Returns
+        -------
+        Assessment
+            This one where nothing was left to compute.
+        """
+        if not self.details.not_computed:
+            return self
+        changes: dict[str, Any] = {
+            "nested_models": self.nested_models(),
+            "class_tests": self.class_tests(),
+        }
+        return replace(self, details=replace(self.details, **changes))
+
+    def _computing_parts(self, part: str) -> Parts:
+        """Return what computes single parts of these rows, which must be in memory."""
+        if not isinstance(self.predictions, Predictions):
+            raise InputError(
+                f"{part} needs all rows in memory; these were read in parts. "
+                "Pass full=True to assess."
+            )
+        fitted = FittedTest(self.predictions, self.fit, self.test, self.details.robust)
+        d = self.details
+        return Parts(fitted, d.n_resamples, d.seed, d.skipped)
 
     def text(
         self,
-        alpha: float = 0.05,
+        alpha: float | None = None,
         *,
         tolerance: float = TOLERANCE,
         brief: bool = False,
         full: bool = False,
         names: Names = PYTHON,
     ) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail.
+        """Return the report, its verdict at level `alpha`; `full` adds every detail there is.
 
-        `brief` leaves it at what to do, without what lies behind it.
+        The level is that of `assess` when not given. `brief` leaves it at what to do, without what
+        lies behind it.
 
         `names` are what arguments are called: Python's names, or the command line's options.
         """
@@ -216,7 +320,7 @@ class Assessment(NotebookResult):
         return assessment_text(self, verdict, brief=brief, full=full, names=names)
 
     def statements(
-        self, alpha: float = 0.05, names: Names = PYTHON, *, tolerance: float = TOLERANCE
+        self, alpha: float | None = None, names: Names = PYTHON, *, tolerance: float = TOLERANCE
     ) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
@@ -237,9 +341,15 @@ class Assessment(NotebookResult):
             raise InputError(
                 "calibration_table needs all rows in memory; these were read in parts."
             )
-        drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
-        options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
-        return build_calibration_table(self.predictions, self.fit, **options)
+        return build_calibration_table(
+            self.predictions,
+            self.fit,
+            versus=versus,
+            level=level,
+            interval=interval,
+            n_resamples=self.details.n_resamples,
+            seed=self.details.seed,
+        )
 
     @property
     def data(self) -> DataFacts:
@@ -258,12 +368,13 @@ class Assessment(NotebookResult):
             f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
         )
 
-    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
-        """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`."""
+    def to_dict(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`.
+
+        Parts of the full text are None where they were not computed (``full=True`` does).
+        """
         verdict = self.decide(alpha, tolerance)
-        miscalibrated_classes = (
-            self.details.miscalibrated_classes_at(alpha) if names_classes(verdict) else None
-        )
+        miscalibrated_classes = self.miscalibrated_classes if names_classes(verdict) else None
         divided = self.subgroups
         return {
             "verdict": none_for_nan(verdict.to_dict()),
@@ -273,7 +384,7 @@ class Assessment(NotebookResult):
             "miscalibrated_classes": None
             if miscalibrated_classes is None
             else none_for_nan(miscalibrated_classes.to_dict()),
-            "subgroups": None if divided is None else divided.to_dict(alpha, tolerance),
+            "subgroups": None if divided is None else divided.to_dict(verdict.alpha, tolerance),
             "data_checks": [hint.text for hint in self.details.data_checks],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
@@ -299,8 +410,14 @@ def assess_predictions(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    alpha: float = 0.05,
+    full: bool = False,
+    left_out: str = "",
 ) -> Assessment:
-    """Assess validated predictions; `rule` "auto" chooses their baseline."""
+    """Assess validated predictions; `rule` "auto" chooses their baseline.
+
+    `left_out` says why nothing is asked that goes beyond the size and the data checks.
+    """
     check_by(predictions)
     entropy = seed_entropy(seed)
     fitted = fit_and_test(
@@ -323,9 +440,25 @@ def assess_predictions(
         null_distributions=null_distributions,
         omnibus_tests=omnibus_tests,
         in_the_large=calibration_in_the_large(predictions),
-        details=Details(fitted, n_resamples, entropy),
+        top_label_curve=_top_label_curve(predictions),
+        details=compute_details(
+            fitted,
+            n_resamples=n_resamples,
+            seed=entropy,
+            alpha=alpha,
+            full=full,
+            left_out=left_out,
+        ),
         predictions=predictions,
     )
+
+
+def _robust_obstacle(robust: RobustTest | None, alpha: float) -> Statement | None:
+    """Return why dependent or weighted rows cannot reject at level `alpha`, where that is so."""
+    if robust is None or robust.can_reject(alpha):
+        return None
+    why = robust.inconclusive(alpha)
+    return Statement("obstacle.units", f"{why[:1].upper()}{why[1:]}.")
 
 
 def _null_distributions_and_omnibus_tests(
@@ -334,25 +467,32 @@ def _null_distributions_and_omnibus_tests(
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
     if needs_robust(predictions):
         return {}, {}
-    null_distributions, cells = {}, predictions.n_expanded_probs
-    if predictions.has_whole_weights and cells <= MAX_NULLS_ENTRIES:
-        draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / cells)))
+    null_distributions = {}
+    n_entries = predictions.n_expanded_probs
+    if predictions.has_whole_weights and n_entries <= MAX_NULLS_ENTRIES:
+        n_draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / n_entries)))
         statistics = {
             "ece": TopLabelECE,
             "classwise_ece": ClasswiseECE,
             "hosmer_lemeshow": HosmerLemeshow,
         }
-        null_distributions = metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
-    simulated = {
-        kind: null_distributions.pop(kind)
-        for kind in ("hosmer_lemeshow",)
-        if kind in null_distributions
-    }
+        null_distributions = metric_nulls(predictions, statistics, n_resamples=n_draws, seed=seed)
+    simulated = {}
+    if "hosmer_lemeshow" in null_distributions:
+        simulated["hosmer_lemeshow"] = null_distributions.pop("hosmer_lemeshow")
     simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_NULL_DRAWS), seed)
     omnibus_tests = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
     if not null_distributions and predictions.sample_weight is None:
         omnibus_tests["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
     return null_distributions, omnibus_tests
+
+
+def _top_label_curve(predictions: Predictions) -> ReliabilityCurve | None:
+    """Return the curve that a notebook draws, unless its bands need too many rows written out."""
+    is_expanded = predictions.sample_weight is not None and predictions.has_whole_weights
+    if is_expanded and float(predictions.class_weight.sum()) > MAX_EXPANDED_ROWS_OF_CURVE:
+        return None
+    return reliability_curve(predictions)
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:
@@ -372,14 +512,18 @@ def expected_metrics(predictions: Predictions) -> dict[str, float]:
     Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
     of ``1 - sum_j x_ij^2``.
     """
-    probs, weight = predictions.probs, predictions.sample_weight
-    by_row = {name: np.empty(len(probs)) for name in ("accuracy", "log_loss", "brier")}
+    probs = predictions.probs
+    confidence = np.empty(len(probs))
+    entropy = np.empty(len(probs))
+    brier = np.empty(len(probs))
     for rows in row_blocks(*probs.shape):
         x = probs[rows]
-        by_row["accuracy"][rows] = x.max(axis=1)
-        by_row["log_loss"][rows] = -np.einsum("ij,ij->i", x, np.log(x))
-        by_row["brier"][rows] = 1.0 - np.einsum("ij,ij->i", x, x)
-    return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
+        confidence[rows] = x.max(axis=1)
+        entropy[rows] = -np.einsum("ij,ij->i", x, np.log(x))
+        brier[rows] = 1.0 - np.einsum("ij,ij->i", x, x)
+    means = {"accuracy": confidence, "log_loss": entropy, "brier": brier}
+    weight = predictions.sample_weight
+    return {name: float(np.average(rows, weights=weight)) for name, rows in means.items()}
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:
@@ -396,5 +540,8 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
 
 def shares_table(classes: Classes, columns: dict[str, list[float]]) -> Table:
     """Return the columns of `class_tests.shares` as a table, a row for each class."""
-    short = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
-    return Table({"class": classes} | {short.get(k, k): own for k, own in columns.items()})
+    names = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
+    table: dict[str, Any] = {"class": classes}
+    for name, column in columns.items():
+        table[names.get(name, name)] = column
+    return Table(table)

@@ -1,31 +1,32 @@
-"""`Details`: what lies behind an assessment's one p-value, computed when it is asked for.
+"""`Details`: what lies behind an assessment's one p-value, computed with it.
 
 =====================  =====================================  ======================================
 effect_size            how large the departure is             of rows in blocks from a subsample
 recalibration_gain     what a recalibration gains             of rows in blocks from a subsample
 goodness_of_fit        is anything left after the map?        of rows in blocks from a subsample
-miscalibrated_classes  which classes are miscalibrated        not for dependent rows, to 200 classes
 data_checks            mistakes in the rows                   of rows in blocks from a subsample
-nested_models          which kind of miscalibration           not for dependent rows, to 200 classes
-class_tests            which classes, adjusted for their      not for dependent rows, to 200 classes
-                       number
+subgroups              is it one map, and which is off?       only where rows are divided (`by`)
+robust                 score test for dependent rows          only for groups and survey weights
+miscalibrated_classes  which classes are miscalibrated        after a rejection at `alpha`; not for
+                                                              dependent rows, to 200 classes
 baselines              does the answer hang on the baseline?  up to 50 classes and 20 million cells
 zeros                  does it depend on the clipping?        only when a probability was 0
 posterior              probability of calibration, by BIC     read it beside the p-value
-robust                 score test for dependent rows          only for groups and survey weights
-subgroups              is it one map, and which is off?       only where rows are divided (`by`)
+nested_models          which kind of miscalibration           after a rejection, or asked for; not
+                                                              for dependent rows, to 200 classes
+class_tests            which classes, adjusted for their      asked for; not for dependent rows, to
+                       number                                 200 classes
 =====================  =====================================  ======================================
 
 Rows in groups and survey weights leave out what assumes independent rows: a p-value that is not
 valid is worse than none. What is left out is said in `skipped`. Nothing here draws at random but
-from the seed, so asking later gives the same numbers.
+from the seed, so that a part which is asked for later has the same numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .._diagnostics.attribution import ClassAttribution, attribute_miscalibration
@@ -49,15 +50,20 @@ from .._inference.robust import RobustTest
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.statements import Statement, suppress_warnings
+from .._validation.predictions import Predictions
 from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
 from .subgroup_results import Subgroups, subgroups_of_fit
+from .verdict import find_test_obstacle
 
 MAX_CLASSES_OF_DETAILS = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
 INDEPENDENT = "independent rows that each count once"
 """What most parts assume."""
-Found = TypeVar("Found")
 PARTS = ("nested_models", "class_tests", "baselines", "zeros", "posterior", "robust")
+"""The parts that `Details.to_dict` holds."""
+FULL_PARTS = ("nested_models", "class_tests")
+"""The parts that only the full text prints: they are computed when asked for."""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +72,34 @@ class Details:
 
     Attributes
     ----------
-    fitted : FittedTest
-        The fit and the test of the verdict.
+    effect_size : EffectSize
+        How large the departure is.
+    recalibration_gain : CrossFittedGain
+        What a recalibration learned on four fifths of the rows gains on the others.
+    goodness_of_fit : GoodnessOfFit
+        Whether more than chance is left after the fitted map of shifts and slopes.
+    data_checks : list of Statement
+        What looks like a mistake in the rows.
+    subgroups : Subgroups or None
+        Each subgroup by itself, where rows are divided.
+    robust : RobustTest or None
+        The test that allows for dependent rows, when the rows are in groups or sampled.
+    miscalibrated_classes : ClassAttribution or None
+        Which classes are miscalibrated, where the main test rejects at level `alpha`.
+    baselines : BaselineSensitivity or None
+        What changes with the baseline; None for two classes, where nothing does.
+    zeros : ZeroSensitivity or None
+        What changes with the clipping of zeros; None where there were none.
+    posterior : CalibrationPosterior or None
+        Probability of calibration at even odds; None where weights count no rows.
+    nested_models : NestedModels or None
+        Which kind of miscalibration, where the main test rejects or where it was asked for.
+    class_tests : ClassTests or None
+        A test for each class, where it was asked for.
+    skipped : dict of str to str
+        What was left out, and why.
+    alpha : float
+        Level at which `miscalibrated_classes` were looked for.
     n_resamples, seed : int
         Draws of a simulated p-value, and what they are made from.
 
@@ -80,7 +112,9 @@ class Details:
 
     Notes
     -----
-    Each part is computed when it is first asked for.
+    Everything that the text of an assessment says is computed by `assess`. `nested_models` and
+    `class_tests` belong to its full text: ``assess(..., full=True)`` stores them here, and
+    ``assessment.nested_models()`` and ``assessment.class_tests()`` compute them.
 
     Examples
     --------
@@ -88,153 +122,185 @@ class Details:
     >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
     >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
     >>> details = mcllo.assess(probs, y, seed=0, n_resamples=19).details
-    >>> details.zeros is None, details.n_resamples
-    (True, 19)
+    >>> details.zeros is None, details.n_resamples, details.not_computed
+    (True, 19, ('nested_models', 'class_tests'))
     """
 
-    fitted: FittedTest
+    effect_size: EffectSize
+    recalibration_gain: CrossFittedGain
+    goodness_of_fit: GoodnessOfFit
+    data_checks: list[Statement]
+    alpha: float
     n_resamples: int
     seed: int
+    subgroups: Subgroups | None = None
+    robust: RobustTest | None = None
+    miscalibrated_classes: ClassAttribution | None = None
+    baselines: BaselineSensitivity | None = None
+    zeros: ZeroSensitivity | None = None
+    posterior: CalibrationPosterior | None = None
+    nested_models: NestedModels | None = None
+    class_tests: ClassTests | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def without_rows(
-        cls,
-        size: EffectSize,
-        recalibration_gain: CrossFittedGain,
-        goodness_of_fit: GoodnessOfFit,
-        data_checks: list[Statement],
-        posterior: CalibrationPosterior | None,
-        skipped: dict[str, str],
-    ) -> Details:
-        """Return the details of rows that are not in memory: what some of them show."""
-        details = cls.__new__(cls)
-        known: dict[str, Any] = {
-            "effect_size": size,
-            "data_checks": data_checks,
-            "posterior": posterior,
-        }
-        known |= {"recalibration_gain": recalibration_gain}
-        known |= {"goodness_of_fit": goodness_of_fit, "skipped": skipped, "subgroups": None}
-        vars(details).update(dict.fromkeys(PARTS) | known)
-        return details
-
-    @cached_property
-    def effect_size(self) -> EffectSize:
-        """How large the departure is."""
-        with one_blas_thread(), show_progress("measuring the size"):
-            return estimate_effect_size(self.fitted.predictions, self.fitted.fit, seed=self.seed)
-
-    @cached_property
-    def recalibration_gain(self) -> CrossFittedGain:
-        """What a recalibration learned on four fifths of the rows gains on the others."""
-        return cross_fitted_gain(self.fitted.predictions, seed=self.seed)
-
-    @cached_property
-    def goodness_of_fit(self) -> GoodnessOfFit:
-        """Whether more than chance is left after the fitted map of shifts and slopes."""
-        f = self.fitted
-        draws = min(self.n_resamples, N_RESAMPLES_FIT)
-        return goodness_of_fit(f.predictions, f.fit, n_resamples=draws, seed=self.seed)
-
-    @cached_property
-    def data_checks(self) -> list[Statement]:
-        """What looks like a mistake in the rows."""
-        f = self.fitted
-        return check_data(f.predictions, f.fit, f.test)
-
-    def miscalibrated_classes_at(self, alpha: float) -> ClassAttribution | None:
-        """Return which classes are miscalibrated, at level `alpha`; None where it is left out."""
-        if "miscalibrated_classes" in self.skipped:
-            return None
-        known: dict[float, ClassAttribution | None] = vars(self).setdefault("_attributions", {})
-        if alpha not in known:
-            f = self.fitted
-            options: dict[str, Any] = {"test": f.test, "nested_models": self.nested_models}
-            options["alpha"] = alpha
-            known[alpha] = self._part(
-                "miscalibrated_classes", attribute_miscalibration, f.predictions, **options
-            )
-        return known[alpha]
-
-    @cached_property
-    def nested_models(self) -> NestedModels | None:
-        """Nested models of miscalibration: which kind is it?"""
-        f = self.fitted
-        options = {"test": f.test if f.test.kind == "lr" else None, "work": BRIEF_NESTED_WORK}
-        return self._part("nested_models", fit_nested_models, f.predictions, f.fit, **options)
-
-    @cached_property
-    def class_tests(self) -> ClassTests | None:
-        """A test for each class."""
-        f, options = self.fitted, {"work": BRIEF_NESTED_WORK}
-        return self._part("class_tests", run_class_tests, f.predictions, f.fit, **options)
-
-    @cached_property
-    def baselines(self) -> BaselineSensitivity | None:
-        """What changes with the baseline; None for two classes, where nothing does."""
-        if self.fitted.predictions.n_classes == 2:
-            return None
-        return self._part("baselines", baseline_sensitivity, self.fitted.predictions)
-
-    @cached_property
-    def zeros(self) -> ZeroSensitivity | None:
-        """What changes with the clipping of zeros; None where there were none."""
-        return self._part("zeros", compute_zero_sensitivity, self.fitted.predictions)
-
-    def _part(
-        self, name: str, compute: Callable[..., Found | None], *args: Any, **options: Any
-    ) -> Found | None:
-        """Return a part without warnings: the fit of the verdict has said what there is to say."""
-        if name in self.skipped:
-            return None
-        draws = min(self.n_resamples, N_RESAMPLES_DETAILS)
-        with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
-            return compute(*args, n_resamples=draws, seed=self.seed, **options)
-
-    @cached_property
-    def posterior(self) -> CalibrationPosterior | None:
-        """Posterior probability of calibration at even odds; None where weights count no rows."""
-        weight = self.fitted.predictions.sample_weight
-        if "posterior" in self.skipped or (weight is not None and float(weight.sum()) <= 1.0):
-            return None
-        return posterior_of_fit(self.fitted.fit, counted_rows(self.fitted.predictions), 0.5)
-
-    @cached_property
-    def robust(self) -> RobustTest | None:
-        """The test that allows for dependent rows, when the rows are in groups or sampled."""
-        return self.fitted.robust
-
-    @cached_property
-    def subgroups(self) -> Subgroups | None:
-        """Each subgroup by itself, where rows are divided."""
-        if self.fitted.predictions.by is None:
-            return None
-        with suppress_warnings():
-            return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
-
-    @cached_property
-    def skipped(self) -> dict[str, str]:
-        """What was left out, and why."""
-        p = self.fitted.predictions
-        if needs_robust(p):
-            return dict.fromkeys(
-                ("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}"
-            )
-        left_out: dict[str, str] = {}
-        if p.n_classes > MAX_CLASSES_OF_DETAILS:
-            why = f"{p.n_classes:,} classes are too many to fit class by class"
-            left_out = dict.fromkeys(("miscalibrated_classes", "nested_models", "class_tests"), why)
-        cells = p.n_expanded_probs * p.n_classes
-        if p.n_classes > 2 and (p.n_classes > MAX_BASELINES or cells > MAX_BASELINE_ENTRIES):
-            many = "too many classes or rows to fit every baseline; try a few, one at a time"
-            left_out["baselines"] = many
-        return left_out
+    @property
+    def not_computed(self) -> tuple[str, ...]:
+        """Parts of the full text that nobody has asked for yet."""
+        absent = [name for name in FULL_PARTS if getattr(self, name) is None]
+        return tuple(name for name in absent if name not in self.skipped)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; computes what was not asked for yet."""
+        """Return plain Python values; a part that was not computed is None."""
         parts = {name: getattr(self, name) for name in PARTS}
         plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
         return {**plain, "skipped": dict(self.skipped)}
 
     def __repr__(self) -> str:
         return f"<Details: {', '.join(name for name in PARTS if name not in self.skipped)}>"
+
+
+def compute_details(
+    fitted: FittedTest,
+    *,
+    n_resamples: int,
+    seed: int,
+    alpha: float = 0.05,
+    full: bool = False,
+    left_out: str = "",
+) -> Details:
+    """Return what the text of an assessment says beside its test, or everything if `full`.
+
+    `left_out` says why nothing is asked that goes beyond the size and the data checks.
+    """
+    predictions = fitted.predictions
+    skipped = _skipped_parts(predictions)
+    if left_out:
+        skipped = dict.fromkeys(("miscalibrated_classes", *PARTS[:-1]), left_out)
+    computing = Parts(fitted, n_resamples, seed, skipped)
+    with one_blas_thread(), show_progress("measuring the size"):
+        effect_size = estimate_effect_size(predictions, fitted.fit, seed=seed)
+    # Which classes, and which kind: asked only where the text will say it, after a rejection.
+    is_rejected = fitted.test.rejects(alpha) and find_test_obstacle(fitted.test, alpha) is None
+    nested_models = computing.nested_models() if full or is_rejected else None
+    return Details(
+        effect_size=effect_size,
+        recalibration_gain=cross_fitted_gain(predictions, seed=seed),
+        goodness_of_fit=goodness_of_fit(
+            predictions, fitted.fit, n_resamples=min(n_resamples, N_RESAMPLES_FIT), seed=seed
+        ),
+        data_checks=check_data(predictions, fitted.fit, fitted.test),
+        alpha=alpha,
+        n_resamples=n_resamples,
+        seed=seed,
+        subgroups=None if left_out else computing.subgroups(),
+        robust=fitted.robust,
+        miscalibrated_classes=(
+            computing.miscalibrated_classes(nested_models, alpha) if is_rejected else None
+        ),
+        baselines=computing.baselines(),
+        zeros=computing.zeros(),
+        posterior=computing.posterior(),
+        nested_models=nested_models,
+        class_tests=computing.class_tests() if full else None,
+        skipped=skipped,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Computes single parts of the same rows, fit and test; None for those that are `skipped`.
+
+    Without warnings: the fit of the verdict has said what there is to say.
+    """
+
+    fitted: FittedTest
+    n_resamples: int
+    seed: int
+    skipped: Mapping[str, str]
+
+    def nested_models(self) -> NestedModels | None:
+        """Fit the nested models."""
+        test = self.fitted.test
+        return self._compute(
+            "nested_models",
+            fit_nested_models,
+            self.fitted.fit,
+            test=test if test.kind == "lr" else None,
+            work=BRIEF_NESTED_WORK,
+        )
+
+    def class_tests(self) -> ClassTests | None:
+        """Test each class."""
+        return self._compute(
+            "class_tests", run_class_tests, self.fitted.fit, work=BRIEF_NESTED_WORK
+        )
+
+    def miscalibrated_classes(
+        self, nested_models: NestedModels | None, alpha: float
+    ) -> ClassAttribution | None:
+        """Name the miscalibrated classes at level `alpha`."""
+        return self._compute(
+            "miscalibrated_classes",
+            attribute_miscalibration,
+            test=self.fitted.test,
+            nested_models=nested_models,
+            alpha=alpha,
+        )
+
+    def baselines(self) -> BaselineSensitivity | None:
+        """Fit every baseline, where there are more than two classes."""
+        if self.fitted.predictions.n_classes == 2:
+            return None
+        return self._compute("baselines", baseline_sensitivity)
+
+    def zeros(self) -> ZeroSensitivity | None:
+        """Clip zeros to other bounds."""
+        return self._compute("zeros", compute_zero_sensitivity)
+
+    def posterior(self) -> CalibrationPosterior | None:
+        """Return the posterior at even odds, which needs weights that count rows."""
+        predictions = self.fitted.predictions
+        weight = predictions.sample_weight
+        counts_too_little = weight is not None and float(weight.sum()) <= 1.0
+        if "posterior" in self.skipped or counts_too_little:
+            return None
+        return posterior_of_fit(self.fitted.fit, counted_rows(predictions), 0.5)
+
+    def subgroups(self) -> Subgroups | None:
+        """Assess each subgroup, where rows are divided."""
+        if self.fitted.predictions.by is None:
+            return None
+        with suppress_warnings():
+            return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
+
+    def _compute(
+        self, name: str, compute: Callable[..., Found | None], *args: Any, **options: Any
+    ) -> Found | None:
+        if name in self.skipped:
+            return None
+        n_resamples = min(self.n_resamples, N_RESAMPLES_DETAILS)
+        with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
+            return compute(
+                self.fitted.predictions,
+                *args,
+                n_resamples=n_resamples,
+                seed=self.seed,
+                **options,
+            )
+
+
+def _skipped_parts(predictions: Predictions) -> dict[str, str]:
+    """Return what these rows leave out, and why."""
+    if needs_robust(predictions):
+        return dict.fromkeys(("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}")
+    n_classes = predictions.n_classes
+    skipped: dict[str, str] = {}
+    if n_classes > MAX_CLASSES_OF_DETAILS:
+        why = f"{n_classes:,} classes are too many to fit class by class"
+        skipped = dict.fromkeys(("miscalibrated_classes", "nested_models", "class_tests"), why)
+    n_entries = predictions.n_expanded_probs * n_classes  # of all baselines together
+    if n_classes > 2 and (n_classes > MAX_BASELINES or n_entries > MAX_BASELINE_ENTRIES):
+        skipped["baselines"] = (
+            "too many classes or rows to fit every baseline; try a few, one at a time"
+        )
+    return skipped

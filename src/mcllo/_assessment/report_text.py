@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,11 +24,11 @@ from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
 from .._inference.effect_size_text import shown_level
 from .._inference.likelihood_tests import CalibrationTest
-from .._utils.formatting import align, ellipsis, format_interval, format_number
+from .._utils.formatting import align, ellipsis, format_interval, format_number, join_words
 from .._utils.results import Floats
 from .._utils.statements import Statement, pick
 from ..exceptions import PYTHON, Names
-from .sentences import assessment_statements
+from .sentences import HEADLINES, assessment_statements
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ MAX_LISTED_CLASSES = 12
 def departure_sizes(fit: MCLLOFit) -> Floats:
     """Return each class's larger Wald |z|; 0 where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
-    return np.nan_to_num(z)
+        z_shift = np.abs(fit.tau / fit.se_tau)
+        z_slope = np.abs((fit.gamma - 1.0) / fit.se_gamma)
+    return np.nan_to_num(np.fmax(z_shift, z_slope))
 
 
 def assessment_text(
@@ -55,110 +56,128 @@ def assessment_text(
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = assessment_statements(a, verdict, names)
-    parts = _answer(a, verdict, said, full)
+    lines = _answer(a, verdict, said, full)
     if not brief:
-        some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
-        parts += [
+        scores = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
+        errors = pick(said, "metric.ece", "metric.classwise_ece")
+        baseline = ellipsis(a.fit.baseline)
+        lines += ["", "Behind it", *_indent(_wrap(_background(said, verdict)))]
+        lines += ["", "   ".join(score.text for score in scores)]
+        lines += [error.text for error in errors]
+        lines += [
             "",
-            "Behind it",
-            *_indent_lines(_wrap_lines(_background_lines(said))),
-            "",
-            "   ".join(metric.text for metric in some),
-            *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
-            "",
-            f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
-            "(95 % intervals)",
-            parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
+            f"Log odds against {baseline!r}: delta = gamma = 1 changes nothing (95 % intervals)",
         ]
-    for block in full_sections(a) if full else ():
-        parts += ["", block]
-    return "\n".join(parts)
+        if a.fit.converged:
+            lines.append(parameter_table(a.fit))
+        else:
+            lines.append("  (no estimates: see the note above)")
+    if full:
+        for block in full_sections(a):
+            lines += ["", block]
+    return "\n".join(lines)
 
 
-def _answer(
-    a: Assessment, verdict: Verdict, said: list[Statement], full: bool = False
-) -> list[str]:
+def _answer(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
     """Return the top: the verdict, how large it is, what is wrong, what to do."""
-    shown = ["effect_size.at_least", "effect_size", "effect_size.p95", "effect_size.reason"]
-    if verdict.rejected:
-        shown.insert(0, "effect_size.recalibration")
-    size = " ".join(s.text for s in said if s.kind in shown)
-    parts = [
-        said[0].text,
-        *_wrap_lines([_verdict_line(said, verdict, a.test)]),
-        *_indent_lines(_wrap_lines([*pick(said, "other", "data_check", "note.rounded"), size])),
-        *_indent_lines(_levels(said, a.effect_size)),
+    (heading,) = pick(said, "heading")
+    size = " ".join(statement.text for statement in said if _is_size(statement, verdict))
+    beside = [statement.text for statement in pick(said, "other", "data_check", "note.rounded")]
+    lines = [
+        heading.text,
+        *_wrap([_verdict_line(said, verdict, a.test)]),
+        *_indent(_wrap([*beside, size])),
+        *_indent(_levels(said, a.effect_size)),
     ]
-    if wrong := pick(said, "attribution"):
-        rest = len(wrong) - MAX_LISTED_CLASSES
-        more = [f"... and {rest} more classes"] if rest > 0 else []
-        lines: list[str | Statement] = [*wrong[:MAX_LISTED_CLASSES], *more]
-        parts += ["", "What is wrong", *_indent_lines(_wrap_lines(lines))]
-    parts += _subgroup_lines(a, verdict, said, full)
+    wrong = [statement.text for statement in pick(said, "attribution")]
+    if wrong:
+        n_left_out = len(wrong) - MAX_LISTED_CLASSES
+        if n_left_out > 0:
+            wrong = [*wrong[:MAX_LISTED_CLASSES], f"... and {n_left_out} more classes"]
+        lines += ["", "What is wrong", *_indent(_wrap(wrong))]
+    lines += _subgroups(a, verdict, said, full)
     if verdict.kind != "not_detected" or pick(said, "other.by"):
         todo = " ".join(_uncapitalize(remedy) for remedy in pick(said, "remedy"))
-        parts += ["", *_wrap_lines([f"What to do: {todo}"])]
-    return parts
+        lines += ["", *_wrap([f"What to do: {todo}"])]
+    return lines
 
 
-def _subgroup_lines(
-    a: Assessment, verdict: Verdict, said: list[Statement], full: bool
-) -> list[str]:
+def _is_size(statement: Statement, verdict: Verdict) -> bool:
+    """Whether a statement belongs to the sizes of the answer rather than to those behind it."""
+    if statement.kind == "effect_size.recalibration":
+        return verdict.rejected
+    return statement.kind in (
+        "effect_size",
+        "effect_size.at_least",
+        "effect_size.p95",
+        "effect_size.reason",
+    )
+
+
+def _subgroups(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
     """Return the subgroups, where rows are divided: what they come to, and a table."""
-    if (divided := a.subgroups) is None:
+    if a.subgroups is None:
         return []
-    *table, note = divided.table_lines(verdict.alpha, verdict.tolerance, full)
-    lines = [*_wrap_lines(pick(said, "by")[:2]), *table, *_wrap_lines([note])]
-    return ["", f"By {ellipsis(divided.by)}", *_indent_lines(lines)]
+    *table, note = a.subgroups.table_lines(verdict.alpha, verdict.tolerance, full)
+    headline, test = pick(said, "by")[:2]
+    lines = [*_wrap([headline.text, test.text]), *table, *_wrap([note])]
+    return ["", f"By {ellipsis(a.subgroups.by)}", *_indent(lines)]
 
 
-def _background_lines(said: list[Statement]) -> list[str]:
+def _background(said: list[Statement], verdict: Verdict) -> list[str]:
     """Return what the answer rests and hangs on, a line for each."""
-    (said_verdict,) = pick(said, "verdict")
-    nearest = " of the nearest map" if pick(said, "attribution.nearest") else ""
-    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
-    tests = "; ".join(test.text for test in pick(said, "omnibus"))
-    behind = ["effect_size.top", "effect_size.gain"]
-    if said_verdict.numbers["kind"] == "not_detected":
-        behind.insert(0, "effect_size.recalibration")
-    sizes = " ".join(size.text for size in pick(said, *behind))
-    by_map = " ".join(level.text for level in pick(said, "effect_size.map_level"))
+    sizes = ["effect_size.top", "effect_size.gain"]
+    if verdict.kind == "not_detected":
+        sizes.insert(0, "effect_size.recalibration")
+    is_nearest = bool(pick(said, "attribution.nearest"))
+    lines = [statement.text for statement in pick(said, "test", "subsample")]
+    lines += _titled("Any other departure", "; ", pick(said, "omnibus"))
+    lines += [statement.text for statement in pick(said, "map_fit")]
+    lines += _titled("Size", " ", pick(said, *sizes))
+    lines += _titled("Levels by the map, if it is right", " ", pick(said, "effect_size.map_level"))
+    lines += _titled("Kind of the nearest map" if is_nearest else "Kind", " ", pick(said, "kind"))
+    lines += [f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")]
+    zeros = pick(said, "zeros")
+    lines += _titled("Zeros", " ", zeros)
     # What rounding hides stands at the top, and zeros are said with their floors.
-    elsewhere = {"note.rounded", "note.zeros"} if zeros else {"note.rounded"}
-    noted = [note for note in pick(said, "note") if note.kind not in elsewhere]
-    return [
-        *(test.text for test in pick(said, "test", "subsample")),
-        *([f"Any other departure: {tests}"] if tests else []),
-        *(fit.text for fit in pick(said, "map_fit")),
-        *([f"Size: {sizes}"] if sizes else []),
-        *([f"Levels by the map, if it is right: {by_map}"] if by_map else []),
-        *([f"Kind{nearest}: {kind}"] if kind else []),
-        *(f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")),
-        *([f"Zeros: {zeros}"] if zeros else []),
-        *(f"Note: {_uncapitalize(note)}" for note in noted),
-    ]
+    elsewhere = ("note.rounded", "note.zeros") if zeros else ("note.rounded",)
+    for note in pick(said, "note"):
+        if note.kind not in elsewhere:
+            lines.append(f"Note: {_uncapitalize(note)}")
+    return lines
 
 
-def _verdict_line(said: list[Statement], judged: Verdict, test: CalibrationTest) -> str:
+def _titled(title: str, separator: str, said: list[Statement]) -> list[str]:
+    """Return statements as one line after a title; no line where there are none."""
+    if not said:
+        return []
+    return [f"{title}: {separator.join(statement.text for statement in said)}"]
+
+
+def _verdict_line(said: list[Statement], verdict: Verdict, test: CalibrationTest) -> str:
     """Return the verdict with the p-value beside the sentence that rests on it.
 
     A verdict that rests on an omnibus test has its p-values there.
     """
-    (verdict,), (meaning,) = pick(said, "verdict"), pick(said, "meaning")
-    p = "" if math.isnan(test.pvalue) else f" ({test.p_text})"
-    if judged.rejected and judged.omnibus_alone:
-        p = ""
-    return f"Verdict: {_uncapitalize(verdict)[:-1]}{p}. {meaning.text}"
+    (meaning,) = pick(said, "meaning")
+    headline, _ = HEADLINES[verdict.kind]
+    rests_on_omnibus = verdict.rejected and verdict.omnibus_alone
+    has_pvalue = not math.isnan(test.pvalue) and not rests_on_omnibus
+    pvalue = f" ({test.p_text})" if has_pvalue else ""
+    return f"Verdict: {headline[:1].lower()}{headline[1:]}{pvalue}. {meaning.text}"
 
 
 def _levels(said: list[Statement], size: EffectSize) -> list[str]:
     """Return how often it is right at a few levels, as two lines below each other."""
-    found = [shown_level(level) for level in size.levels]
-    if not found or not pick(said, "effect_size.level"):
+    if not size.levels or not pick(said, "effect_size.level"):
         return []
-    right = [f"{right} ({ends})" if ends else right for _, right, ends in found]
-    says = ["When it says", *(says for says, _, _ in found)]
-    return align([says, ["it is right about", *right]]).splitlines()
+    predicted = ["When it says"]
+    observed = ["it is right about"]
+    for level in size.levels:
+        says, right, interval = shown_level(level)
+        predicted.append(says)
+        observed.append(f"{right} ({interval})" if interval else right)
+    return align([predicted, observed]).splitlines()
 
 
 def _uncapitalize(said: Statement) -> str:
@@ -166,73 +185,75 @@ def _uncapitalize(said: Statement) -> str:
     return said.text[:1].lower() + said.text[1:]
 
 
-def _wrap_lines(lines: Sequence[str | Statement], width: int = 96) -> list[str]:
+def _wrap(lines: Iterable[str], width: int = 96) -> list[str]:
     """Break long lines, what follows indented."""
-    return [
-        part for line in lines for part in textwrap.wrap(str(line), width, subsequent_indent="  ")
-    ]
+    return [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="  ")]
 
 
-def _indent_lines(lines: Sequence[str]) -> list[str]:
+def _indent(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
 def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
     """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones."""
     interval = fit.confidence_interval(level)
-    shown = np.sort(np.argsort(-departure_sizes(fit), kind="stable")[:MAX_LISTED_CLASSES])
-    rows = [
-        [
-            ellipsis(fit.compared[j]),
-            format_number(fit.delta[j]),
-            format_interval(*interval.delta[j]),
-            format_number(fit.gamma[j]),
-            format_interval(*interval.gamma[j]),
-        ]
-        for j in shown
-    ]
-    lines = align([["class", "delta", "interval", "gamma", "interval"], *rows]).splitlines()
-    if rest := len(fit.compared) - len(shown):
-        lines.append(f"... and {rest} more classes, closer to what was predicted")
-    return "\n".join(_indent_lines(lines))
+    worst_first = np.argsort(-departure_sizes(fit), kind="stable")
+    shown = np.sort(worst_first[:MAX_LISTED_CLASSES])
+    rows = [["class", "delta", "interval", "gamma", "interval"]]
+    for j in shown:
+        delta = [format_number(fit.delta[j]), format_interval(*interval.delta[j])]
+        gamma = [format_number(fit.gamma[j]), format_interval(*interval.gamma[j])]
+        rows.append([ellipsis(fit.compared[j]), *delta, *gamma])
+    lines = align(rows).splitlines()
+    n_left_out = len(fit.compared) - len(shown)
+    if n_left_out:
+        lines.append(f"... and {n_left_out} more classes, closer to what was predicted")
+    return "\n".join(_indent(lines))
 
 
 def full_sections(a: Assessment) -> list[str]:
     """Return everything else, for ``assess --full``: one block of text for each detail."""
-    d, blocks = a.details, []
+    d = a.details
+    kinds = "Kinds of miscalibration, nested (p: against the identity; enough?: against more)"
+    blocks = []
     for title, part in (
-        (
-            "Kinds of miscalibration, nested (p: against the identity; enough?: against more)",
-            d.nested_models,
-        ),
+        (kinds, d.nested_models),
         ("Class by class, p-values after Holm", d.class_tests),
         ("Every class as the baseline", d.baselines),
         ("Clipping of zeros", d.zeros),
-        ("Bayes", d.posterior),
-        ("Dependent or weighted rows", d.robust),
     ):
         if part is not None:
-            blocks.append("\n".join([title, *_indent_lines(wrapped_prose(str(part)))]))
+            before, table, after = part.text_blocks()
+            lines = [*_fill(before), *table.splitlines(), *_fill(after)]
+            blocks.append("\n".join([title, *_indent(lines)]))
+    for title, sentence in (("Bayes", d.posterior), ("Dependent or weighted rows", d.robust)):
+        if sentence is not None:
+            blocks.append("\n".join([title, *_indent(_fill(str(sentence).splitlines()))]))
+    blocks.append(_shares(a))
+    for name, why in d.skipped.items():
+        blocks.append(f"Left out: {name.replace('_', ' ')}: {why}.")
+    if d.not_computed:
+        names = join_words([name.replace("_", " ") for name in d.not_computed])
+        blocks.append(f"Not computed: {names}; assess(..., full=True) does.")
+    return blocks
+
+
+def _shares(a: Assessment) -> str:
+    """Return the predicted and observed share of each class, and their tests."""
     rows = [["class", "predicted", "observed", "z", "p (Holm)"]]
     rows += [
         [
             ellipsis(row["class"]),
             f"{100 * row['predicted']:.1f} %",
             f"{100 * row['observed']:.1f} %",
-            f"{row['z']:+.1f}" if row["z"] == row["z"] else "-",
+            "-" if math.isnan(row["z"]) else f"{row['z']:+.1f}",
             format_number(float(row["adjusted"])),
         ]
         for row in a.in_the_large.rows()
     ]
-    shares = _indent_lines(align(rows).splitlines())
-    blocks.append("\n".join(["Shares, predicted and observed", *shares]))
-    return blocks + [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
+    return "\n".join(["Shares, predicted and observed", *_indent(align(rows).splitlines())])
 
 
-def wrapped_prose(text: str, width: int = 96) -> list[str]:
-    """Break sentences at `width`; tables, whose cells are two spaces apart, stay as they are."""
-    lines = []
-    for line in text.splitlines():
-        table = "  " in line.strip()
-        lines += [line] if table else textwrap.wrap(line, width) or [""]
-    return lines
+def _fill(lines: Iterable[str], width: int = 96) -> list[str]:
+    """Break sentences at `width`."""
+    return [part for line in lines for part in textwrap.wrap(line, width) or [""]]

@@ -49,32 +49,56 @@ def assessment_statements(
     a: Assessment, verdict: Verdict, names: Names = PYTHON
 ) -> list[Statement]:
     """Return everything that an assessment says after a verdict, in the order of the text."""
-    p, d, alpha = a.predictions, a.details, verdict.alpha
-    read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
-    read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
-    read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [
-        Statement("heading", read),
-        *_verdict(a, verdict),
-        *d.data_checks,
-        *_size(a, verdict),
-    ]
-    miscalibrated_classes = d.miscalibrated_classes_at(alpha) if names_classes(verdict) else None
-    if miscalibrated_classes is not None:
-        said += miscalibrated_classes.statements(fits=not verdict.map_rejected)
+    d = a.details
+    alpha = verdict.alpha
+    fits = not verdict.map_rejected
+    asks_for_classes = names_classes(verdict)
+    classes = d.miscalibrated_classes if asks_for_classes else None
+    said = [_heading(a), *_verdict(a, verdict), *d.data_checks, *_size(a, verdict)]
+    if classes is not None:
+        said += classes.statements(fits=fits)
+    is_other_level = alpha != d.alpha and "miscalibrated_classes" not in d.skipped
+    if asks_for_classes and is_other_level:
+        said.append(_other_level(d.alpha, alpha))
     if d.subgroups is not None:
         said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
-    said += _remedy(a, verdict)
-    said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
-    said += [Statement("omnibus", str(t), numbers=t.to_dict()) for t in a.omnibus_tests.values()]
-    said.append(Statement("map_fit", str(a.goodness_of_fit), numbers=a.goodness_of_fit.to_dict()))
-    if names_classes(verdict) and d.nested_models is not None:
-        if miscalibrated_classes is not None and miscalibrated_classes.mixture is not None:
+    said.append(_remedy(a, verdict))
+    said.append(Statement("test", str(a.test), numbers=a.test.to_dict()))
+    said += a.remarks
+    for test in a.omnibus_tests.values():
+        said.append(Statement("omnibus", str(test), numbers=test.to_dict()))
+    fit_test = a.goodness_of_fit
+    said.append(Statement("map_fit", str(fit_test), numbers=fit_test.to_dict()))
+    if asks_for_classes and d.nested_models is not None:
+        if classes is not None and classes.mixture is not None:
             said.append(Statement("kind.outside", OTHER_SHAPE_CAVEAT, "doubt"))
         said += d.nested_models.statements()
-    rests = [] if d.robust is None else d.robust.statements(alpha)
-    said += [*_choices(a, alpha), *rests, *notes(p, a.fit), *_metrics(a)]
+    said += _choices(a, alpha)
+    if d.robust is not None:
+        said += d.robust.statements(alpha)
+    said += notes(a.predictions, a.fit)
+    said += _metrics(a)
     return [statement.in_names(names) for statement in said]
+
+
+def _heading(a: Assessment) -> Statement:
+    """Return how much was read."""
+    p = a.predictions
+    words = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
+    if p.sample_weight is not None:
+        words += f", {p.weight_kind} weights"
+    if p.groups is not None:
+        words += f", {format_count(int(p.groups.max()) + 1)} groups"
+    return Statement("heading", words)
+
+
+def _other_level(looked_for: float, alpha: float) -> Statement:
+    """Return that classes were looked for at another level than that of the text."""
+    words = (
+        f"Miscalibrated classes were looked for at level {looked_for:g}; assess(..., "
+        f"alpha={alpha:g}) looks for them at this one."
+    )
+    return Statement("attribution.level", words, "doubt", {"alpha": looked_for})
 
 
 def names_classes(verdict: Verdict) -> bool:
@@ -99,33 +123,40 @@ HEADLINES: dict[Kind, tuple[str, Level]] = {
 
 def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return the answer, and what it does and does not say."""
-    words, level = HEADLINES[verdict.kind]
-    said = [Statement("verdict", f"{words}.", level, none_for_nan(verdict.to_dict()))]
-    said.append(Statement("meaning", verdict_meaning(a, verdict), level))
+    headline, level = HEADLINES[verdict.kind]
+    said = [
+        Statement("verdict", f"{headline}.", level, none_for_nan(verdict.to_dict())),
+        Statement("meaning", verdict_meaning(a, verdict), level),
+    ]
     if verdict.omnibus_alone:
-        names = " and ".join(OMNIBUS[kind] for kind in verdict.other)
-        but = (
-            f"But an omnibus test rejects ({names}): something is wrong that is no shift or slope "
-            "of the log odds. Look at the reliability diagrams."
-        )
-        if verdict.kind == "miscalibrated":
-            names = " and ".join(
-                f"{OMNIBUS[kind]}, p {p_words(a.omnibus_tests[kind].pvalue)}"
-                for kind in verdict.other
-            )
-            but = (
-                f"It is an omnibus test that rejects ({names}), the {MAIN[a.test.kind]} test does "
-                f"not ({a.test.p_text}): what is wrong is no shift or slope of the log odds. Look "
-                "at the reliability diagrams."
-            )
-        said.append(Statement("other", but, "bad", {"kinds": verdict.other}))
+        said.append(_omnibus_alone(a, verdict))
     elif verdict.rejected and verdict.map_rejected:
-        shape = (
+        words = (
             "What is wrong is not, or not only, a shift or slope of the log odds: more than chance "
             f"is left after the best map of them (p {p_words(verdict.map_pvalue)})."
         )
-        said.append(Statement("other.shape", shape, "bad", {"pvalue": verdict.map_pvalue}))
+        said.append(Statement("other.shape", words, "bad", {"pvalue": verdict.map_pvalue}))
     return said
+
+
+def _omnibus_alone(a: Assessment, verdict: Verdict) -> Statement:
+    """Return what omnibus tests find that the main test does not."""
+    if verdict.kind == "miscalibrated":
+        found = [
+            f"{OMNIBUS[kind]}, p {p_words(a.omnibus_tests[kind].pvalue)}" for kind in verdict.other
+        ]
+        words = (
+            f"It is an omnibus test that rejects ({' and '.join(found)}), the "
+            f"{MAIN[a.test.kind]} test does not ({a.test.p_text}): what is wrong is no shift or "
+            "slope of the log odds. Look at the reliability diagrams."
+        )
+    else:
+        names = " and ".join(OMNIBUS[kind] for kind in verdict.other)
+        words = (
+            f"But an omnibus test rejects ({names}): something is wrong that is no shift or slope "
+            "of the log odds. Look at the reliability diagrams."
+        )
+    return Statement("other", words, "bad", {"kinds": verdict.other})
 
 
 FAMILY = "by shifts and slopes of the log odds"
@@ -135,7 +166,8 @@ FAMILY = "by shifts and slopes of the log odds"
 def verdict_meaning(a: Assessment, verdict: Verdict, family: str = FAMILY) -> str:
     """Return what the verdict says, and what it does not; `family` names the errors looked for."""
     tolerated = f"{100 * verdict.tolerance:g} percentage points"
-    tolerated = "one percentage point" if verdict.tolerance == 0.01 else tolerated
+    if verdict.tolerance == 0.01:
+        tolerated = "one percentage point"
     if verdict.kind == "inconclusive":
         return verdict.reason
     if verdict.kind == "miscalibrated":
@@ -165,87 +197,101 @@ def state_excluded_error(size: EffectSize, family: str = FAMILY) -> str:
 
 def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return how large it is, where that is known and not said yet."""
-    said = a.effect_size.statements(fits=not verdict.map_rejected, bounded=not verdict.beyond)
-    gain = a.recalibration_gain.statement(a.predictions.n_samples)
+    sizes = a.effect_size.statements(fits=not verdict.map_rejected, bounded=not verdict.beyond)
     if verdict.kind == "inconclusive":
-        own = [statement for statement in said if statement.kind == "effect_size"]
-        return [] if a.details.robust is not None else own
+        if a.details.robust is not None:
+            return []
+        return [statement for statement in sizes if statement.kind == "effect_size"]
+    gain = a.recalibration_gain.statement(a.predictions.n_samples)
     if verdict.kind == "not_detected" and a.effect_size.low == 0.0:
-        return [gain, *pick(said, "effect_size.level", "effect_size.map_level")]
-    return [gain, *said]
+        return [gain, *pick(sizes, "effect_size.level", "effect_size.map_level")]
+    return [gain, *sizes]
 
 
-def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
+def _remedy(a: Assessment, verdict: Verdict) -> Statement:
     """Return what to do about the verdict."""
-    words = {
-        "miscalibrated": "Fit a calibrator on these rows, and judge it on other rows.",
-        "negligible": (
-            "A recalibration would change little; leave them, or fit a calibrator on these rows."
-        ),
-        "not_detected": "Nothing to recalibrate on this evidence.",
-        "inconclusive": "Collect more rows, or more groups, before trusting or recalibrating them.",
-    }[verdict.kind]
-    if verdict.rejected and verdict.beyond:
+    if a.details.data_checks:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
+        return Statement("remedy", words)
+    words = REMEDIES[verdict.kind]
+    if verdict.rejected and not a.fit.converged:
+        words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    elif verdict.rejected and verdict.beyond:
         words = (
             "Compare calibrators on these rows, also some that assume no shape (histogram, "
             "isotonic), each judged on rows that it was not fitted to."
         )
-    if verdict.rejected and not a.fit.converged:
-        words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
-    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
-        words = f"{words} {own}" if verdict.rejected else own
-    if a.details.data_checks:
-        words = "Settle first what looks like a mistake in the rows, and ask again."
-    return [Statement("remedy", words)]
+    if a.subgroups is not None:
+        of_subgroups = a.subgroups.remedy(verdict.alpha, verdict.tolerance)
+        if of_subgroups:
+            words = f"{words} {of_subgroups}" if verdict.rejected else of_subgroups
+    return Statement("remedy", words)
+
+
+REMEDIES: dict[Kind, str] = {
+    "miscalibrated": "Fit a calibrator on these rows, and judge it on other rows.",
+    "negligible": (
+        "A recalibration would change little; leave them, or fit a calibrator on these rows."
+    ),
+    "not_detected": "Nothing to recalibrate on this evidence.",
+    "inconclusive": "Collect more rows, or more groups, before trusting or recalibrating them.",
+}
+"""What to do about each verdict, where nothing else is known."""
 
 
 def _choices(a: Assessment, alpha: float) -> list[Statement]:
     """Return what the answer depends on: the baseline, the clipping of zeros."""
-    d, said = a.details, []
-    if (found := d.baselines) is not None:
-        low, high = min(found.table["statistic"]), max(found.table["statistic"])
-        least = found.method == "exact" and found.pvalue <= 1.0 / (found.n_resamples + 1)
+    said = []
+    baselines = a.details.baselines
+    if baselines is not None:
+        low = min(baselines.table["statistic"])
+        high = max(baselines.table["statistic"])
+        smallest_pvalue = 1.0 / (baselines.n_resamples + 1)
+        is_bound = baselines.method == "exact" and baselines.pvalue <= smallest_pvalue
         words = (
             f"Statistic {format_number(low)} to {format_number(high)} with each class as baseline, "
-            f"p {p_words(found.pvalue, bound=least)} over all of them; recalibrated probabilities "
-            "move "
-            f"by {format_number(found.mean_range)} on average, "
-            f"{format_number(found.largest_range)} at most."
+            f"p {p_words(baselines.pvalue, bound=is_bound)} over all of them; recalibrated "
+            f"probabilities move by {format_number(baselines.mean_range)} on average, "
+            f"{format_number(baselines.largest_range)} at most."
         )
-        numbers = {"pvalue": found.pvalue, "low": low, "high": high}
+        numbers = {"pvalue": baselines.pvalue, "low": low, "high": high}
         said.append(Statement("baseline", words, numbers=numbers))
-    return said if d.zeros is None else [*said, *d.zeros.statements(alpha)]
+    if a.details.zeros is not None:
+        said += a.details.zeros.statements(alpha)
+    return said
 
 
-def _cut(names: Sequence[str], most: int = 6) -> str:
+def _first_names(labels: Sequence[object], most: int = 6) -> str:
     """Return the first names, and how many more there are."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    names = ", ".join(ellipsis(label) for label in labels[:most])
+    n_left_out = len(labels) - most
+    return f"{names} and {n_left_out} more" if n_left_out > 0 else names
 
 
 def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
-    p, said = predictions, list(predictions.notes)
+    p = predictions
+    said = list(p.notes)
     if p.n_clipped:
         said.append(p.zero_statement)
-    if p.max_row_error > 1e-6:
+    if p.max_row_error > 1e-6:  # beyond the tolerance at which rows pass as summing to 1
         words = (
             f"{format_count(p.n_renormalized)} rows were divided by their sum "
             f"(off by up to {format_number(p.max_row_error, 2)})."
         )
         said.append(Statement("note.sums", words, numbers={"n_rows": p.n_renormalized}))
     if p.absent:
-        words = f"No row is labelled {_cut([ellipsis(label) for label in p.absent])}."
+        words = f"No row is labelled {_first_names(p.absent)}."
         said.append(Statement("note.absent", words, numbers={"classes": p.absent}))
     if fit.separated:
-        names = fit.separated_classes
-        where = f" in {_cut([ellipsis(name) for name in names])}"
-        where = where if 0 < len(names) < len(fit.classes) else ""
+        classes = fit.separated_classes
+        is_some = 0 < len(classes) < len(fit.classes)
+        where = f" in {_first_names(classes)}" if is_some else ""
         words = (
             f"The maximum likelihood estimate does not exist (labels are separated{where}); the "
             "statistic is its supremum. To recalibrate, use a penalty."
         )
-        said.append(Statement("note.separated", words, "bad", {"classes": names}))
+        said.append(Statement("note.separated", words, "bad", {"classes": classes}))
     elif not fit.converged:
         words = (
             "The estimates are not determined by these rows (the likelihood is flat). "
@@ -257,26 +303,25 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
 
 def _metrics(a: Assessment) -> list[Statement]:
     """Return accuracy, log loss and Brier score with what is expected, each ECE with its null."""
-    m, expected = a.metrics, a.expected
+    values = a.metrics
     words = {
-        "accuracy": f"Accuracy {100 * m['accuracy']:.1f} %",
-        "log_loss": f"log loss {m['log_loss']:.4f}",
-        "brier": f"Brier score {m['brier']:.4f}",
-        "ece": f"ECE (top label) {m['ece']:.4f}",
-        "classwise_ece": f"ECE (class by class) {m['classwise_ece']:.4f}",
+        "accuracy": f"Accuracy {100 * values['accuracy']:.1f} %",
+        "log_loss": f"log loss {values['log_loss']:.4f}",
+        "brier": f"Brier score {values['brier']:.4f}",
+        "ece": f"ECE (top label) {values['ece']:.4f}",
+        "classwise_ece": f"ECE (class by class) {values['classwise_ece']:.4f}",
     }
-    for name, value in expected.items():
-        shown = f"{100 * value:.1f} %" if name == "accuracy" else f"{value:.4f}"
+    for name, expected in a.expected.items():
+        shown = f"{100 * expected:.1f} %" if name == "accuracy" else f"{expected:.4f}"
         words[name] += f" (expected: {shown})"
-    for name in words.keys() & a.null_distributions.keys():
-        null = a.null_distributions[name]
-        words[name] += (
-            f"; calibrated predictions like these show {null.low:.4f} to {null.high:.4f}, "
-            f"p {p_words(null.pvalue)}"
-        )
-    return [
-        Statement(
-            f"metric.{name}", text, numbers={"value": m[name], "expected": expected.get(name)}
-        )
-        for name, text in words.items()
-    ]
+    for name, null in a.null_distributions.items():
+        if name in words:
+            words[name] += (
+                f"; calibrated predictions like these show {null.low:.4f} to {null.high:.4f}, "
+                f"p {p_words(null.pvalue)}"
+            )
+    said = []
+    for name, text in words.items():
+        numbers = {"value": values[name], "expected": a.expected.get(name)}
+        said.append(Statement(f"metric.{name}", text, numbers=numbers))
+    return said

@@ -127,21 +127,26 @@ class Subgroups(Result, NotebookResult):
         return tuple(self._verdict(group, alpha, tolerance) for group in self.groups)
 
     def _verdict(self, group: Subgroup, alpha: float, tolerance: float) -> Verdict:
-        test, many = group.test, len(self.groups)
-        least, cannot = many / (test.n_resamples + 1), ""
-        stopped = test.sequential and test.pvalue * test.n_resamples >= N_EXCEEDANCES_LARGE_TABLE
-        if test.n_resamples and not stopped and least > alpha:
-            cannot = (
-                f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g} for "
-                f"{many} subgroups: allow more of them for level {alpha:g}"
+        test = group.test
+        n_groups = len(self.groups)
+        smallest_pvalue = n_groups / (test.n_resamples + 1)  # after Holm
+        n_exceedances = test.pvalue * test.n_resamples
+        is_stopped = test.sequential and n_exceedances >= N_EXCEEDANCES_LARGE_TABLE
+        obstacle = None
+        if test.n_resamples and not is_stopped and smallest_pvalue > alpha:
+            words = (
+                f"{format_count(test.n_resamples)} draws give no p-value below "
+                f"{smallest_pvalue:.2g} for {n_groups} subgroups: allow more of them for level "
+                f"{alpha:g}."
             )
+            obstacle = Statement("obstacle.draws", words)
         adjusted = replace(test, pvalue=group.adjusted)
         return decide(
             adjusted,
             group.effect_size,
             alpha=alpha,
             tolerance=tolerance,
-            cannot=cannot,
+            obstacle=obstacle,
             goodness_of_fit=group.goodness_of_fit,
         )
 
@@ -152,24 +157,27 @@ class Subgroups(Result, NotebookResult):
 
     def to_table(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Table:
         """Return name, rows, verdict, size, slope and p-values of each subgroup."""
-        verdicts, g = self.decide(alpha, tolerance), self.groups
+        verdicts = self.decide(alpha, tolerance)
+        sizes = [group.effect_size for group in self.groups]
+        slopes = [group.slope for group in self.groups]
+        tests = [group.test for group in self.groups]
         columns: dict[str, list[Any]] = {
-            "subgroup": [own.name for own in g],
-            "n_samples": [own.n_samples for own in g],
+            "subgroup": [group.name for group in self.groups],
+            "n_samples": [group.n_samples for group in self.groups],
             "verdict": [verdict.kind for verdict in verdicts],
             "equivalent": [verdict.equivalent for verdict in verdicts],
-            "mean_change": [own.effect_size.mean_change for own in g],
-            "low": [own.effect_size.low for own in g],
-            "high": [own.effect_size.high for own in g],
-            "slope": [own.slope.value for own in g],
-            "slope_low": [own.slope.low for own in g],
-            "slope_high": [own.slope.high for own in g],
-            "accuracy": [own.accuracy for own in g],
-            "expected_accuracy": [own.expected_accuracy for own in g],
-            "statistic": [own.test.statistic for own in g],
-            "pvalue": [own.test.pvalue for own in g],
-            "adjusted": [own.adjusted for own in g],
-            "method": [own.test.method for own in g],
+            "mean_change": [size.mean_change for size in sizes],
+            "low": [size.low for size in sizes],
+            "high": [size.high for size in sizes],
+            "slope": [slope.value for slope in slopes],
+            "slope_low": [slope.low for slope in slopes],
+            "slope_high": [slope.high for slope in slopes],
+            "accuracy": [group.accuracy for group in self.groups],
+            "expected_accuracy": [group.expected_accuracy for group in self.groups],
+            "statistic": [test.statistic for test in tests],
+            "pvalue": [test.pvalue for test in tests],
+            "adjusted": [group.adjusted for group in self.groups],
+            "method": [test.method for test in tests],
         }
         return Table(columns)
 
@@ -181,11 +189,12 @@ class Subgroups(Result, NotebookResult):
         """Return the places of the subgroups, the worst verdict and the largest size first."""
         verdicts = self.decide(alpha, tolerance)
 
-        def key(place: int) -> tuple[int, float]:
+        def rank(place: int) -> tuple[int, float]:
             change = self.groups[place].effect_size.mean_change
-            return ORDER.index(verdicts[place].kind), -(0.0 if math.isnan(change) else change)
+            size = 0.0 if math.isnan(change) else change
+            return ORDER.index(verdicts[place].kind), -size
 
-        return sorted(range(len(self.groups)), key=key)
+        return sorted(range(len(self.groups)), key=rank)
 
     def statements(
         self, alpha: float = 0.05, tolerance: float = TOLERANCE, pooled: Verdict | None = None
@@ -196,28 +205,30 @@ class Subgroups(Result, NotebookResult):
         a statement of kind other.by says so beside it.
         """
         verdicts = self.decide(alpha, tolerance)
+        test = _state_homogeneity_test(self, alpha)
         said = [
             _headline(self, verdicts, alpha, pooled),
-            Statement("by.test", _state_homogeneity_test(self, alpha), numbers=self.test.to_dict()),
+            Statement("by.test", test, numbers=self.test.to_dict()),
         ]
-        ranked = self.ranked(alpha, tolerance)
-        off = any(verdict.kind == "miscalibrated" for verdict in verdicts)
-        if pooled is not None and not pooled.rejected and (off or self.test.rejects(alpha)):
-            found = "some subgroups are off" if off else "the subgroups differ"
+        some_are_off = any(verdict.kind == "miscalibrated" for verdict in verdicts)
+        is_found = some_are_off or self.test.rejects(alpha)
+        if pooled is not None and not pooled.rejected and is_found:
+            found = "some subgroups are off" if some_are_off else "the subgroups differ"
             words = f"But by {ellipsis(self.by)} {found}: see below."
             said.append(Statement("other.by", words, "bad"))
-        return said + [
-            _of_group(self.groups[k], verdicts[k]) for k in ranked if verdicts[k].rejected
-        ]
+        found_off = [k for k in self.ranked(alpha, tolerance) if verdicts[k].rejected]
+        return said + [_of_group(self.groups[k], verdicts[k]) for k in found_off]
 
     def remedy(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> str:
         """Return what to do beyond what all rows together ask for; empty when nothing."""
-        ranked, verdicts = self.ranked(alpha, tolerance), self.decide(alpha, tolerance)
-        names = [
-            ellipsis(self.groups[k].name) for k in ranked if verdicts[k].kind == "miscalibrated"
-        ]
         if not self.test.rejects(alpha):
             return ""
+        verdicts = self.decide(alpha, tolerance)
+        names = [
+            ellipsis(self.groups[place].name)
+            for place in self.ranked(alpha, tolerance)
+            if verdicts[place].kind == "miscalibrated"
+        ]
         if not names:
             return "Collect more rows of each subgroup: they differ, but none is shown to be off."
         if len(names) > MAX_NAMED_SUBGROUPS:
@@ -238,24 +249,33 @@ class Subgroups(Result, NotebookResult):
 
     def table_lines(self, alpha: float, tolerance: float, full: bool) -> list[str]:
         """Return the table for people, and what it does not show."""
-        verdicts, places = self.decide(alpha, tolerance), list(range(len(self.groups)))
-        if len(places) > MAX_SHOWN_SUBGROUPS and not full:
+        n_groups = len(self.groups)
+        verdicts = self.decide(alpha, tolerance)
+        places = list(range(n_groups))
+        if n_groups > MAX_SHOWN_SUBGROUPS and not full:
             places = self.ranked(alpha, tolerance)[:MAX_SHOWN_SUBGROUPS]
-        head = [
-            ellipsis(self.by),
-            "rows",
-            "verdict",
-            "off by (points)",
-            "slope",
-            "right (expected)",
+        rows = [
+            [
+                ellipsis(self.by),
+                "rows",
+                "verdict",
+                "off by (points)",
+                "slope",
+                "right (expected)",
+                "p",
+            ]
         ]
-        rows = [[*head, "p"], *(_words(self.groups[k], verdicts[k]) for k in places)]
+        rows += [_words(self.groups[place], verdicts[place]) for place in places]
         lines = align(rows).splitlines()
-        if rest := len(self.groups) - len(places):
-            lines.append(f"... and {rest} more subgroups, none of them worse")
-        sure = f"{100 * (1.0 - (1.0 - self.confidence) * len(self.groups)):.0f} % confidence"
-        note = f"All intervals together: {sure}. p: adjusted for {len(self.groups)} subgroups."
-        return [*lines, f"{note} Slope below 1: overconfident, above 1: underconfident."]
+        n_left_out = n_groups - len(places)
+        if n_left_out:
+            lines.append(f"... and {n_left_out} more subgroups, none of them worse")
+        joint_confidence = 1.0 - (1.0 - self.confidence) * n_groups  # Bonferroni
+        note = (
+            f"All intervals together: {100 * joint_confidence:.0f} % confidence. p: adjusted for "
+            f"{n_groups} subgroups. Slope below 1: overconfident, above 1: underconfident."
+        )
+        return [*lines, note]
 
     def __str__(self) -> str:
         return self.text()
@@ -281,9 +301,10 @@ def _headline(
     s: Subgroups, verdicts: Sequence[Verdict], alpha: float, pooled: Verdict | None
 ) -> Statement:
     """Return what all subgroups come to, beside what all rows together did."""
-    differ, off = s.test.rejects(alpha), [v for v in verdicts if v.rejected]
-    level: Level = "bad" if differ or off else "plain"
-    if differ and pooled is not None and not pooled.rejected:
+    differ = s.test.rejects(alpha)
+    some_are_off = any(verdict.rejected for verdict in verdicts)
+    pooled_finds = pooled is not None and pooled.rejected
+    if differ and pooled is not None and not pooled_finds:
         shown = "cannot tell" if pooled.kind == "inconclusive" else "show nothing"
         words = (
             f"All rows together {shown}, but the subgroups differ: errors in opposite directions "
@@ -291,16 +312,18 @@ def _headline(
         )
     elif differ:
         words = "The subgroups differ: one recalibration does not suit all of them."
-    elif pooled is not None and pooled.rejected:
+    elif pooled_finds:
         words = (
             "No difference between the subgroups is found: these rows support one recalibration."
         )
-    elif off:
+    elif some_are_off:
         words = "Some subgroups are off, though all of them may share one map."
     else:
         words = "No subgroup stands out."
-    numbers: dict[str, int] = {kind: sum(v.kind == kind for v in verdicts) for kind in ORDER}
-    numbers["equivalent"] = sum(v.equivalent for v in verdicts)
+    kinds = [verdict.kind for verdict in verdicts]
+    numbers: dict[str, int] = {kind: kinds.count(kind) for kind in ORDER}
+    numbers["equivalent"] = sum(verdict.equivalent for verdict in verdicts)
+    level: Level = "bad" if differ or some_are_off else "plain"
     return Statement("by", f"{words} {_count_verdicts(len(verdicts), numbers)}", level, numbers)
 
 
@@ -325,16 +348,17 @@ def _state_homogeneity_test(s: Subgroups, alpha: float) -> str:
 
 def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
     """Return what is wrong in one subgroup."""
-    size, name = group.effect_size, ellipsis(group.name)
-    words = f"{name}: off by {size_words(size, True)} percentage points on average"
-    words += (
-        f", right {100 * group.accuracy:.0f} % where {100 * group.expected_accuracy:.0f} % "
+    size = group.effect_size
+    slope = group.slope
+    words = (
+        f"{ellipsis(group.name)}: off by {size_words(size, True)} percentage points on average, "
+        f"right {100 * group.accuracy:.0f} % where {100 * group.expected_accuracy:.0f} % "
         "were expected"
     )
-    slope = group.slope
-    if slope.high < 1.0 or slope.low > 1.0:
-        words += f"; {'overconfident' if slope.high < 1.0 else 'underconfident'}"
-        words += f" (slope {format_number(slope.value)})"
+    if slope.high < 1.0:
+        words += f"; overconfident (slope {format_number(slope.value)})"
+    elif slope.low > 1.0:
+        words += f"; underconfident (slope {format_number(slope.value)})"
     words += f"; p {p_words(group.adjusted, bound=group.test.method == 'bound')}"
     level: Level = "bad" if verdict.kind == "miscalibrated" else "doubt"
     numbers = {"subgroup": group.name, "verdict": verdict.kind, "mean_change": size.mean_change}
@@ -346,28 +370,33 @@ def size_words(size: EffectSize, found: bool = False) -> str:
 
     Where miscalibration was `found` it is said even if the interval begins at 0.
     """
-    if math.isnan(size.mean_change) or not size.high < 1.0:
-        return "-" if math.isnan(size.mean_change) else f"about {points(size.mean_change)}"
+    if math.isnan(size.mean_change):
+        return "-"
+    if not size.high < 1.0:
+        return f"about {points(size.mean_change)}"
     width = size.high - size.low
-    low, high = points(size.low, width), points(size.high, width)
-    some = f"{points(size.mean_change, width)} ({low} to {high})"
-    return some if size.low or found else f"at most {high}"
+    low = points(size.low, width)
+    high = points(size.high, width)
+    if size.low == 0.0 and not found:
+        return f"at most {high}"
+    return f"{points(size.mean_change, width)} ({low} to {high})"
 
 
 def _words(group: Subgroup, verdict: Verdict) -> list[str]:
     """Return one row of the table for people."""
-    slope = group.slope
-    turned = "-"
-    if not math.isnan(slope.value):
-        turned = f"{format_number(slope.value)} {format_interval(slope.low, slope.high)}"
+    kind = WORDS[verdict.kind]
+    if verdict.kind == "not_detected" and verdict.equivalent:
+        kind = "equivalent"
+    slope = "-"
+    if not math.isnan(group.slope.value):
+        interval = format_interval(group.slope.low, group.slope.high)
+        slope = f"{format_number(group.slope.value)} {interval}"
     return [
         ellipsis(group.name),
         format_count(group.n_samples),
-        "equivalent"
-        if verdict.kind == "not_detected" and verdict.equivalent
-        else WORDS[verdict.kind],
+        kind,
         size_words(group.effect_size, verdict.rejected),
-        turned,
+        slope,
         f"{100 * group.accuracy:.0f} % ({100 * group.expected_accuracy:.0f} %)",
         p_words(group.adjusted, bound=group.test.method == "bound").bare,
     ]
@@ -398,14 +427,18 @@ def check_by(predictions: Predictions) -> None:
 @one_blas_thread()
 def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int) -> Subgroups:
     """Return the subgroups of rows that were fitted and tested, asking each as all were asked."""
-    by, test = fitted.predictions.by, fitted.test
+    by = fitted.predictions.by
+    test = fitted.test
     assert by is not None
-    rule = "auto" if test.kind == "max_score" else ""
+    rule = ""
+    statistic: Any = test.kind
+    if test.kind == "max_score":  # of a baseline that was chosen by the labels
+        rule = "auto"
+        statistic = "lr"
     method: Method = "auto"
     if test.why is not None and test.why.is_chosen_by_user:
         simulated: Method = "sequential" if test.sequential else "exact"
         method = "chi2" if test.method == "chi2" else simulated
-    statistic: Any = "lr" if rule else test.kind
     found = assess_subgroups(
         fitted.predictions,
         rule,

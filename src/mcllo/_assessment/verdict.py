@@ -41,6 +41,7 @@ from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest
 from .._utils.formatting import format_count
 from .._utils.results import Result
+from .._utils.statements import Statement
 from ..exceptions import InputError
 from . import TOLERANCE as TOLERANCE
 
@@ -156,7 +157,7 @@ def decide(
     *,
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
-    cannot: str = "",
+    obstacle: Statement | None = None,
     other: tuple[str, ...] = (),
     goodness_of_fit: GoodnessOfFit | None = None,
 ) -> Verdict:
@@ -170,8 +171,8 @@ def decide(
         How large the departure is.
     alpha, tolerance : float
         Level of the test, and the mean change that is worth no recalibration.
-    cannot : str
-        Why the test cannot reject at this level, or does not keep it; empty when it can.
+    obstacle : Statement, optional
+        Why the test cannot reject at this level, or does not keep it, where that is so.
     other : tuple of str
         Omnibus tests that reject.
     goodness_of_fit : GoodnessOfFit, optional
@@ -189,11 +190,12 @@ def decide(
     bounded = not map_pvalue <= alpha and (explained or not other)
     equivalent = bounded and size.within(tolerance)
     seen = bool(other) and size.at_least > tolerance
-    reason = f"{cannot[:1].upper()}{cannot[1:]}." if cannot else _without_answer(test, alpha)
-    if not (reason or rejected or seen or equivalent):
-        reason = _too_few(size)
+    if obstacle is None:
+        obstacle = find_test_obstacle(test, alpha)
+    if obstacle is None and not (rejected or seen or equivalent):
+        obstacle = _find_power_obstacle(size)
     kind: Kind = "not_detected"
-    if reason:
+    if obstacle is not None:
         kind = "inconclusive"
     elif rejected:
         kind = "negligible" if equivalent else "miscalibrated"
@@ -206,35 +208,40 @@ def decide(
         high=size.high,
         tolerance=tolerance,
         equivalent=equivalent,
-        reason=reason,
+        reason="" if obstacle is None else obstacle.text,
         other=other,
         map_pvalue=map_pvalue,
         at_least=size.at_least,
     )
 
 
-def _too_few(size: EffectSize) -> str:
-    """Return why not finding anything says nothing; empty when it says something."""
-    if math.isnan(size.power):
-        return "How large a departure they could hide cannot be computed from these rows."
-    if size.power < MIN_POWER:
-        return (
-            f"These rows are too few: an average error of {100 * MEAN_CHANGE_FOR_POWER:.0f} "
-            "percentage points "
-            f"would be found with a chance of only {100 * size.power:.0f} %."
-        )
-    return ""
-
-
-def _without_answer(test: CalibrationTest, alpha: float) -> str:
-    """Return why no p-value, or none as small as `alpha`, is possible; empty when one is."""
+def find_test_obstacle(test: CalibrationTest, alpha: float) -> Statement | None:
+    """Return why no p-value, or none as small as `alpha`, is possible; None where one is."""
     if math.isnan(test.pvalue):
-        return "The statistic does not exist for these rows."
-    least = 1.0 / (test.n_resamples + 1)
-    stopped = test.sequential and test.pvalue * test.n_resamples >= N_EXCEEDANCES_LARGE_TABLE
-    if test.n_resamples and not stopped and least > alpha:
-        return (
-            f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g}: allow "
-            f"more of them for level {alpha:g}."
+        return Statement("obstacle.statistic", "The statistic does not exist for these rows.")
+    smallest_pvalue = 1.0 / (test.n_resamples + 1)
+    n_exceedances = test.pvalue * test.n_resamples
+    # A sequential run that ended early has its p-value, however few draws it made.
+    is_stopped = test.sequential and n_exceedances >= N_EXCEEDANCES_LARGE_TABLE
+    if test.n_resamples and not is_stopped and smallest_pvalue > alpha:
+        words = (
+            f"{format_count(test.n_resamples)} draws give no p-value below "
+            f"{smallest_pvalue:.2g}: allow more of them for level {alpha:g}."
         )
-    return ""
+        return Statement("obstacle.draws", words)
+    return None
+
+
+def _find_power_obstacle(size: EffectSize) -> Statement | None:
+    """Return why not finding anything says nothing; None where it says something."""
+    if math.isnan(size.power):
+        words = "How large a departure they could hide cannot be computed from these rows."
+        return Statement("obstacle.size", words)
+    if size.power < MIN_POWER:
+        words = (
+            f"These rows are too few: an average error of {100 * MEAN_CHANGE_FOR_POWER:.0f} "
+            "percentage points would be found with a chance of only "
+            f"{100 * size.power:.0f} %."
+        )
+        return Statement("obstacle.power", words)
+    return None

@@ -102,23 +102,15 @@ class _Evaluator:
 
     def row(self, name: str, predictions: Predictions) -> ComparisonRow:
         """Return one row of the table."""
-        with suppress_warnings(
-            *ESTIMATION_WARNINGS
-        ):  # what a separated fit means is for the test to say
-            fit = fit_predictions(predictions)
-        robust = needs_robust(predictions)
-        options = {name: self.drawing[name] for name in ("n_resamples", "seed")}
-        test = (
-            robust_score_test(predictions, fit, **options).test
-            if robust
-            else run_test(predictions, fit, **self.drawing)
-        )
-        result, corrected, changed = self.results.get(name), _Corrected(), None
+        test = self._test(predictions)
+        result = self.results.get(name)
+        corrected = _Corrected()
+        changed = None
         if result is not None:
             changed = label_change(
                 self.before.probs, predictions.probs, sample_weight=self.before.sample_weight
             )
-            if not robust:
+            if not needs_robust(predictions):
                 corrected = self._corrected(name, predictions, test)
         difference, low, high = self._difference(name)
         return ComparisonRow(
@@ -141,48 +133,61 @@ class _Evaluator:
             note="" if result is None else result.note,
         )
 
+    def _test(self, predictions: Predictions) -> CalibrationTest:
+        """Test calibration of some probabilities, by the robust test where rows depend."""
+        # What a separated fit means is for the test to say.
+        with suppress_warnings(*ESTIMATION_WARNINGS):
+            fit = fit_predictions(predictions)
+        if not needs_robust(predictions):
+            return run_test(predictions, fit, **self.drawing)
+        draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
+        return robust_score_test(predictions, fit, **draws).test
+
     def _difference(self, name: str) -> tuple[float, float, float]:
         """Return how far a method's log loss lies above the best one's, with its interval."""
         if name == self.lead.method:
             return 0.0, 0.0, 0.0
         other = self.lead.difference(name)
-        return (np.nan,) * 3 if other is None else (other.difference, other.low, other.high)
+        if other is None:
+            return np.nan, np.nan, np.nan
+        return other.difference, other.low, other.high
 
     def _corrected(self, name: str, predictions: Predictions, test: CalibrationTest) -> _Corrected:
         """Return the p-value of "the same map in both samples", where there is theory for it."""
-        family = self.results[name].family
-        fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
-        if fitted is None or self.ratio is None:
-            return _Corrected()
-        errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
-        if family == "mcllo" and errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
-            return self._drawn_anew(Reason("few_errors", errors), test.df)
-        if self.results[name].note:
-            return _Corrected(reason="its fit warned")
         from scipy.special import chdtri
 
-        tail = mixture_tail(test.statistic, test.df, fitted, 1.0 + self.ratio)
+        family = self.results[name].family
+        n_fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
+        if n_fitted is None or self.ratio is None:
+            return _Corrected()
+        n_errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
+        if family == "mcllo" and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
+            return self._drawn_anew(Reason("few_errors", n_errors), test.df)
+        if self.results[name].note:
+            return _Corrected(reason="its fit warned")
+        tail = mixture_tail(test.statistic, test.df, n_fitted, 1.0 + self.ratio)
         if test.method == "chi2":
             return _Corrected(tail, "chi2")
         if test.method == "bound":
             return _Corrected(max(tail, test.pvalue), "bound")
-        like_it = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
-        found = exact_pvalue(predictions, "lr", like_it, "sequential", **self.drawing)
+        # The statistic that is as far out under chi-square as the tail says; its exact p-value.
+        equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
+        found = exact_pvalue(predictions, "lr", equivalent, "sequential", **self.drawing)
         return _Corrected(found.pvalue, found.method)
 
     def _drawn_anew(self, why: Reason, df: int) -> _Corrected:
         """Return the p-value by drawing labels of both samples, or what keeps it from that."""
-        both = self.train, self.before
-        work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in both)
+        samples = (self.train, self.before)
+        work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
         if self.elsewhere:
             why = why.but("elsewhere")
-        elif any(needs_robust(rows) for rows in both):
+        elif any(needs_robust(rows) for rows in samples):
             why = why.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
             why = why.but("size")
         if why.limits:
             return _Corrected(reason=str(why))
-        found = same_map(*both, **self.drawing)
+        found = same_map(self.train, self.before, **self.drawing)
         return _Corrected(found.pvalue, found.method, str(why))
 
 
@@ -277,7 +282,8 @@ def compare(
     ('temperature', True, ('mcllo',))
     """
     given: dict[str, Any] = {"y": y, **data}
-    if beside := [name for name, value in given.items() if value is not None]:
+    beside = [name for name, value in given.items() if value is not None]
+    if beside:
         if isinstance(train, (Predictions, tuple, dict)) or holdout is not None:
             rule = "stand beside probs alone: not beside a Predictions, a pair or a holdout"
             remedy = 'Pass {{"y": y, "logits": z}}.'
@@ -289,38 +295,57 @@ def compare(
         message = "compare must get a holdout or {cv}, and not both."
         instead = "Without other rows to judge on, pass {cv:5}."
         raise InputError(message, remedy=instead if cv is None else None, values={})
-    judge = learn
-    if holdout is not None:
-        judge = as_pair(holdout, "holdout", learn.classes, None)
-        if learn.classes != judge.classes:
-            raise InputError(
-                "train and holdout must have the same classes in the same order; got "
-                f"{list(learn.classes)[:6]} and {list(judge.classes)[:6]}."
-            )
-        judge = judge.with_baseline(learn.baseline)
+    is_cross_validated = cv is not None
+    judge = learn if is_cross_validated else _holdout_like(learn, holdout)
     chosen, skipped = choose_methods(learn, judge, methods)
-    folds = None if cv is None else fold_indices(cv, learn, entropy)
+    folds = fold_indices(cv, learn, entropy) if is_cross_validated else None
     results: dict[str, _Recalibrated] = {}
     with progress("comparing", "methods") as advance:
         for method in chosen:
             results[method.name] = _recalibrate(method, learn, judge, folds)
             advance(1)
-    size = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
-    ratio = float(judge.class_weight.sum()) / size if folds is None else None
     sets = {UNCALIBRATED: judge}
-    sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
-    drawing = {
-        "n_resamples": n_resamples,
-        "seed": entropy,
-        "exceedances": N_EXCEEDANCES_LARGE_TABLE,
-    }
-    lead = recommend(sets, cross_validated=folds is not None)
-    court = _Evaluator(learn, judge, results, lead, ratio, fitted_on is not None, drawing)
-    tested = sets if folds is not None else {"uncalibrated_train": learn, **sets}
-    rows = tuple(court.row(name, predictions) for name, predictions in tested.items())
-    found = Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy)
-    vars(found)["recommendation"] = lead  # what the rows' intervals are from
-    return found
+    for name, result in results.items():
+        sets[name] = judge.with_probs(result.probs)
+    n_fitted_on = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
+    n_judged = float(judge.class_weight.sum())
+    lead = recommend(sets, cross_validated=is_cross_validated)
+    evaluator = _Evaluator(
+        train=learn,
+        before=judge,
+        results=results,
+        lead=lead,
+        ratio=None if is_cross_validated else n_judged / n_fitted_on,
+        elsewhere=fitted_on is not None,
+        drawing={
+            "n_resamples": n_resamples,
+            "seed": entropy,
+            "exceedances": N_EXCEEDANCES_LARGE_TABLE,
+        },
+    )
+    tested = sets if is_cross_validated else {"uncalibrated_train": learn, **sets}
+    rows = tuple(evaluator.row(name, predictions) for name, predictions in tested.items())
+    return Comparison(
+        rows=rows,
+        skipped=skipped,
+        train=learn,
+        holdout=judge,
+        recalibrated=sets,
+        cross_validated=is_cross_validated,
+        seed=entropy,
+        recommendation=lead,
+    )
+
+
+def _holdout_like(learn: Predictions, holdout: Any) -> Predictions:
+    """Return the rows to judge on, with the classes and the baseline of those learned from."""
+    judge = as_pair(holdout, "holdout", learn.classes, None)
+    if learn.classes != judge.classes:
+        raise InputError(
+            "train and holdout must have the same classes in the same order; got "
+            f"{list(learn.classes)[:6]} and {list(judge.classes)[:6]}."
+        )
+    return judge.with_baseline(learn.baseline)
 
 
 def as_pair(
@@ -346,7 +371,9 @@ def _recalibrate(
 ) -> _Recalibrated:
     """Return what a method fitted to some rows makes of others; of folds, what each makes."""
     if folds is not None:
-        probs, seconds, note = np.empty(judge.probs.shape), 0.0, ""
+        probs = np.empty(judge.probs.shape)
+        seconds = 0.0
+        note = ""
         for train, held in folds:
             part = _recalibrate(method, learn.take(train), judge.take(held), None)
             probs[held] = part.probs
@@ -359,7 +386,8 @@ def _recalibrate(
         seconds = time.perf_counter() - start
         with suppress_warnings(LabelShiftWarning):  # of folds, and of rows whose labels are known
             probs = recalibrated(fitted, judge)
-    return _Recalibrated(probs, seconds, found[0].text() if found else "", method.family)
+    note = found[0].text() if found else ""
+    return _Recalibrated(probs, seconds, note, method.family)
 
 
 def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
@@ -369,9 +397,11 @@ def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
     """
     from scipy.special import chdtrc, chdtri
 
-    if fitted in (0, df):
-        value = statistic / (scale if fitted else 1.0)
-        return float(chdtrc(df, value)) if df else 1.0
-    upper = (np.arange(4000) + 0.5) / 4000
+    if fitted == 0 or df == 0:
+        return float(chdtrc(df, statistic)) if df else 1.0
+    if fitted == df:
+        return float(chdtrc(df, statistic / scale))
+    n_points = 4000
+    upper = (np.arange(n_points) + 0.5) / n_points
     rest = np.maximum(statistic - scale * chdtri(fitted, upper), 0.0)
     return float(np.mean(chdtrc(df - fitted, rest)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 from .._utils.formatting import Table, align, format_count, p_words
@@ -12,7 +11,7 @@ from .._utils.notebook import NotebookResult
 from .._utils.results import Result
 from .._utils.statements import Statement, pick, without_repeats
 from .._validation.predictions import Predictions
-from .recommend import LOSS_TIE_TOL, Recommendation, recommend
+from .recommend import LOSS_TIE_TOL, Recommendation
 
 HIGHER_IS_BETTER = ("accuracy",)
 BEST_MARK = "*"
@@ -113,6 +112,8 @@ class Comparison(NotebookResult):
         Whether rows were judged by maps fitted on other folds.
     seed : int
         What folds and draws were made from.
+    recommendation : Recommendation
+        The method of smallest log loss, how sure its lead is, and what else would do.
 
     See Also
     --------
@@ -139,6 +140,7 @@ class Comparison(NotebookResult):
     recalibrated: dict[str, Predictions]
     cross_validated: bool
     seed: int
+    recommendation: Recommendation
 
     @property
     def judged(self) -> tuple[ComparisonRow, ...]:
@@ -149,12 +151,6 @@ class Comparison(NotebookResult):
     def best(self) -> str:
         """The method of smallest log loss on the judged rows, the simplest of equal ones."""
         return self.recommendation.method
-
-    @cached_property
-    def recommendation(self) -> Recommendation:
-        """The method of smallest log loss, how sure its lead is, and what else would do."""
-        sets = {row.method: self.recalibrated[row.method] for row in self.judged}
-        return recommend(sets, cross_validated=self.cross_validated)
 
     @property
     def ranked(self) -> tuple[ComparisonRow, ...]:
@@ -178,13 +174,14 @@ class Comparison(NotebookResult):
         corrected p-value that is drawn or withheld; ``zeros``; ``warning`` and ``skipped``, one for
         each method concerned; ``note.*``, what was assumed of the files.
         """
-        train, judged = self.train.n_samples, self.holdout.n_samples
+        n_train = self.train.n_samples
+        n_judged = self.holdout.n_samples
         how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
         heading = Statement(
             "heading",
-            f"Recalibration methods, {how} (fitted on {format_count(train)} rows, "
-            f"judged on {format_count(judged)}; baseline: {self.train.baseline})",
-            numbers={"n_train": train, "n_holdout": judged},
+            f"Recalibration methods, {how} (fitted on {format_count(n_train)} rows, "
+            f"judged on {format_count(n_judged)}; baseline: {self.train.baseline})",
+            numbers={"n_train": n_train, "n_holdout": n_judged},
         )
         return (heading, *self.recommendation.statements, *self._footnotes())
 
@@ -240,7 +237,6 @@ class Comparison(NotebookResult):
 
     def _footnotes(self) -> list[Statement]:
         """Say what marks and columns mean and what they do not, and what single methods met."""
-        r = self.recommendation
         found = [
             Statement("marks", f"{BEST_MARK} best value of its column among the judged rows."),
             Statement(
@@ -257,23 +253,27 @@ class Comparison(NotebookResult):
                 "for it."
             )
             found.append(Statement("columns", words))
-        found += [said for row in self.rows if (said := row.correction) is not None]
-        if r.differences:
+        corrections = [row.correction for row in self.rows]
+        found += [said for said in corrections if said is not None]
+        if self.recommendation.differences:
             words = (
                 "worse than best by: log loss, with the recommendation's intervals; "
                 f"{TIE_MARK} cannot be told from the best."
             )
-            found.append(Statement("columns", words, numbers={"ties": r.ties}))
+            ties = self.recommendation.ties
+            found.append(Statement("columns", words, numbers={"ties": ties}))
         zeros = {row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels}
         if zeros:
             counts = ", ".join(f"{method} {count}" for method, count in zeros.items())
             words = f"Labels that came true with probability 0 (clipped to 1e-6 here): {counts}."
             found.append(Statement("zeros", words, "doubt", zeros))
-        warned = {row.method: row.note for row in self.rows if row.note}
-        for kind, lead, why in (("warning", "", warned), ("skipped", "skipped ", self.skipped)):
-            for method, words in why.items():
-                text = f"{lead}{method}: {words}"
-                found.append(Statement(kind, text, "doubt", {"method": method, "why": words}))
+        for row in self.rows:
+            if row.note:
+                numbers = {"method": row.method, "why": row.note}
+                found.append(Statement("warning", f"{row.method}: {row.note}", "doubt", numbers))
+        for method, why in self.skipped.items():
+            numbers = {"method": method, "why": why}
+            found.append(Statement("skipped", f"skipped {method}: {why}", "doubt", numbers))
         return [*found, *self._notes]
 
     def _cells(self, row: ComparisonRow) -> dict[str, str]:
@@ -283,7 +283,12 @@ class Comparison(NotebookResult):
             return text + (BEST_MARK if self.has_best(row, name) else " ")
 
         other = self.recommendation.difference(row.method)
-        worse = "" if other is None else other.cell + (" " if other.is_told_apart else TIE_MARK)
+        if row.method == self.best:
+            worse = "best "
+        elif other is None:
+            worse = ""
+        else:
+            worse = other.cell + (" " if other.is_told_apart else TIE_MARK)
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),
@@ -294,7 +299,7 @@ class Comparison(NotebookResult):
             "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
             "changed %": "" if row.label_change is None else f"{100 * row.label_change:.2f}",
             "log loss ": marked("log_loss", f"{row.log_loss:.4f}"),
-            "worse than best by ": "best " if row.method == self.best else worse,
+            "worse than best by ": worse,
             "Brier ": marked("brier", f"{row.brier:.4f}"),
             "fit s": "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
         }

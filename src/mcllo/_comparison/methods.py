@@ -1,4 +1,4 @@
-"""What `compare` runs: the recalibrations, by what name, on which folds.
+"""What `compare` runs: the recalibrations, by what name, on which folds; and what one map gains.
 
 ==================  ============================================================================
 a key               of `CALIBRATORS`; its name is the key. Where there are no logits, a method of
@@ -10,7 +10,7 @@ a mapping           of names to keys and objects
 a splitter, pairs   as in scikit-learn, as long as each row is held out exactly once
 ==================  ============================================================================
 
-What a map gains on rows that it was not fitted to: by folds, before anybody relies on it.
+What a map gains on rows that it was not fitted to (`held_out`), before anybody relies on it:
 
 ==========  =======================================================================================
 judged      each row by a map of the same method, fitted to the other folds (5 of them, at random
@@ -43,8 +43,10 @@ from ..calibrators._choice import Fold, changed_parameters, check_folds, is_ours
 from ..exceptions import InputError
 from .recommend import UNCALIBRATED, recommend
 
-MAX_CLASSES_FOR_LARGE_MAPS = 20
 LARGE_MAPS = ("matrix", "dirichlet")
+"""Maps with a parameter for each pair of classes."""
+MAX_CLASSES_FOR_LARGE_MAPS = 20
+"""Classes beyond which these are compared only by name: a round number, 400 parameters."""
 DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
 RESERVED = (UNCALIBRATED, f"{UNCALIBRATED}_train")
 """Names that the table has for the predictions themselves."""
@@ -62,13 +64,11 @@ class Method:
     @property
     def family(self) -> str:
         """The key of a method as theory knows it, without penalty, gate or other choices."""
-        others = changed_parameters(self.calibrator).keys() - {
-            "baseline",
-            "classes",
-            "on",
-            "normalize",
-        }
-        return self.calibrator.method if is_ours(self.calibrator) and not others else ""
+        if not is_ours(self.calibrator):
+            return ""
+        harmless = {"baseline", "classes", "on", "normalize"}  # which change no family
+        has_choices = bool(changed_parameters(self.calibrator).keys() - harmless)
+        return "" if has_choices else self.calibrator.method
 
 
 def known_methods(name: str) -> str:
@@ -80,21 +80,18 @@ def choose_methods(
     learn: Predictions, judge: Predictions, methods: Methods | str | None
 ) -> tuple[list[Method], dict[str, str]]:
     """Return the methods to run, and why others are not."""
-    logits = learn.logits is not None and judge.logits is not None
+    has_logits = learn.logits is not None and judge.logits is not None
     if methods is None:
-        skipped = {}
-        if learn.n_classes > MAX_CLASSES_FOR_LARGE_MAPS:
-            why = f"more than {learn.n_classes**2} parameters; ask for it by name"
-            skipped = {_name(name, logits): why for name in LARGE_MAPS}
-        found = [_method(key, logits) for key in DEFAULT_METHODS]
-        return [method for method in found if method.name not in skipped], skipped
+        return _default_methods(learn.n_classes, has_logits)
     if isinstance(methods, str) or hasattr(methods, "predict_proba"):
         methods = [methods]
     if isinstance(methods, Mapping):
-        given = {str(name): _method(what, logits) for name, what in methods.items()}
-        found = [Method(name, method.calibrator) for name, method in given.items()]
+        found = [
+            Method(str(name), _method(what, has_logits).calibrator)
+            for name, what in methods.items()
+        ]
     else:
-        found = [_method(what, logits) for what in methods]
+        found = [_method(what, has_logits) for what in methods]
     names = [method.name for method in found]
     for name in names:
         if names.count(name) > 1 or name in RESERVED:
@@ -104,7 +101,17 @@ def choose_methods(
     return found, {}
 
 
-def _method(what: Any, logits: bool) -> Method:
+def _default_methods(n_classes: int, has_logits: bool) -> tuple[list[Method], dict[str, str]]:
+    """Return all methods that suit so many classes, and why others are left out."""
+    skipped = {}
+    if n_classes > MAX_CLASSES_FOR_LARGE_MAPS:
+        why = f"more than {n_classes**2} parameters; ask for it by name"
+        skipped = {_name(key, has_logits): why for key in LARGE_MAPS}
+    found = [_method(key, has_logits) for key in DEFAULT_METHODS]
+    return [method for method in found if method.name not in skipped], skipped
+
+
+def _method(what: Any, has_logits: bool) -> Method:
     """Return a key or an object as a method, reading logits where there are any."""
     if not isinstance(what, str):
         own = make_calibrator(what, CALIBRATORS)
@@ -119,14 +126,16 @@ def _method(what: Any, logits: bool) -> Method:
             values={"method": what, "known": known_methods(what)},
         )
     own = CALIBRATORS[what]()
-    if own.input == "logits" and not logits:
+    if own.input == "logits" and not has_logits:
         own.set_params(on="log_probs")
-    return Method(_name(what, logits), own)
+    return Method(_name(what, has_logits), own)
 
 
-def _name(key: str, logits: bool) -> str:
+def _name(key: str, has_logits: bool) -> str:
     """Return what a method is called: of log probabilities where it is a method of logits."""
-    return key if logits or CALIBRATORS[key]().input == "probs" else f"{key}_log_probs"
+    if has_logits or CALIBRATORS[key]().input == "probs":
+        return key
+    return f"{key}_log_probs"
 
 
 def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
@@ -135,8 +144,8 @@ def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
         cv = _split(cv, learn)
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
         codes = random_folds(learn.n_samples, cv, seed, learn.groups)
-        parts = (codes == fold for fold in range(int(codes.max()) + 1))
-        return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in parts]
+        n_folds = int(codes.max()) + 1
+        return [(np.flatnonzero(codes != k), np.flatnonzero(codes == k)) for k in range(n_folds)]
     remedy = "Use KFold or another splitter of scikit-learn that does, or a number of folds."
     return check_folds(cv, learn.n_samples, "", remedy)
 
@@ -157,23 +166,26 @@ def _split(splitter: Any, learn: Predictions) -> list[Any]:
 
 def random_folds(n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None) -> Codes:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
-    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
+    is_whole = isinstance(n_folds, (int, np.integer)) and not isinstance(n_folds, bool)
+    if not is_whole or n_folds < 2:
         rule = "be a whole number of at least 2 folds"
         raise InputError(argument="cv", rule=rule, value=n_folds)
-    units, word = n_samples, "rows"
-    if groups is not None:
-        units, word = int(groups.max()) + 1, "groups"
-    if n_folds > units:
-        rule = f"not exceed the number of {word} ({units})"
+    n_units = n_samples if groups is None else int(groups.max()) + 1
+    if n_folds > n_units:
+        units = "rows" if groups is None else "groups"
+        rule = f"not exceed the number of {units} ({n_units})"
         raise InputError(argument="cv", rule=rule, value=n_folds)
-    folds = np.empty(units, dtype=np.intp)
-    folds[np.random.default_rng([seed, 1]).permutation(units)] = np.arange(units) % n_folds
+    order = np.random.default_rng([seed, 1]).permutation(n_units)
+    folds = np.empty(n_units, dtype=np.intp)
+    folds[order] = np.arange(n_units) % n_folds
     return folds if groups is None else folds[groups]
 
 
 N_FOLDS = 5
 SEED = 0
+"""Folds that one map is judged by, and what they are drawn from: the same rows, the same answer."""
 MIN_ROWS = 10
+"""Rows from which it is judged: two to a fold."""
 MAX_CELLS = 2_000_000
 """Rows times classes up to which a map is judged by folds."""
 
@@ -208,9 +220,13 @@ class HeldOut(Result):
 
     def statement(self) -> Statement:
         """Return what it comes to, in words."""
-        lowers = self.gain >= 0.0
-        low, high = (self.low, self.high) if lowers else (-self.high, -self.low)
-        does = "lowers" if lowers else "raises"
+        does = "lowers"
+        low = self.low
+        high = self.high
+        if self.gain < 0.0:
+            does = "raises"
+            low = -self.high
+            high = -self.low
         text = (
             f"On rows that it was not fitted to ({self.folds} folds) it {does} log loss by "
             f"{abs(self.gain):.4f} ({low:.4f} to {high:.4f})"
@@ -237,20 +253,26 @@ def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:
     >>> held_out(MCLLOCalibrator(), calm).kind  # predictions that are right as they are
     'harms'
     """
-    n = predictions.n_samples
-    if n < MIN_ROWS or predictions.probs.size > MAX_CELLS:
+    n_samples = predictions.n_samples
+    if n_samples < MIN_ROWS or predictions.probs.size > MAX_CELLS:
         return None
-    folds = random_folds(n, N_FOLDS, SEED, predictions.groups)
-    recalibrated, params = np.empty(predictions.probs.shape), estimator.get_params(deep=False)
+    folds = random_folds(n_samples, N_FOLDS, SEED, predictions.groups)
+    params = estimator.get_params(deep=False)
+    recalibrated = np.empty(predictions.probs.shape)
     with suppress_warnings():  # the fit of all rows says what there is to say
         for fold in range(N_FOLDS):
             held = folds == fold
-            own = type(estimator)(**params).fit(predictions.take(~held))
-            recalibrated[held] = own.predict_proba(predictions.take(held))
+            fitted = type(estimator)(**params).fit(predictions.take(~held))
+            recalibrated[held] = fitted.predict_proba(predictions.take(held))
         sets = {UNCALIBRATED: predictions, "map": predictions.with_probs(recalibrated)}
         found = recommend(sets, cross_validated=True)
-    sign = -1.0 if found.method == UNCALIBRATED else 1.0
-    other = found.difference("map" if found.method == UNCALIBRATED else UNCALIBRATED)
-    assert other is not None
-    low, high = sorted((sign * other.low, sign * other.high))
-    return HeldOut(sign * other.difference, low, high, found.improves, N_FOLDS, n)
+    # Differences are to the better of the two; the gain is that of the map over doing nothing.
+    if found.method == UNCALIBRATED:
+        worse = found.difference("map")
+        sign = -1.0
+    else:
+        worse = found.difference(UNCALIBRATED)
+        sign = 1.0
+    assert worse is not None
+    low, high = sorted((sign * worse.low, sign * worse.high))
+    return HeldOut(sign * worse.difference, low, high, found.improves, N_FOLDS, n_samples)

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,6 @@ from .._utils.results import Floats, Result
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 
-CONFIDENCE_LEVEL = 0.95
 MIN_SHOWN_DIFFERENCE = 5e-5
 """Nats: a difference that four decimals do not show is none, however many rows there are."""
 LOSS_TIE_TOL = 1e-6
@@ -154,7 +152,10 @@ class Recommendation:
         LossDifference or None
             Mean difference of the log losses, with its interval.
         """
-        return next((other for other in self.differences if other.method == method), None)
+        for other in self.differences:
+            if other.method == method:
+                return other
+        return None
 
     @property
     def ties(self) -> tuple[str, ...]:
@@ -181,7 +182,7 @@ class Recommendation:
         """Whether the method is shown to be better than leaving the predictions as they are."""
         return self.gain is not None and self.gain.is_told_apart
 
-    @cached_property
+    @property
     def statements(self) -> tuple[Statement, ...]:
         """What to do, why, what else would do, and what the intervals mean.
 
@@ -190,12 +191,16 @@ class Recommendation:
         """
         if not self.n_methods:
             return (Statement("recommendation", "No method was compared.", "doubt"),)
-        words = "No method is shown to be better than leaving the predictions as they are."
+        numbers = {"method": self.method, "improves": self.improves}
         if self.improves:
             words = f"Recommended: {self.method}, which has the lowest log loss."
-        decision = {"method": self.method, "improves": self.improves}
-        head = Statement("recommendation", words, "good" if self.improves else "doubt", decision)
-        return tuple(said for said in (head, self._lead(), self._others(), self._meaning()) if said)
+            decision = Statement("recommendation", words, "good", numbers)
+        else:
+            words = "No method is shown to be better than leaving the predictions as they are."
+            decision = Statement("recommendation", words, "doubt", numbers)
+        others = self._others()
+        beside = () if others is None else (others,)
+        return (decision, self._lead(), *beside, self._meaning())
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -223,47 +228,54 @@ class Recommendation:
 
     def _lead(self) -> Statement:
         """Say whose log loss is lowest, and by how much."""
-        loss, where = "cross-validated log loss", ""
+        loss = "cross-validated log loss"
+        number = f"{self.log_loss:.4f}"
         if not self.cross_validated:
             loss = "log loss"
-            where = f" on {format_count(self.n_samples)} rows that no map was fitted to"
-        number, after = f"{self.log_loss:.4f}{where}", self.runner_up
+            number += f" on {format_count(self.n_samples)} rows that no map was fitted to"
+        after = self.runner_up
         if self.gain is None:
-            next_one = "" if after is None else f"; {after.method} comes next, {after} above"
-            words = f"Their {loss}, {number}, is the lowest{next_one}."
+            words = f"Their {loss}, {number}, is the lowest"
+            if after is not None:
+                words += f"; {after.method} comes next, {after} above"
         else:
             whose = f"Its {loss}" if self.improves else f"The lowest {loss}, that of {self.method}"
             words = f"{whose}, {number}, is {self.gain} below doing nothing"
             if after is not None:
                 words += f" and {after} below the next of {self.n_methods} methods, {after.method}"
-            words += "."
-        others = {"gain": self.gain, "runner_up": after}
-        numbers = {name: other.numbers() for name, other in others.items() if other is not None}
-        return Statement("lead", words, numbers={"log_loss": self.log_loss, **numbers})
+        numbers: dict[str, Any] = {"log_loss": self.log_loss}
+        if self.gain is not None:
+            numbers["gain"] = self.gain.numbers()
+        if after is not None:
+            numbers["runner_up"] = after.numbers()
+        return Statement("lead", f"{words}.", numbers=numbers)
 
     def _others(self) -> Statement | None:
         """Say what cannot be told from the recommended method, and which of these is simplest."""
         if not self.improves or (not self.ties and self.n_methods == 1):
             return None
-        own = self.simplest == self.method
+        is_simplest = self.simplest == self.method
         if not self.ties:
             words = "All others are worse, beyond chance."
         elif len(self.ties) == 1:
-            words = f"{self.ties[0]} cannot be told from it and is "
-            words += "less simple." if own else "simpler."
+            simpler = "less simple" if is_simplest else "simpler"
+            words = f"{self.ties[0]} cannot be told from it and is {simpler}."
         else:
-            which = "it is the simplest of these" if own else f"the simplest is {self.simplest}"
-            words = f"{join_words(self.ties)} cannot be told from it; {which}."
+            simplest = f"the simplest is {self.simplest}"
+            if is_simplest:
+                simplest = "it is the simplest of these"
+            words = f"{join_words(self.ties)} cannot be told from it; {simplest}."
         return Statement("ties", words, numbers={"ties": self.ties, "simplest": self.simplest})
 
     def _meaning(self) -> Statement:
         """Say what the intervals cover and what they do not."""
-        all_of_them = "both methods" if self.n_methods == 2 else f"all {self.n_methods} methods"
-        many = f"hold for {all_of_them} at once (the best was picked after looking), "
+        at_once = ""
+        if self.n_methods > 1:
+            methods = "both methods" if self.n_methods == 2 else f"all {self.n_methods} methods"
+            at_once = f"hold for {methods} at once (the best was picked after looking), "
         words = (
-            f"The intervals are paired, {many if self.n_methods > 1 else ''}with "
-            f"{100.0 * self.level:.0f} % confidence; how maps vary with the rows they are fitted "
-            "to is not in them."
+            f"The intervals are paired, {at_once}with {100.0 * self.level:.0f} % confidence; how "
+            "maps vary with the rows they are fitted to is not in them."
         )
         numbers = {"level": self.level, "n_methods": self.n_methods}
         return Statement("intervals", words, numbers=numbers)
@@ -273,7 +285,7 @@ def recommend(
     sets: Mapping[str, Predictions],
     *,
     cross_validated: bool = False,
-    level: float = CONFIDENCE_LEVEL,
+    level: float = 0.95,
 ) -> Recommendation:
     """Return the method of smallest log loss, with its differences to all others.
 
@@ -282,32 +294,39 @@ def recommend(
     """
     from scipy.special import ndtr, stdtrit
 
-    losses = {name: row_losses(predictions) for name, predictions in sets.items()}
-    rows, k = sets[UNCALIBRATED], len(sets) - 1
+    rows = sets[UNCALIBRATED]
     weight = rows.row_weight
     groups = rows.groups
     if groups is None and not rows.counts_rows:
-        groups = np.arange(rows.n_samples)
+        groups = np.arange(rows.n_samples)  # a survey weight is no count: each row is a group
+    losses = {name: row_losses(predictions) for name, predictions in sets.items()}
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
     best = min((name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank)
+    # Sorted, so that the order in which methods were given does not change the last digits.
     table = np.column_stack([losses[name] for name in sorted(sets)])
-    chance = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
-    every = thinning_stride(*rows.probs.shape)
-    tables = {name: predictions.probs[::every] for name, predictions in sets.items()}
-    base = np.mean(list(tables.values()), axis=0)
+    confidence = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
+    stride = thinning_stride(*rows.probs.shape)
+    thinned = {name: predictions.probs[::stride] for name, predictions in sets.items()}
+    mean_probs = np.mean(list(thinned.values()), axis=0)
 
     def difference(name: str) -> LossDifference:
-        observed = losses[name] - losses[best]
-        pair = PairedLoss(observed, tables[best], tables[name], base, weight, groups, every)
+        loss = losses[name] - losses[best]
+        pair = PairedLoss(loss, thinned[best], thinned[name], mean_probs, weight, groups, stride)
         mean = 0.0 if abs(pair.mean) <= LOSS_TIE_TOL else pair.mean
-        quantile = float(stdtrit(pair.units - 1.0, chance)) if pair.units > 1.0 else np.inf
+        quantile = float(stdtrit(pair.units - 1.0, confidence)) if pair.units > 1.0 else np.inf
         low, high = pair.interval(quantile)
         return LossDifference(name, mean, pair.standard_error, min(low, mean), max(high, mean))
 
-    others = sorted((difference(name) for name in sets if name != best), key=lambda d: d.difference)
+    others = [difference(name) for name in sets if name != best]
     return Recommendation(
-        best, means[best], tuple(others), level, k, rows.n_samples, cross_validated
+        method=best,
+        log_loss=means[best],
+        differences=tuple(sorted(others, key=lambda other: other.difference)),
+        level=level,
+        n_methods=len(sets) - 1,
+        n_samples=rows.n_samples,
+        cross_validated=cross_validated,
     )
 
 
@@ -318,10 +337,12 @@ def row_losses(predictions: Predictions) -> Floats:
 
 def _four(value: float) -> str:
     """Return four decimals, and no minus before a zero."""
-    return f"{0.0 if abs(value) < MIN_SHOWN_DIFFERENCE else value:.4f}"
+    shown = 0.0 if abs(value) < MIN_SHOWN_DIFFERENCE else value
+    return f"{shown:.4f}"
 
 
 def _rank(method: str) -> int:
     """Return the place of a method among the simplest; what is not known comes last."""
-    known = method in SIMPLEST_FIRST
-    return SIMPLEST_FIRST.index(method) if known else len(SIMPLEST_FIRST)
+    if method not in SIMPLEST_FIRST:
+        return len(SIMPLEST_FIRST)
+    return SIMPLEST_FIRST.index(method)

@@ -162,7 +162,8 @@ class BaselineSensitivity(Result, NotebookResult):
         """Return plain Python values; what does not exist is None."""
         return {**super().to_dict(), "rows": none_for_nan(self.table.rows())}
 
-    def __str__(self) -> str:
+    def text_blocks(self) -> tuple[list[str], str, list[str]]:
+        """Return what is printed: sentences, the table, and nothing after it."""
         shown = Table({name: self.table[name] for name in _COLUMNS})
         verdict = self.verdict[0].upper() + self.verdict[1:]
         pvalue = f"p {format_p(self.pvalue)} (exact, {self.n_resamples:,} simulated data sets)"
@@ -173,9 +174,12 @@ class BaselineSensitivity(Result, NotebookResult):
             *(f"Note: {note}" for note in self.notes),
             "Changes of recalibrated probabilities are against baseline "
             f"{ellipsis(self.reference)!r}",
-            str(shown),
         ]
-        return "\n".join(lines)
+        return lines, str(shown), []
+
+    def __str__(self) -> str:
+        before, table, _ = self.text_blocks()
+        return "\n".join([*before, table])
 
     def __repr__(self) -> str:
         return (

@@ -198,7 +198,8 @@ class ClassTests(Result, NotebookResult):
         """Return plain Python values, ready for strict JSON."""
         return {"rows": none_for_nan(self.table.rows()), **super().to_dict()}
 
-    def __str__(self) -> str:
+    def text_blocks(self) -> tuple[list[str], str, list[str]]:
+        """Return what is printed: a title, the table, and nothing after it."""
         head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
         rows = [
             [
@@ -213,7 +214,11 @@ class ClassTests(Result, NotebookResult):
             for row in self.table.rows()
         ]
         title = f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
-        return f"{title}\n{align([head, *rows])}"
+        return [title], align([head, *rows]), []
+
+    def __str__(self) -> str:
+        before, table, _ = self.text_blocks()
+        return "\n".join([*before, table])
 
     def __repr__(self) -> str:
         return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"

@@ -477,7 +477,8 @@ class NestedModels(NotebookResult):
             f"shifts and slopes (p {pvalue})."
         )
 
-    def __str__(self) -> str:
+    def text_blocks(self) -> tuple[list[str], str, list[str]]:
+        """Return what is printed: sentences, the table, and sentences after it."""
         table = Table(
             {
                 "model": [row.model for row in self.rows],
@@ -489,8 +490,11 @@ class NestedModels(NotebookResult):
                 "BIC": [row.bic for row in self.rows],
             }
         )
-        note = f"\n({self.skipped})" if self.skipped else ""
-        return f"{self.sentence}\n{table}{note}"
+        return [self.sentence], str(table), [f"({self.skipped})"] if self.skipped else []
+
+    def __str__(self) -> str:
+        before, table, after = self.text_blocks()
+        return "\n".join([*before, table, *after])
 
     def __repr__(self) -> str:
         return f"<NestedModels of {len(self.rows)} models: chosen {self.chosen!r}>"

@@ -198,12 +198,17 @@ class ZeroSensitivity(Result):
         rows = none_for_nan(self.table.rows())
         return {"rows": rows, **super().to_dict(), "sentences": self.sentences()}
 
-    def __str__(self) -> str:
+    def text_blocks(self) -> tuple[list[str], str, list[str]]:
+        """Return what is printed: sentences, the table, and nothing after it."""
         rows = [["clip", "statistic", "p", "method"]]
         for floor, test in zip(self.floors, self.tests, strict=True):
             statistic = format_number(test.statistic, 4)
             rows.append([floor_text(floor), statistic, _p_word(test), test.method])
-        return "\n".join([*self.sentences(), align(rows)])
+        return self.sentences(), align(rows), []
+
+    def __str__(self) -> str:
+        before, table, _ = self.text_blocks()
+        return "\n".join([*before, table])
 
     def __repr__(self) -> str:
         pvalues = ", ".join(f"{test.pvalue:.4g}" for test in self.tests)

@@ -238,6 +238,22 @@ class RobustTest(TestResult):
         "draw": "{n_resamples} simulated data sets",
     }
 
+    def can_reject(self, alpha: float = 0.05) -> bool:
+        """Whether these rows can reject at level `alpha`, and keep it.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the test.
+
+        Returns
+        -------
+        bool
+            False where `inconclusive` says why not.
+        """
+        self.rejects(alpha)  # refuses a level that is none
+        return not self.obstacle and self.smallest_pvalue <= alpha
+
     def inconclusive(self, alpha: float = 0.05) -> str:
         """Return why these rows cannot reject at level `alpha`, in words; empty where they can.
 
@@ -247,8 +263,7 @@ class RobustTest(TestResult):
         >>> test.inconclusive(0.05)
         '3 groups give no p-value below 0.25; level 0.05 needs at least 6'
         """
-        self.rejects(alpha)  # refuses a level that is none
-        if self.obstacle or self.smallest_pvalue <= alpha:
+        if self.can_reject(alpha) or self.obstacle:
             return self.obstacle
         found = f"{format_count(self.n_groups)} {self.unit}"
         needed = 1.0 - math.log2(alpha)  # 2^(1 - G) <= alpha

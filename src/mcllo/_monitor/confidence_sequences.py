@@ -71,9 +71,10 @@ def mean_range(total: float, squares: float, n: int, alpha: float) -> Confidence
     if n == 0:
         return ConfidenceSequence(math.nan, -1.0, 1.0)
     psi = -np.log1p(-RATES) - RATES
-    reach = float(np.min((psi * squares + math.log(2.0 * len(RATES) / alpha)) / RATES)) / n
-    value = total / n
-    return ConfidenceSequence(value, max(-1.0, value - reach), min(1.0, value + reach))
+    penalty = math.log(2.0 * len(RATES) / alpha)  # two ends, and the same weight for each rate
+    reach = float(np.min((psi * squares + penalty) / RATES)) / n
+    mean = total / n
+    return ConfidenceSequence(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
 def temperature_range(likelihood: Floats, alpha: float) -> tuple[ConfidenceSequence, slice]:
@@ -81,10 +82,12 @@ def temperature_range(likelihood: Floats, alpha: float) -> tuple[ConfidenceSeque
 
     Ends are rounded outwards to the grid; an end at 0 or infinity is not bounded.
     """
-    log_mix = float(np.logaddexp.reduce(likelihood)) - math.log(len(likelihood))
-    inside = np.flatnonzero(log_mix - likelihood < -math.log(alpha))
+    log_mixture = float(np.logaddexp.reduce(likelihood)) - math.log(len(likelihood))
+    inside = np.flatnonzero(log_mixture - likelihood < -math.log(alpha))
     best = int(np.argmax(likelihood))
-    first, last = int(inside[0]), int(inside[-1])
+    first = int(inside[0])
+    last = int(inside[-1])
     low = 0.0 if first == 0 else float(EXPONENTS[first - 1])
     high = math.inf if last == len(EXPONENTS) - 1 else float(EXPONENTS[last + 1])
-    return ConfidenceSequence(float(EXPONENTS[best]), low, high), slice(max(0, first - 1), last + 2)
+    places = slice(max(0, first - 1), last + 2)
+    return ConfidenceSequence(float(EXPONENTS[best]), low, high), places

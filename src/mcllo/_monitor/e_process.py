@@ -61,10 +61,16 @@ class Detector:
     @classmethod
     def new(cls, n_classes: int) -> Detector:
         """Return the state before the first batch."""
-        n = len(log_weights(n_classes))
-        nothing = np.full(n, -np.inf)
-        since = np.ones(n, dtype=np.intp)
-        return cls(0, nothing, nothing.copy(), np.zeros(n), since, np.zeros(n), 0.0)
+        n_maps = len(log_weights(n_classes))
+        return cls(
+            n_batches=0,
+            started=np.full(n_maps, -np.inf),
+            detected=np.full(n_maps, -np.inf),
+            cusum=np.zeros(n_maps),
+            since=np.ones(n_maps, dtype=np.intp),
+            total=np.zeros(n_maps),
+            most=0.0,
+        )
 
     def after(self, factors: Factors, null_gain: float = 0.0, dispersion: float = 1.0) -> Detector:
         """Return the state after one more batch.
@@ -75,15 +81,16 @@ class Detector:
         """
         k = self.n_batches + 1
         log_f = (factors.maps() - null_gain) / dispersion
-        fresh = self.cusum <= 0.0
+        log_prior_of_start = -math.log(k) - math.log1p(k)  # pi_k = 1 / (k (k + 1))
+        starts_anew = self.cusum <= 0.0
         changed = Detector(
-            k,
-            np.logaddexp(self.started, -math.log(k) - math.log1p(k)) + log_f,
-            np.logaddexp(self.detected, 0.0) + log_f,
-            np.where(fresh, 0.0, self.cusum) + log_f,
-            np.where(fresh, k, self.since),
-            self.total + log_f,
-            self.most,
+            n_batches=k,
+            started=np.logaddexp(self.started, log_prior_of_start) + log_f,
+            detected=np.logaddexp(self.detected, 0.0) + log_f,
+            cusum=np.where(starts_anew, 0.0, self.cusum) + log_f,
+            since=np.where(starts_anew, k, self.since),
+            total=self.total + log_f,
+            most=self.most,
         )
         return replace(changed, most=max(self.most, changed.evidence))
 
@@ -132,7 +139,10 @@ class Detector:
         if start == 1 and self.knows_total:
             own = self.total
         place = int(np.argmax(own))
-        return (place, float(own[place])) if own[place] > 0.0 else (self.leading, math.nan)
+        saved = float(own[place])
+        if saved > 0.0:
+            return place, saved
+        return self.leading, math.nan
 
     @property
     def onset(self) -> int:
@@ -163,12 +173,13 @@ class Detector:
 
 def _n_classes(n_maps: int) -> int:
     """Return how many classes give so many maps."""
-    left = n_maps - len(EXPONENTS) - 1
-    return next(
-        c
-        for c in ((left - 4) // PER_CLASS, (left - 2) // PER_CLASS)
-        if len(log_weights(c)) == n_maps
-    )
+    n_others = n_maps - len(EXPONENTS) - 1  # without the temperatures and the map of zeros
+    # two learned shifts, and two learned MCLLO maps where there are not too many classes
+    for n_learned in (4, 2):
+        n_classes = (n_others - n_learned) // PER_CLASS
+        if len(log_weights(n_classes)) == n_maps:
+            return n_classes
+    raise ValueError(f"no number of classes has {n_maps} maps")
 
 
 def log_sum(values: Floats) -> float:
@@ -187,8 +198,10 @@ def named_by_e_values(log_e: Floats, alpha: float) -> Codes:
     >>> named_by_e_values(np.log([100.0, 3.0, 45.0]), 0.05).tolist()
     [0, 2]
     """
-    c = len(log_e)
-    order = np.argsort(-log_e, kind="stable")
-    bars = math.log(c) - np.log(np.arange(1, c + 1)) - math.log(alpha)
-    passed = np.flatnonzero(log_e[order] >= bars)
-    return np.sort(order[: passed[-1] + 1]) if len(passed) else np.empty(0, dtype=np.intp)
+    n_classes = len(log_e)
+    strongest_first = np.argsort(-log_e, kind="stable")
+    rank = np.arange(1, n_classes + 1)
+    bars = math.log(n_classes) - np.log(rank) - math.log(alpha)
+    passed = np.flatnonzero(log_e[strongest_first] >= bars)
+    n_named = passed[-1] + 1 if len(passed) else 0
+    return np.sort(strongest_first[:n_named])

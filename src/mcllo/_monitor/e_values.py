@@ -44,7 +44,10 @@ EXPONENTS: Floats = 2.0 ** (np.arange(-16, 17) / 8.0)
 IDENTITY_TEMPERATURE_PLACE = 16
 """The place of u = 1 among them."""
 SHIFTS = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0)
+"""Shifts of one class's log odds."""
 SLOPES = (0.7, 1.4)
+"""Slopes of one class's log odds."""
+PER_CLASS = len(SHIFTS) + len(SLOPES)
 MAX_ZERO_SHARE = 0.005
 """Share of labels that a predicted 0 stands for, at most: half of the last of two decimals."""
 ZERO_ALTERNATIVE_FACTOR = 4.0
@@ -53,25 +56,26 @@ CHUNK_ENTRIES = 200_000
 """Probabilities that are worked on at a time."""
 N_BINS = 10
 """Bins of equal width of the probability of the most probable class."""
-PER_CLASS = len(SHIFTS) + len(SLOPES)
-TEMPERATURE_SHARES = {-12: 2, -8: 5, -6: 10, -4: 20, -2: 20, -1: 25} | {
-    1: 7,
-    2: 5,
-    4: 3,
-    8: 2,
-    12: 1,
-}
-"""Per cent of the temperatures' share by place beside u = 1: too sure is the usual mistake."""
+
+# The shares of the mixture. Any that sum to 1 keep the alarm's level; these are bets on what goes
+# wrong in practice, and a family with a share w is found later by log(1 / w) of evidence.
 FAMILY_SHARES = {"temperatures": 0.6, "classes": 0.18, "shifts": 0.07, "mcllo": 0.13, "zeros": 0.02}
 """How the mixture is shared out among the families; of two and three classes, `family_prior`."""
-MAX_SINGLE_CLASSES_SHARE = 0.55
-"""Share of single classes at two, from which on it falls with the square of their number."""
-OF_TWO = {"temperatures": 0.25, "classes": 0.68, "shifts": 0.02, "mcllo": 0.04, "zeros": 0.01}
+FAMILY_SHARES_OF_TWO = {
+    "temperatures": 0.25,
+    "classes": 0.68,
+    "shifts": 0.02,
+    "mcllo": 0.04,
+    "zeros": 0.01,
+}
 """The families where there are two classes: fixed maps are near to all that MCLLO can learn, and a
 class too frequent is the usual mistake."""
-TEMPERATURE_SHARES_OF_TWO = dict(
-    zip(TEMPERATURE_SHARES, (1, 4, 10, 22, 22, 10, 6, 8, 12, 4, 1), strict=True)
-)
+TEMPERATURE_PLACES = (-12, -8, -6, -4, -2, -1, 1, 2, 4, 8, 12)
+"""Temperatures with a share, by their place beside u = 1."""
+TEMPERATURE_SHARES = (2, 5, 10, 20, 20, 25, 7, 5, 3, 2, 1)
+"""Per cent of the temperatures' share for each of them: too sure is the usual mistake."""
+TEMPERATURE_SHARES_OF_TWO = (1, 4, 10, 22, 22, 10, 6, 8, 12, 4, 1)
+"""The same where there are two classes."""
 SHIFT_SHARES_OF_TWO = (1, 4, 4, 4, 4, 1)
 """How the `SHIFTS` share what single classes have: a large one shows at once anyway."""
 MEMORY_SHARES = (0.35, 0.65)
@@ -89,9 +93,11 @@ class History:
     @classmethod
     def new(cls, n_classes: int, baseline: int) -> History:
         """Return what is known before the first batch."""
-        few = n_classes <= MAX_CLASSES_TO_LEARN
-        filters = tuple(Filter.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS) if few else ()
-        return cls(tuple(Shifts.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS), filters, baseline)
+        shifts = tuple(Shifts.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
+        if n_classes > MAX_CLASSES_TO_LEARN:
+            return cls(shifts, (), baseline)
+        filters = tuple(Filter.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
+        return cls(shifts, filters, baseline)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +127,10 @@ class Factors:
     loss: float
 
     def __add__(self, other: Factors) -> Factors:
-        names = [field.name for field in fields(self)]
-        return Factors(*(getattr(self, name) + getattr(other, name) for name in names))
+        sums = {}
+        for field in fields(self):
+            sums[field.name] = getattr(self, field.name) + getattr(other, field.name)
+        return Factors(**sums)
 
     def maps(self) -> Floats:
         """Return the log factors of all maps, in the order of `log_weights`."""
@@ -137,35 +145,46 @@ def family_prior(family: str, n_classes: int) -> float:
     [0.68, 0.244, 0.18, 0.18]
     """
     if n_classes == 2:
-        return OF_TWO[family]
-    usual = FAMILY_SHARES["classes"]
-    more = max(0.0, MAX_SINGLE_CLASSES_SHARE * (2.0 / n_classes) ** 2 - usual)
-    return FAMILY_SHARES[family] + more * ((family == "classes") - (family == "temperatures"))
+        return FAMILY_SHARES_OF_TWO[family]
+    share = FAMILY_SHARES[family]
+    # What single classes have of two is 0.55 here, and falls with the square of their number.
+    more = max(0.0, 0.55 * (2.0 / n_classes) ** 2 - FAMILY_SHARES["classes"])
+    if family == "classes":
+        return share + more
+    if family == "temperatures":
+        return share - more
+    return share
 
 
 @cache
 def log_weights(n_classes: int) -> Floats:
     """Return the logarithm of each map's share of the mixture."""
+    has_two = n_classes == 2
     temperatures = np.zeros(len(EXPONENTS))
-    by_place = TEMPERATURE_SHARES_OF_TWO if n_classes == 2 else TEMPERATURE_SHARES
-    for place, per_cent in by_place.items():
-        temperatures[IDENTITY_TEMPERATURE_PLACE + place] = per_cent / 100.0
+    places = IDENTITY_TEMPERATURE_PLACE + np.array(TEMPERATURE_PLACES)
+    per_cent = TEMPERATURE_SHARES_OF_TWO if has_two else TEMPERATURE_SHARES
+    temperatures[places] = np.array(per_cent) / 100.0
+    of_class = np.ones(PER_CLASS)
+    if has_two:
+        of_class[: len(SHIFTS)] = SHIFT_SHARES_OF_TWO
+        of_class[len(SHIFTS) :] = 0.0  # the slope of one of two classes is a temperature
+    classes = np.tile(of_class / (n_classes * of_class.sum()), n_classes)
     memories = np.array(MEMORY_SHARES)
-    own = np.ones(PER_CLASS)
-    if n_classes == 2:
-        own[:] = *SHIFT_SHARES_OF_TWO, *(0.0 for _ in SLOPES)  # their slope is a temperature
-    own = np.tile(own / (n_classes * own.sum()), n_classes)
-    has_mcllo = n_classes <= MAX_CLASSES_TO_LEARN
-    mcllo = family_prior("mcllo", n_classes)
-    parts = [
-        family_prior("temperatures", n_classes) * temperatures,
-        family_prior("classes", n_classes) * own,
-        (family_prior("shifts", n_classes) + (0.0 if has_mcllo else mcllo)) * memories,
-        mcllo * memories if has_mcllo else [],
-        [family_prior("zeros", n_classes)],
-    ]
+    shifts_share = family_prior("shifts", n_classes)
+    mcllo_share = family_prior("mcllo", n_classes)
+    learned = [shifts_share * memories, mcllo_share * memories]
+    if n_classes > MAX_CLASSES_TO_LEARN:
+        learned = [(shifts_share + mcllo_share) * memories]
+    shares = np.concatenate(
+        [
+            family_prior("temperatures", n_classes) * temperatures,
+            family_prior("classes", n_classes) * classes,
+            *learned,
+            [family_prior("zeros", n_classes)],
+        ]
+    )
     with np.errstate(divide="ignore"):
-        return np.log(np.concatenate(parts))
+        return np.log(shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,34 +225,52 @@ class Chunk:
 
 def chunks(predictions: Predictions) -> Iterator[Chunk]:
     """Yield the rows in pieces; a floor that the user gave is a probability like any other."""
-    n, c = predictions.probs.shape
-    order, starts = _units(predictions.groups, n)
-    zeros = None if predictions.logits is not None else predictions.raised
-    step = max(1, CHUNK_ENTRIES // c)
-    near = np.searchsorted(starts, np.arange(step, n, step))
-    bounds = np.unique(np.concatenate([[0], starts[near[near < len(starts)]], [n]]))
-    for low, high in pairwise(bounds.tolist()):
+    order, unit_starts = _units(predictions.groups, predictions.n_samples)
+    for low, high in pairwise(_chunk_bounds(predictions, unit_starts)):
         rows = slice(low, high) if order is None else order[low:high]
-        probs, codes = predictions.probs[rows], predictions.codes[rows]
-        if predictions.logits is None:
-            with np.errstate(divide="ignore"):
-                logs = np.log(probs)
-        else:
-            logs = predictions.logits[rows].astype(np.float64)
-            logs -= logs.max(axis=1, keepdims=True)
-            logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
-            probs = np.exp(logs)
-        at = np.arange(len(codes))
-        own, out = logs[at, codes], np.zeros(len(codes), dtype=bool)
-        zero = None if zeros is None else zeros[rows]
-        if zero is not None:
-            out = zero[at, codes]
-            left = np.where(zero, 0.0, probs)
-            kept = left.sum(axis=1)
-            probs, own = left / kept[:, None], own - np.log(kept)
-        inside = starts[(starts >= low) & (starts < high)] - low
-        size = np.diff(np.append(inside, high - low)).astype(np.float64)
-        yield Chunk(logs, probs, codes, own, out, zero, inside, size, order is None)
+        is_inside = (unit_starts >= low) & (unit_starts < high)
+        first = unit_starts[is_inside] - low
+        size = np.diff(np.append(first, high - low)).astype(np.float64)
+        yield _chunk(predictions, rows, first, size)
+
+
+def _chunk_bounds(predictions: Predictions, unit_starts: Codes) -> list[int]:
+    """Return where pieces of about `CHUNK_ENTRIES` begin and end, with whole groups in each."""
+    n_rows, n_classes = predictions.probs.shape
+    step = max(1, CHUNK_ENTRIES // n_classes)
+    nearest = np.searchsorted(unit_starts, np.arange(step, n_rows, step))
+    inner = unit_starts[nearest[nearest < len(unit_starts)]]
+    bounds: list[int] = np.unique(np.concatenate([[0], inner, [n_rows]])).tolist()
+    return bounds
+
+
+def _chunk(predictions: Predictions, rows: slice | Codes, first: Codes, size: Floats) -> Chunk:
+    """Return some rows as a `Chunk`."""
+    codes = predictions.codes[rows]
+    zero = None
+    if predictions.logits is None:
+        probs = predictions.probs[rows]
+        with np.errstate(divide="ignore"):
+            logs = np.log(probs)
+        if predictions.raised is not None:
+            zero = predictions.raised[rows]
+    else:
+        logs = predictions.logits[rows].astype(np.float64)
+        logs -= logs.max(axis=1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        probs = np.exp(logs)
+    at = np.arange(len(codes))
+    own = logs[at, codes]
+    counts_not = np.zeros(len(codes), dtype=bool)
+    if zero is not None:
+        # Given that the label is no class that was predicted as 0, the others sum to 1.
+        counts_not = zero[at, codes]
+        positive = np.where(zero, 0.0, probs)
+        total = positive.sum(axis=1)
+        probs = positive / total[:, None]
+        own = own - np.log(total)
+    is_alone = predictions.groups is None
+    return Chunk(logs, probs, codes, own, counts_not, zero, first, size, is_alone)
 
 
 def _units(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
@@ -242,7 +279,8 @@ def _units(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
         return None, np.arange(n)
     order = np.argsort(groups, kind="stable")
     sorted_groups = groups[order]
-    return order, np.flatnonzero(np.append(True, sorted_groups[1:] != sorted_groups[:-1]))
+    begins = np.append(True, sorted_groups[1:] != sorted_groups[:-1])
+    return order, np.flatnonzero(begins)
 
 
 def batch_e_values(predictions: Predictions, past: History, witness: int | None = None) -> Factors:
@@ -257,36 +295,46 @@ def batch_e_values(predictions: Predictions, past: History, witness: int | None 
 
 
 def _of_chunk(chunk: Chunk, past: History, witness: int) -> Factors:
-    (n, c), at = chunk.probs.shape, np.arange(len(chunk.codes))
+    """Return the factors and sums of some rows."""
+    at = np.arange(len(chunk.codes))
     temperatures, likelihood, moved = _temperatures(chunk)
-    learned, maps = _log_factors_of_learned_maps(chunk, past)
-    hits = np.zeros((n, c))
+    learned, log_probs = _log_factors_of_learned_maps(chunk, past)
+    hits = np.zeros(chunk.probs.shape)
     hits[at, chunk.codes] = 1.0
-    away = chunk.means(hits - chunk.probs)
-    right = np.where(is_raised(chunk, maps, witness), hits - chunk.probs, 0.0).sum(axis=1)
-    seen = chunk.means(right)
-    top = chunk.probs.argmax(axis=1)
-    sure = chunk.probs[at, top]
-    place = np.minimum((sure * N_BINS).astype(np.intp), N_BINS - 1)
-    bins = [np.bincount(place, w, N_BINS) for w in (None, sure, (top == chunk.codes).astype(float))]
+    errors = hits - chunk.probs
+    away = chunk.means(errors)
+    raised = is_raised(chunk, log_probs, witness)
+    seen = chunk.means(np.where(raised, errors, 0.0).sum(axis=1))
     lost = chunk.own[~chunk.counts_not]
     return Factors(
-        n,
-        len(chunk.size),
-        int(chunk.counts_not.sum()),
-        temperatures,
-        _classes(chunk),
-        learned,
-        _zeros(chunk),
-        likelihood,
-        moved,
-        hits.sum(axis=0),
-        chunk.probs.sum(axis=0),
-        np.stack([away.sum(axis=0), (away * away).sum(axis=0)]),
-        np.array([seen.sum(), (seen * seen).sum()]),
-        np.stack([np.asarray(b, dtype=np.float64) for b in bins]),
-        float(-lost.sum()),
+        n_rows=len(chunk.codes),
+        n_units=len(chunk.size),
+        n_zero_labels=int(chunk.counts_not.sum()),
+        temperatures=temperatures,
+        classes=_classes(chunk),
+        learned=learned,
+        zeros=_zeros(chunk),
+        likelihood=likelihood,
+        moved=moved,
+        counts=hits.sum(axis=0),
+        predicted=chunk.probs.sum(axis=0),
+        shares=np.stack([away.sum(axis=0), (away * away).sum(axis=0)]),
+        witness=np.array([seen.sum(), (seen * seen).sum()]),
+        bins=_bins(chunk),
+        loss=float(-lost.sum()),
     )
+
+
+def _bins(chunk: Chunk) -> Floats:
+    """Return rows, sum of the top probability and right answers, by bin of that probability."""
+    top = chunk.probs.argmax(axis=1)
+    sure = chunk.probs[np.arange(len(top)), top]
+    is_right = (top == chunk.codes).astype(np.float64)
+    place = np.minimum((sure * N_BINS).astype(np.intp), N_BINS - 1)
+    n_rows = np.bincount(place, minlength=N_BINS).astype(np.float64)
+    total = np.bincount(place, sure, N_BINS)
+    right = np.bincount(place, is_right, N_BINS)
+    return np.stack([n_rows, total, right])
 
 
 def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
@@ -295,7 +343,8 @@ def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
     if chunk.zero is not None:
         z[chunk.zero] = -np.inf  # what a 0 hides takes no part
     own = z[np.arange(len(z)), chunk.codes]
-    log_g, moved = np.empty((len(z), len(EXPONENTS))), np.empty(len(EXPONENTS))
+    log_g = np.empty((len(z), len(EXPONENTS)))
+    moved = np.empty(len(EXPONENTS))
     powers = np.empty_like(z)
     for k, u in enumerate(EXPONENTS):
         np.multiply(z, u, out=powers)
@@ -305,7 +354,8 @@ def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
         powers /= total[:, None]
         powers -= chunk.probs
         np.abs(powers, out=powers)
-        moved[k] = 0.5 * float(chunk.means(powers.sum(axis=1)).sum())
+        distance = chunk.means(powers.sum(axis=1))
+        moved[k] = 0.5 * float(distance.sum())
     log_g[chunk.counts_not] = 0.0  # their own 0 has no logarithm
     likelihood = chunk.means(log_g).sum(axis=0)
     log_g -= chunk.own[:, None]
@@ -314,65 +364,74 @@ def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
 
 def _classes(chunk: Chunk) -> Floats:
     """Return the log factors (c, PER_CLASS) of maps that change one class."""
-    n, c = chunk.probs.shape
-    x, at = chunk.probs, np.arange(n)
+    x = chunk.probs
+    n_rows, n_classes = x.shape
+    at = np.arange(n_rows)
+    label = (at, chunk.codes)
+    log_factors = np.empty((n_classes, PER_CLASS))
+    for k, s in enumerate(SHIFTS):
+        log_factor = -np.log1p(x * np.expm1(s))
+        log_factor[label] += s
+        log_factors[:, k] = chunk.units(log_factor)
     top = x.argmax(axis=1)
     others = x.copy()
     others[at, top] = 0.0
     rest = 1.0 - x
-    rest[at, top] = others.sum(axis=1)  # exact where x is near 1
-    found = np.empty((c, PER_CLASS))
-    mine = (at, chunk.codes)
-    for k, s in enumerate(SHIFTS):
-        factor = -np.log1p(x * np.expm1(s))
-        factor[mine] += s
-        found[:, k] = chunk.units(factor)
+    rest[at, top] = others.sum(axis=1)  # 1 - x would lose the digits of an x near 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_x, log_rest = np.log(x), np.log(rest)
+        log_x = np.log(x)
+        log_rest = np.log(rest)
         odds = log_x - log_rest
-        for k, u in enumerate(SLOPES):
-            factor = -np.logaddexp(0.0, u * odds) - log_rest
-            factor[mine] = (-np.logaddexp(0.0, -u * odds) - log_x)[mine]
-            found[:, len(SHIFTS) + k] = chunk.units(np.nan_to_num(factor, nan=0.0, neginf=-745.0))
-    return found
+        for k, u in enumerate(SLOPES, start=len(SHIFTS)):
+            log_factor = -np.logaddexp(0.0, u * odds) - log_rest
+            of_label = -np.logaddexp(0.0, -u * odds) - log_x
+            log_factor[label] = of_label[label]
+            # exp(-745) is the smallest number above 0: a factor of 0 would end all evidence
+            log_factor = np.nan_to_num(log_factor, nan=0.0, neginf=-745.0)
+            log_factors[:, k] = chunk.units(log_factor)
+    return log_factors
 
 
 def _log_factors_of_learned_maps(chunk: Chunk, past: History) -> tuple[Floats, list[Floats]]:
     """Return the log factors of learned maps, and their log probabilities."""
-    at, maps = np.arange(len(chunk.codes)), [chunk.logs + shift.tau for shift in past.shifts]
+    log_probs = [chunk.logs + shifts.tau for shifts in past.shifts]
     if past.filters:
-        odds = log_odds_from_logs(np.array(chunk.logs.T), past.baseline)
-        k = len(odds)
+        log_odds = log_odds_from_logs(np.array(chunk.logs.T), past.baseline)
+        n_compared = len(log_odds)
+        is_compared = np.arange(n_compared + 1) != past.baseline
         for known in past.filters:
-            eta = np.zeros((len(at), k + 1))
-            moved = known.mean[:k, None] + known.mean[k:, None] * odds
-            eta[:, np.arange(k + 1) != past.baseline] = moved.T
-            maps.append(eta)
-    for eta in maps:
+            tau = known.mean[:n_compared, None]
+            gamma = known.mean[n_compared:, None]
+            eta = np.zeros((len(chunk.codes), n_compared + 1))
+            eta[:, is_compared] = (tau + gamma * log_odds).T
+            log_probs.append(eta)
+    for eta in log_probs:
         eta -= _log_sum(eta)
-    columns = [eta[at, chunk.codes] for eta in maps]
-    return chunk.units(np.stack(columns, axis=1) - chunk.own[:, None]), maps
+    at = np.arange(len(chunk.codes))
+    of_label = np.stack([eta[at, chunk.codes] for eta in log_probs], axis=1)
+    return chunk.units(of_label - chunk.own[:, None]), log_probs
 
 
 def is_raised(chunk: Chunk, learned: list[Floats], witness: int) -> NDArray[np.bool_]:
     """Return which classes of each row a map raises; the places of maps are those of `maps`."""
-    n, c = chunk.probs.shape
+    n_classes = chunk.probs.shape[1]
     if witness < len(EXPONENTS):
         eta = EXPONENTS[witness] * chunk.logs
         return eta - _log_sum(eta) > chunk.logs
-    j, k = divmod(witness - len(EXPONENTS), PER_CLASS)
-    if j < c:
-        own = np.zeros((n, c), dtype=bool)
-        own[:, j] = True
-        x = chunk.probs[:, [j]]
-        up = np.array([[SHIFTS[k] > 0.0]]) if k < len(SHIFTS) else None
-        if up is None:
-            up = (x < 0.5) == (SLOPES[k - len(SHIFTS)] < 1.0)
-        return own == up
-    place = witness - len(EXPONENTS) - PER_CLASS * c
+    label, map_of_class = divmod(witness - len(EXPONENTS), PER_CLASS)
+    if label < n_classes:
+        x = chunk.probs[:, [label]]
+        if map_of_class < len(SHIFTS):
+            goes_up = np.full(x.shape, SHIFTS[map_of_class] > 0.0)
+        else:
+            is_flatter = SLOPES[map_of_class - len(SHIFTS)] < 1.0
+            goes_up = (x < 0.5) == is_flatter
+        is_label = np.arange(n_classes) == label
+        return is_label == goes_up  # where the class goes up the others go down, and vice versa
+    place = witness - len(EXPONENTS) - PER_CLASS * n_classes
     if place < len(learned):
         return learned[place] > chunk.logs
-    return np.zeros((n, c), dtype=bool) if chunk.zero is None else chunk.zero
+    return np.zeros(chunk.probs.shape, dtype=bool) if chunk.zero is None else chunk.zero
 
 
 def _log_sum(eta: Floats) -> Floats:
@@ -384,15 +443,18 @@ def _zeros(chunk: Chunk) -> float:
     """Return the log factor of labels among classes predicted as 0."""
     if chunk.zero is None or not chunk.zero.any():
         return 0.0
-    number = chunk.zero.sum(axis=1)
-    most = np.minimum(MAX_ZERO_SHARE * number, 0.5)
-    other = np.minimum(ZERO_ALTERNATIVE_FACTOR * most, 0.5 * (1.0 + most))
-    hit = np.log(other / np.where(most > 0.0, most, 1.0), where=most > 0.0, out=np.zeros_like(most))
-    miss = np.log1p(-other) - np.log1p(-most)
-    factor = np.where(number == 0, 0.0, np.where(chunk.counts_not, hit, miss))
+    n_zeros = chunk.zero.sum(axis=1)
+    has_zeros = n_zeros > 0
+    expected = np.minimum(MAX_ZERO_SHARE * n_zeros, 0.5)  # chance of a label among them, at most
+    alternative = np.minimum(ZERO_ALTERNATIVE_FACTOR * expected, 0.5 * (1.0 + expected))
+    hit = np.zeros_like(expected)
+    np.log(alternative / np.where(has_zeros, expected, 1.0), where=has_zeros, out=hit)
+    miss = np.log1p(-alternative) - np.log1p(-expected)
+    log_factor = np.where(chunk.counts_not, hit, miss)
+    log_factor[~has_zeros] = 0.0
     if chunk.alone:
-        return float(factor.sum())
-    means = np.logaddexp.reduceat(factor, chunk.first) - np.log(chunk.size)
+        return float(log_factor.sum())
+    means = np.logaddexp.reduceat(log_factor, chunk.first) - np.log(chunk.size)
     return float(means.sum())
 
 

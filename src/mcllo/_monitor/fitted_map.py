@@ -1,6 +1,7 @@
-"""Maps learned from the past alone: shifts of classes by counting, MCLLO with a ridge by Newton.
+"""Maps that a monitor knows: those it learns from earlier batches, and the fitted one it watches.
 
-A learner keeps sums, never rows. What it knows fades: after a batch of n rows the old sums count
+Learned from the past alone: shifts of classes by counting, MCLLO with a ridge by Newton. A learner
+keeps sums, never rows. What it knows fades: after a batch of n rows the old sums count
 ``rho = exp(-n / memory)``, for a short memory and for a long one.
 
 =================  ==========================================================================
@@ -12,10 +13,9 @@ MCLLO              ``m = argmin  nll(batch; theta) + 1/2 (theta - m')' P (theta 
                    ``N(identity, PRIOR)``: a filter with 2 K + (2 K)^2 numbers
 =================  ==========================================================================
 
-The null hypothesis of a map that was fitted: off by its estimation error, and by no more.
-
-A map learned from 300 rows is off, and 15,000 later rows show it, though nothing has changed. So
-the probabilities x of a fitted map are not taken for exact. They are off by an MCLLO map of unknown
+The null hypothesis of a map that was fitted: off by its estimation error, and by no more. A map
+learned from 300 rows is off, and 15,000 later rows show it, though nothing has changed. So the
+probabilities x of a fitted map are not taken for exact. They are off by an MCLLO map of unknown
 theta (shifts and slopes, `_model/likelihood`), the same in all batches:
 
 ==========  =====================================================================================
@@ -35,12 +35,11 @@ Probabilities g of a batch that were fixed before it have ``E_q[g / q] = 1``, so
 detector keep their promise on average over what the map's rows leave open; a power of at most 1 of
 a factor has an expectation of at most 1 (Jensen). The alternatives g change the probabilities at
 the mean m: what the labels so far say of the map is no departure.
-
-The saved model that is watched: its text, the rows it was learned from, its null hypothesis.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,28 +110,28 @@ class Filter:
         self, log_odds: Floats, codes: Codes, memory: float, weight: Floats | None = None
     ) -> Filter:
         """Return what is believed after a batch; codes are rows of `log_odds`, the last beyond."""
-        k, n = log_odds.shape
-        total = float(n if weight is None else weight.sum())
-        rho, prior = np.exp(-total / (memory * (k + 1))), _prior(k)
+        n_compared, n_rows = log_odds.shape
+        total = float(n_rows if weight is None else weight.sum())
+        rho = np.exp(-total / (memory * (n_compared + 1)))
+        prior = _prior(n_compared)
         precision = rho * self.precision + (1.0 - rho) * prior
-        pulled = rho * self.precision @ self.mean + (1.0 - rho) * prior @ identity_theta(k)
+        pulled = rho * self.precision @ self.mean + (1.0 - rho) * prior @ identity_theta(n_compared)
         mean = np.linalg.solve(precision, pulled)
-        step = -(-n // MAX_ROWS_TO_LEARN)
-        odds, own = np.ascontiguousarray(log_odds[:, ::step]), codes[::step]
-        counted = np.full(len(own), float(step))
+        step = math.ceil(n_rows / MAX_ROWS_TO_LEARN)  # every second row, every third, ...
+        odds = np.ascontiguousarray(log_odds[:, ::step])
+        counted = np.full(odds.shape[1], float(step))
         if weight is not None:
             counted *= weight[::step]
-        likelihood = Likelihood(
-            LogPartition(odds, counted), sufficient_statistic(odds, own, counted)
-        )
+        statistic = sufficient_statistic(odds, codes[::step], counted)
+        likelihood = Likelihood(LogPartition(odds, counted), statistic)
 
         def objective(theta: Floats) -> Derivatives:
             away = theta - mean
             force = precision @ away
             return likelihood(theta) + Derivatives(0.5 * float(away @ force), force, precision)
 
-        found = minimize(objective, mean, tol=1e-6)
-        return Filter(found.x, precision + likelihood(found.x).hessian)
+        mode = minimize(objective, mean, tol=1e-6).x
+        return Filter(mode, precision + likelihood(mode).hessian)
 
 
 def _prior(k: int) -> Floats:

@@ -38,23 +38,26 @@ def history_table(monitor: Monitor) -> Table:
     records = monitor.records()
     if not records:
         return Table({"batch": [], "time": []})
-    rows, loss = single(records, "n_rows"), single(records, "loss")
-    counted = rows - single(records, "n_zero_labels")
-    best = np.argmax([r.numbers["likelihood"] for r in records], axis=1)
-    sizes = changes(records, 1, monitor.settings["alpha"])
+    n_rows = single(records, "n_rows")
+    n_judged = n_rows - single(records, "n_zero_labels")
+    loss = single(records, "loss") / np.maximum(n_judged, 1.0)
+    best_place = np.argmax([record.numbers["likelihood"] for record in records], axis=1)
+    change_low, change, change_high = zip(
+        *changes(records, 1, monitor.settings["alpha"]), strict=True
+    )
     return Table(
         {
-            "batch": [r.id for r in records],
-            "time": [r.time for r in records],
-            "added": [r.added for r in records],
-            "rows": rows.astype(int).tolist(),
-            "log_loss": (loss / np.maximum(counted, 1.0)).tolist(),
-            "log_evidence": [float(r.numbers["log_evidence"]) for r in records],
-            "log_detector": [float(r.numbers["log_detector"]) for r in records],
-            "exponent": EXPONENTS[best].tolist(),
-            "change": [value for _, value, _ in sizes],
-            "change_low": [low for low, _, _ in sizes],
-            "change_high": [high for _, _, high in sizes],
+            "batch": [record.id for record in records],
+            "time": [record.time for record in records],
+            "added": [record.added for record in records],
+            "rows": n_rows.astype(int).tolist(),
+            "log_loss": loss.tolist(),
+            "log_evidence": [float(record.numbers["log_evidence"]) for record in records],
+            "log_detector": [float(record.numbers["log_detector"]) for record in records],
+            "exponent": EXPONENTS[best_place].tolist(),
+            "change": list(change),
+            "change_low": list(change_low),
+            "change_high": list(change_high),
         }
     )
 

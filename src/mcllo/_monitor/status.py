@@ -1,18 +1,4 @@
-"""What a monitor's status says, in sentences.
-
-===========  ====================================================================================
-monitor      the headline: alarm since about when (where that can be told), watch, nothing found,
-             cannot tell
-evidence     detector and evidence beside their thresholds
-size         how large the departure is, with intervals that hold at every batch at once
-classes      which classes, by e-BH
-zeros        labels of classes predicted as 0
-learned      of a watched model, from how many rows it was learned and what that leaves open
-step         what to do
-promise      what the numbers guarantee
-===========  ====================================================================================
-
-`MonitorStatus`: what a monitor says after its last batch, decided once.
+"""`MonitorStatus`: what a monitor says after its last batch, decided once and said in sentences.
 
 With D the detector and E the evidence (`_monitor/e_process`), whichever the `rule` names decides:
 
@@ -24,14 +10,30 @@ inconclusive  neither, and a temperature that changes the predictions by `MEAN_C
 not_detected  neither; never called calibrated
 ============  ======================================================================================
 
-When a departure began: since which batch, where that can be told, and from which files.
+Its statements:
+
+============  ======================================================================================
+monitor       the headline: alarm since about when (where that can be told), watch, nothing found,
+              cannot tell
+evidence      detector and evidence beside their thresholds
+size          how large the departure is, with intervals that hold at every batch at once
+classes       which classes, by e-BH
+zeros         labels of classes predicted as 0
+learned       of a watched model, from how many rows it was learned and what that leaves open
+step          what to do
+promise       what the numbers guarantee
+============  ======================================================================================
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
 from .._utils.formatting import (
     align,
     format_count,
@@ -40,22 +42,13 @@ from .._utils.formatting import (
     join_words,
     p_words,
 )
-from .._utils.statements import Level, Statement, pick
-from .fitted_map import MAX_CLASSES_FITTED_NULL
-
-if TYPE_CHECKING:
-    pass
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
-
-import numpy as np
-
-from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
 from .._utils.results import Floats, Result, none_for_nan
+from .._utils.statements import Level, Statement, pick
 from ..exceptions import PYTHON, Names
 from .confidence_sequences import ConfidenceSequence, alpha_share, mean_range, temperature_range
 from .e_process import Detector, named_by_e_values
 from .e_values import EXPONENTS, PER_CLASS
+from .fitted_map import MAX_CLASSES_FITTED_NULL
 from .store import Numbers, Record
 
 LEVELS: dict[str, Level] = {
@@ -476,20 +469,15 @@ class MonitorStatus(Result):
 
 def leading_kind(place: int, n_classes: int, n_maps: int) -> str:
     """Return what kind of map stands at a place of the maps."""
-    ends = (
-        len(EXPONENTS),
-        PER_CLASS * n_classes,
-        2,
-        n_maps - len(EXPONENTS) - PER_CLASS * n_classes,
-    )
-    names = ("temperature", "class", "shifts", "mcllo")
     if place == n_maps - 1:
         return "zeros"
-    for name, size in zip(names, ends, strict=True):
-        if place < size:
-            return name
-        place -= size
-    raise IndexError(place)
+    if place < len(EXPONENTS):
+        return "temperature"
+    place -= len(EXPONENTS)
+    if place < PER_CLASS * n_classes:
+        return "class"
+    place -= PER_CLASS * n_classes
+    return "shifts" if place < 2 else "mcllo"  # shifts of the short memory and of the long one
 
 
 def difference(now: Numbers, before: Numbers | None) -> Numbers:
@@ -530,18 +518,22 @@ class Sizes(NamedTuple):
 
 def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
     """Return the intervals from the sums since batch `since`."""
-    level, n = alpha_share(alpha, since), int(sums["n_units"])
-    seen = mean_range(float(sums["witness"][0]), float(sums["witness"][1]), n, level)
+    level = alpha_share(alpha, since)
+    n_units = int(sums["n_units"])
+    total, squares = sums["witness"].tolist()
+    seen = mean_range(total, squares, n_units, level)
     change = ConfidenceSequence(max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high))
     temperature, inside = temperature_range(sums["likelihood"], level)
-    moved = sums["moved"] / max(n, 1)
+    moved = sums["moved"] / max(n_units, 1)
     best = int(np.argmax(sums["likelihood"]))
-    bounded = temperature.low > 0.0 and temperature.high < math.inf
-    low = 0.0 if temperature.low <= 1.0 <= temperature.high else float(moved[inside].min())
+    is_bounded = temperature.low > 0.0 and temperature.high < math.inf
+    may_be_right = temperature.low <= 1.0 <= temperature.high
     heated = ConfidenceSequence(
-        float(moved[best]), low, float(moved[inside].max()) if bounded else 1.0
+        value=float(moved[best]),
+        low=0.0 if may_be_right else float(moved[inside].min()),
+        high=float(moved[inside].max()) if is_bounded else 1.0,
     )
-    shares = tuple(mean_range(s, q, n, level) for s, q in sums["shares"].T.tolist())
+    shares = tuple(mean_range(s, q, n_units, level) for s, q in sums["shares"].T.tolist())
     return Sizes(change, temperature, heated, shares)
 
 
@@ -555,7 +547,9 @@ def build_status(
     allows_estimation_error: bool,
 ) -> MonitorStatus:
     """Return the status; `onset` is None where it is not told, `before` are the sums up to it."""
-    alpha, run_length, rule = settings["alpha"], settings["run_length"], settings["rule"]
+    alpha = settings["alpha"]
+    run_length = settings["run_length"]
+    rule = settings["rule"]
     since = 1 if onset is None else onset.number
     sums = difference(last.numbers, before)
     sizes = size_sequences(sums, since, alpha)
@@ -634,9 +628,10 @@ def alarm_and_onset(kept: Floats, settings: dict[str, Any]) -> tuple[int, int]:
 
 def is_near(detector: Detector, settings: dict[str, Any]) -> bool:
     """Whether the alarm is near enough to say when it began."""
-    near = settings["alpha"] * np.exp(NEAR), settings["run_length"] * np.exp(-NEAR)
+    alpha = settings["alpha"]
+    run_length = settings["run_length"]
     return (
-        reached(detector, settings["rule"], *near)
-        or reached(detector, "ever", settings["alpha"], settings["run_length"])
-        or reached(detector, "change", settings["alpha"], settings["run_length"])
+        reached(detector, settings["rule"], alpha * np.exp(NEAR), run_length * np.exp(-NEAR))
+        or reached(detector, "ever", alpha, run_length)
+        or reached(detector, "change", alpha, run_length)
     )

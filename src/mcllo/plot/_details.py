@@ -323,7 +323,7 @@ def nested_models_in(result: NestedModels | Assessment) -> NestedModels:
     """Return the nested models of an assessment, or the nested models themselves."""
     if isinstance(result, NestedModels):
         return result
-    found = result.details.nested_models
+    found = result.nested_models()
     if found is None:
         why = result.details.skipped["nested_models"]
         raise InputError(f"result must have nested models; they were left out here: {why}.")

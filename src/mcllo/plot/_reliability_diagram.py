@@ -207,7 +207,11 @@ class Drawing:
         check_curve(curve)
         self.rows: Predictions = assessment.predictions
         self.label = label
-        self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
+        is_usual = label is None and n_bins == 10 and binning == "width"
+        if is_usual and assessment.top_label_curve is not None:
+            self.bins = assessment.top_label_curve
+        else:
+            self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
         self.curve: SmoothCurve | IsotonicCurve | None = None
         if curve == "smooth":
             self.curve = smooth_curve(self.rows, label=label)

@@ -152,8 +152,11 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     if kind not in CAPTIONS:
         raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
     of, words = result, {}
-    if kind in ("nested_models", "baselines"):  # of an assessment, or that detail itself
-        of = getattr(getattr(result, "details", None), kind, result)
+    if hasattr(result, "details"):  # of an assessment, or that detail itself
+        if kind == "nested_models":
+            of = result.nested_models()
+        elif kind == "baselines":
+            of = result.details.baselines
     if kind == "reliability" and not hasattr(result, "predictions"):
         return SEVERAL[curve]
     if kind in ("reliability", "reliability_by_class"):

@@ -344,6 +344,8 @@ def assess(
             method=method,
             n_resamples=draws,
             seed=seed,
+            alpha=alpha,
+            full=full,
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     if as_json:

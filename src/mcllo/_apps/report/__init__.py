@@ -142,7 +142,7 @@ def report(
     title: str | None = None,
     command: Command = None,
     source: Sources = None,
-    alpha: float = 0.05,
+    alpha: float | None = None,
     tolerance: float = TOLERANCE,
     date: str | None = None,
     names: Names = PYTHON,
@@ -161,9 +161,10 @@ def report(
         report advises commands, else calls.
     source : path or sequence of paths, optional
         Files the predictions came from; their names and checksums are shown.
-    alpha, tolerance : float
-        Level of the verdict, and the average error of the probabilities that is too little to
-        matter.
+    alpha : float, optional
+        Level of the verdict; that of `assess` when not given, and 0.05 of a comparison.
+    tolerance : float
+        Average error of the probabilities that is too little to matter.
     date : str, optional
         When it was made; today when not given.
     names : Names
@@ -193,7 +194,9 @@ def report(
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
-    assessment = assessment_to_report(result)
+    if alpha is None:
+        alpha = result.alpha if isinstance(result, Assessment) else 0.05
+    assessment = assessment_to_report(result, alpha)
     summary = summarize(
         result,
         assessment,

@@ -68,7 +68,8 @@ def view(result: Any) -> Card:
 def _of_assessment(a: Assessment) -> Card:
     if type(a) is not Assessment:  # its rows were read in parts, and are not here to be drawn
         return Card(type(a).__name__, text=str(a))
-    judged, said = a.decide(), a.statements()
+    judged = a.decide()
+    said = a.statements()
     verdict = build_verdict(a, judged, said)
     doubted = judged.kind == "not_detected" and bool(verdict.buts)
     return Card(
@@ -154,23 +155,28 @@ def _of_power(study: PowerStudy) -> Card:
 
 @view.register
 def _of_class_tests(tests: ClassTests) -> Card:
-    off, large = set(tests.rejected()), set(tests.rejected_in_the_large())
+    off = set(tests.rejected())
+    off_in_the_large = set(tests.rejected_in_the_large())
     heads = ("statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)")
-    columns = (Column("class", "text"), *map(Column, heads))
+    columns = (Column("class", "text"), *(Column(head) for head in heads))
     rows = []
     for row in tests.table.rows()[:MAX_TABLE_ROWS]:
         label = row["class"]
-        bound = row["method"] == "bound"
-        pair = "baseline" if row["method"] == "" else typeset(row["adjusted"], bound=bound).bare
-        cells = [
-            name_cell(label),
-            TableCell(format_number(row["statistic"])),
-            TableCell(str(row["df"])),
-            TableCell(pair, mark="off" if label in off else ""),
-            *(TableCell(f"{100 * row[name]:.1f} %") for name in ("predicted", "observed")),
-            TableCell(typeset(row["large_adjusted"]).bare, mark="off" if label in large else ""),
-        ]
-        rows.append(tuple(cells))
+        pvalue = "baseline"
+        if row["method"] != "":
+            pvalue = typeset(row["adjusted"], bound=row["method"] == "bound").bare
+        share_pvalue = typeset(row["large_adjusted"]).bare
+        rows.append(
+            (
+                name_cell(label),
+                TableCell(format_number(row["statistic"])),
+                TableCell(str(row["df"])),
+                TableCell(pvalue, mark="off" if label in off else ""),
+                TableCell(f"{100 * row['predicted']:.1f} %"),
+                TableCell(f"{100 * row['observed']:.1f} %"),
+                TableCell(share_pvalue, mark="off" if label in off_in_the_large else ""),
+            )
+        )
     lead = f"Shift and slope against {ellipsis(tests.baseline)}; share of the class."
     table = TableView("classes", lead, columns, tuple(rows))
     return Card("ClassTests", lead=lead, table=table, more=_more(len(tests.table)))

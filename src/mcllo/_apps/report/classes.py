@@ -43,7 +43,7 @@ MISCALIBRATION_TEXTS = {
 
 def attribute_miscalibration(a: Assessment, judged: Verdict) -> ClassAttribution | None:
     """Return which classes are miscalibrated, after a rejection; None where that is not asked."""
-    return a.details.miscalibrated_classes_at(judged.alpha) if names_classes(judged) else None
+    return a.miscalibrated_classes if names_classes(judged) else None
 
 
 def class_order(
@@ -128,7 +128,9 @@ def _slope_cells(miscalibrated_class: MiscalibratedClass) -> tuple[TableCell, Ta
 
 def shares_table(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...] = ()) -> TableView:
     """Return rows of each class and its shares, tested where that is possible."""
-    classes, counts, table = a.predictions.classes, a.predictions.class_weight, a.in_the_large
+    classes = a.predictions.classes
+    counts = a.predictions.class_weight
+    table = a.in_the_large
     tested = not needs_robust(a.predictions)
     caption = "How often each class was predicted on average, and how often it came true; "
     heads = [
@@ -151,7 +153,8 @@ def shares_table(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...]
         row = [name_cell(classes[j]), TableCell(format_weight(counts[j]), float(counts[j]))]
         row += [TableCell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
         if tested:
-            z, p = table["z"][j], table["adjusted"][j]
+            z = table["z"][j]
+            p = table["adjusted"][j]
             word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
             row += [TableCell(word, or_none(z)), mark_cell(p_cell(p), p <= alpha)]
         rows.append(tuple(row))
@@ -176,8 +179,10 @@ def parameters_table(
     a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...] = ()
 ) -> TableView:
     """Return delta and gamma of every class with intervals, and their tests if there are any."""
-    fit, tests = a.fit, a.details.class_tests
-    interval, count, rows = fit.confidence_interval(), 2 * len(fit.compared), []
+    fit = a.fit
+    tests = a.details.class_tests
+    interval = fit.confidence_interval()
+    count = 2 * len(fit.compared)
     caption = (
         f"Log odds of each class against {ellipsis(fit.baseline)!r}. δ = γ = 1 changes nothing; "
         f"marked: 95 % intervals without 1; of {count} intervals about "
@@ -195,10 +200,15 @@ def parameters_table(
         heads += [Column("δ = γ = 1: statistic"), Column("p", help="After Holm, over the classes")]
     if not fit.converged:
         caption = "These rows do not determine the estimates, so none are shown."
+    test_of_class = {}
+    if tests is not None:
+        test_of_class = {row["class"]: row for row in tests.table.rows()}
+    rows = []
     for label in order or fit.classes:
         if label == fit.baseline:
             continue
-        cells, j = [TableCell("-")] * 5, fit.compared.index(label)
+        j = fit.compared.index(label)
+        cells = [TableCell("-")] * 5
         if fit.converged:
             cells = [
                 number_cell(fit.delta[j]),
@@ -208,10 +218,11 @@ def parameters_table(
                 _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
             ]
         if tests is not None:
-            place = tests.table["class"].index(label)
-            statistic, p, how = (tests.table[k][place] for k in ("statistic", "adjusted", "method"))
-            test = mark_cell(p_cell(p, how), p <= alpha, METHOD_TEXTS.get(how, ""))
-            cells = [*cells, number_cell(statistic), test]
+            row = test_of_class[label]
+            pvalue = p_cell(row["adjusted"], row["method"])
+            how = METHOD_TEXTS.get(row["method"], "")
+            test = mark_cell(pvalue, row["adjusted"] <= alpha, how)
+            cells = [*cells, number_cell(row["statistic"]), test]
         rows.append((name_cell(label), *cells))
     return TableView("parameters", caption, tuple(heads), tuple(rows))
 

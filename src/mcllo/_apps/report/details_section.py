@@ -85,7 +85,7 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
         tuple(rows),
     )
     words = [said.text for said in nested_models.statements(typeset)]
-    miscalibrated_classes = a.details.miscalibrated_classes_at(alpha)
+    miscalibrated_classes = a.miscalibrated_classes
     if miscalibrated_classes is not None and miscalibrated_classes.mixture is not None:
         words = [OTHER_SHAPE_CAVEAT, *words]
     return Part(" ".join(words), table, tuple(notes))

@@ -13,7 +13,6 @@ import os
 import platform
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -39,20 +38,56 @@ def today() -> str:
 
 def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return what the reader must know of the rows: how many, of what, and what was changed."""
-    p, counts = a.predictions, a.predictions.class_weight
-    facts = [Fact("rows", "Rows", format_count(p.n_samples))]
-    if comparison is not None and comparison.cross_validated:
-        facts[0] = replace(facts[0], note="each judged by maps of other folds")
-    elif comparison is not None:
-        fitted = Fact("rows_fitted", "Rows fitted on", format_count(comparison.train.n_samples))
-        facts = [fitted, replace(facts[0], name="Rows judged on")]
-    facts += [
+    p = a.predictions
+    clipped = ""
+    if p.clip is not None:
+        clipped = f"{format_count(p.n_clipped)} clipped to {p.clip:g}"
+    if p.n_clipped:
+        clipped += f", {format_count(p.n_clipped_true)} of them of the class that came true"
+    off = f"off by up to {format_number(p.max_row_error, 2)}" if p.n_renormalized else ""
+    state = "converged" if a.fit.converged else "not determined"
+    if a.fit.separated:
+        state = "does not exist (the labels are separated)"
+    return (
+        *_row_facts(a, comparison),
+        *_class_facts(a),
+        *_group_facts(a),
+        _weights_fact(a),
+        Fact("input", "Read as", "logits" if p.logits is not None else "probabilities"),
+        Fact("zeros", "Probabilities of exactly 0", format_count(p.n_zeros), clipped),
+        Fact("renormalized", "Rows divided by their sum", format_count(p.n_renormalized), off),
+        Fact("fit", "Estimate", state, f"{a.fit.n_iter} Newton steps"),
+        Fact("df", "Parameters", str(a.fit.df), "two for each class but the baseline"),
+    )
+
+
+def _row_facts(a: Assessment, comparison: Comparison | None) -> list[Fact]:
+    """Return how many rows were judged, and how many fitted on."""
+    n_rows = format_count(a.predictions.n_samples)
+    if comparison is None:
+        return [Fact("rows", "Rows", n_rows)]
+    if comparison.cross_validated:
+        return [Fact("rows", "Rows", n_rows, "each judged by maps of other folds")]
+    n_fitted = format_count(comparison.train.n_samples)
+    return [
+        Fact("rows_fitted", "Rows fitted on", n_fitted),
+        Fact("rows", "Rows judged on", n_rows),
+    ]
+
+
+def _class_facts(a: Assessment) -> list[Fact]:
+    """Return the classes: how many, the rarest and the commonest, and those without a row."""
+    p = a.predictions
+    counts = p.class_weight
+    facts = [
         Fact("classes", "Classes", str(p.n_classes)),
         Fact("baseline", "Baseline class", name_cell(p.baseline).text, is_label=True),
     ]
+    rarest = int(np.argmin(counts))
+    commonest = int(np.argmax(counts))
     for key, name, j in (
-        ("rarest", "Rarest class", int(np.argmin(counts))),
-        ("commonest", "Commonest class", int(np.argmax(counts))),
+        ("rarest", "Rarest class", rarest),
+        ("commonest", "Commonest class", commonest),
     ):
         share = percent(float(counts[j] / counts.sum()))
         note = f"{format_weight(float(counts[j]))} rows, {share}"
@@ -60,53 +95,43 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
     absent = ", ".join(ellipsis(label) for label in p.absent[:6]) or "none"
     more = f"and {len(p.absent) - 6} more" if len(p.absent) > 6 else ""
     facts.append(Fact("absent", "Classes without a row", absent, more, is_label=True))
-    if p.groups is not None:
-        found = format_count(len(np.unique(p.groups)))
-        facts.append(Fact("groups", "Groups", found, "rows of one may depend on each other"))
-    weights, note = "none", ""
-    if p.sample_weight is not None:
-        weights = f"total {format_weight(float(p.sample_weight.sum()))}"
-        note = "a row of weight 3 counts as three rows"
-        if p.weight_kind == "survey":
-            note = "survey weights: they correct for how rows were sampled, and are no counts"
-        elif p.weight_kind == "importance":
-            note = "importance weights: how much each row matters, and no counts"
-    raised = f"{format_count(p.n_clipped)} clipped to {p.clip:g}" if p.clip is not None else ""
-    if p.n_clipped:
-        raised += f", {format_count(p.n_clipped_true)} of them of the class that came true"
-    off = f"off by up to {format_number(p.max_row_error, 2)}" if p.n_renormalized else ""
-    state = "converged" if a.fit.converged else "not determined"
-    if a.fit.separated:
-        state = "does not exist (the labels are separated)"
-    return (
-        *facts,
-        Fact("weights", "Weights", weights, note),
-        Fact("input", "Read as", "logits" if p.logits is not None else "probabilities"),
-        Fact("zeros", "Probabilities of exactly 0", format_count(p.n_zeros), raised),
-        Fact("renormalized", "Rows divided by their sum", format_count(p.n_renormalized), off),
-        Fact("fit", "Estimate", state, f"{a.fit.n_iter} Newton steps"),
-        Fact("df", "Parameters", str(a.fit.df), "two for each class but the baseline"),
-    )
+    return facts
+
+
+def _group_facts(a: Assessment) -> list[Fact]:
+    """Return how many groups there are, if any."""
+    groups = a.predictions.groups
+    if groups is None:
+        return []
+    n_groups = format_count(len(np.unique(groups)))
+    return [Fact("groups", "Groups", n_groups, "rows of one may depend on each other")]
+
+
+def _weights_fact(a: Assessment) -> Fact:
+    """Return what rows count."""
+    p = a.predictions
+    if p.sample_weight is None:
+        return Fact("weights", "Weights", "none")
+    total = f"total {format_weight(float(p.sample_weight.sum()))}"
+    note = "a row of weight 3 counts as three rows"
+    if p.weight_kind == "survey":
+        note = "survey weights: they correct for how rows were sampled, and are no counts"
+    elif p.weight_kind == "importance":
+        note = "importance weights: how much each row matters, and no counts"
+    return Fact("weights", "Weights", total, note)
 
 
 def reproduce_facts(
     a: Assessment, comparison: Comparison | None, command: Command, source: Sources
 ) -> tuple[Fact, ...]:
     """Return versions, kernel, command (the Python call when none is given), seed and checksums."""
-    used = f"kernel: {kernel_name()}, Python {platform.python_version()}"
-    used += f", NumPy {version('numpy')}, SciPy {version('scipy')}"
+    used = (
+        f"kernel: {kernel_name()}, Python {platform.python_version()}, NumPy {version('numpy')}, "
+        f"SciPy {version('scipy')}"
+    )
     seed = used_seed(a) if comparison is None else comparison.seed
     if command is None:
-        p, auto = a.predictions, a.test.kind == "max_score"
-        call = "mcllo.assess(probs, y"
-        if comparison is not None:
-            data = "(probs, y), cv=..." if comparison.cross_validated else "train, holdout"
-            call = f"mcllo.compare({data}"
-        call += f", baseline={'auto' if auto else name_cell(p.baseline).text!r}"
-        call += "" if p.groups is None else ", groups=groups"
-        call += "" if p.sample_weight is None else ", sample_weight=weight"
-        call += "" if p.counts_rows else f", weight_kind={p.weight_kind!r}"
-        command = f"{call})" if seed is None else f"{call}, seed={seed})"
+        command = _python_call(a, comparison, seed)
     elif not isinstance(command, str):
         command = shlex.join(command)
     drawn = ("none", "no random numbers were used") if seed is None else (str(seed), "")
@@ -118,23 +143,47 @@ def reproduce_facts(
     )
 
 
+def _python_call(a: Assessment, comparison: Comparison | None, seed: int | None) -> str:
+    """Return the call of Python that gives the same numbers."""
+    p = a.predictions
+    if comparison is None:
+        call = "mcllo.assess(probs, y"
+    elif comparison.cross_validated:
+        call = "mcllo.compare((probs, y), cv=..."
+    else:
+        call = "mcllo.compare(train, holdout"
+    baseline = "auto" if a.test.kind == "max_score" else name_cell(p.baseline).text
+    call += f", baseline={baseline!r}"
+    if p.groups is not None:
+        call += ", groups=groups"
+    if p.sample_weight is not None:
+        call += ", sample_weight=weight"
+    if not p.counts_rows:
+        call += f", weight_kind={p.weight_kind!r}"
+    if seed is not None:
+        call += f", seed={seed}"
+    return f"{call})"
+
+
 def used_seed(a: Assessment) -> int | None:
     """Return what random numbers were made from; None when none were."""
-    seeds = [a.test.seed, *(n.seed for n in a.null_distributions.values())]
-    seeds += [test.seed for test in a.omnibus_tests.values()]
-    found = next((seed for seed in seeds if seed is not None), None)
-    if found is not None:
-        return found
     d = a.details
-    draws = [0 if part is None else part.n_resamples for part in (d.class_tests, d.baselines)]
-    draws += (
-        [row.n_resamples + row.larger_n_resamples for row in d.nested_models.rows]
-        if d.nested_models
-        else []
-    )
-    draws += [test.n_resamples for test in d.zeros.tests] if d.zeros else []
-    draws.append(a.effect_size.n_resamples)
-    return d.seed if any(draws) else None
+    seeds = [a.test.seed]
+    seeds += [null.seed for null in a.null_distributions.values()]
+    seeds += [test.seed for test in a.omnibus_tests.values()]
+    for seed in seeds:
+        if seed is not None:
+            return seed
+    n_draws = [a.effect_size.n_resamples]
+    if d.class_tests is not None:
+        n_draws.append(d.class_tests.n_resamples)
+    if d.baselines is not None:
+        n_draws.append(d.baselines.n_resamples)
+    if d.nested_models is not None:
+        n_draws += [row.n_resamples + row.larger_n_resamples for row in d.nested_models.rows]
+    if d.zeros is not None:
+        n_draws += [test.n_resamples for test in d.zeros.tests]
+    return d.seed if any(n_draws) else None
 
 
 def sources(source: Sources) -> list[str]:

@@ -200,21 +200,25 @@ CITED = {
 
 def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return the box of the method, without what this report does not use."""
-    ways = {a.test.method} | ({"exact"} if a.null_distributions else set())
+    ways = {a.test.method}
+    if a.null_distributions:
+        ways.add("exact")
     if comparison is not None:
         ways |= {row.pvalue_method for row in comparison.rows}
-    unused = {"exact", "bound"} - ways
-    used = [fact for fact in _MODEL if fact.key not in unused]
+    used = [fact for fact in _MODEL if fact.key not in {"exact", "bound"} - ways]
     if comparison is not None:
         return (*used, _PAIRED)
-    details = (
-        (_OVER_BASELINES, a.test.kind == "max_score"),
-        (_NESTED_MODELS, a.details.nested_models is not None),
-        (_HOLM, a.details.class_tests is not None),
-        (_BAYES, a.details.posterior is not None),
-        (_ROBUST, a.details.robust is not None),
-    )
-    return (*used, *(fact for fact, is_used in details if is_used))
+    if a.test.kind == "max_score":
+        used.append(_OVER_BASELINES)
+    for fact, part in (
+        (_NESTED_MODELS, a.details.nested_models),
+        (_HOLM, a.details.class_tests),
+        (_BAYES, a.details.posterior),
+        (_ROBUST, a.details.robust),
+    ):
+        if part is not None:
+            used.append(fact)
+    return tuple(used)
 
 
 def references(method: tuple[Fact, ...]) -> tuple[Fact, ...]:

@@ -76,9 +76,10 @@ def meaning(a: Assessment, judged: Verdict) -> str:
 
 def _cannot_tell(a: Assessment, judged: Verdict) -> str:
     """Return why these rows cannot tell."""
-    robust, n = a.details.robust, a.test.n_resamples
-    few_draws = bool(n) and 1.0 / (n + 1) > judged.alpha
-    if robust is not None and robust.inconclusive(judged.alpha) and not few_draws:
+    robust = a.details.robust
+    n_draws = a.test.n_resamples
+    has_few_draws = bool(n_draws) and 1.0 / (n_draws + 1) > judged.alpha
+    if robust is not None and not robust.can_reject(judged.alpha) and not has_few_draws:
         if robust.kind == "cluster":
             return (
                 f"They come in {format_count(robust.n_groups)} groups, and rows of a group may "
@@ -87,8 +88,8 @@ def _cannot_tell(a: Assessment, judged: Verdict) -> str:
         return "So few rows, which count so unequally, cannot tell an error from chance."
     if math.isnan(a.test.pvalue):
         return "No answer can be computed from them."
-    if few_draws:
-        return f"The answer is simulated, and {format_count(n)} draws are too few for it."
+    if has_few_draws:
+        return f"The answer is simulated, and {format_count(n_draws)} draws are too few for it."
     return judged.reason
 
 
@@ -185,10 +186,10 @@ def wrong(
     """Return which classes are miscalibrated, each kind of error once."""
     if not judged.rejected or a.details.data_checks:
         return ()
-    found = (
-        [] if miscalibrated_classes is None else _of_classes(a, judged, miscalibrated_classes, said)
-    )
-    return (*found, *_of_subgroups(a, judged))
+    of_subgroups = _of_subgroups(a, judged)
+    if miscalibrated_classes is None:
+        return tuple(of_subgroups)
+    return (*_of_classes(a, judged, miscalibrated_classes, said), *of_subgroups)
 
 
 def _of_classes(
@@ -234,25 +235,25 @@ def _groups(miscalibrated_classes: ClassAttribution) -> list[Names]:
     """Return the named classes by what is wrong with them."""
     found = []
     for kind, lead in CLASS_SHARE_TEXTS.items():
-        own = [
-            miscalibrated_class
-            for miscalibrated_class in miscalibrated_classes.details
-            if miscalibrated_class.share_kind == kind
+        named = [
+            (each.label, _shares(each.predicted, each.observed))
+            for each in miscalibrated_classes.details
+            if each.share_kind == kind
         ]
-        found.append(
-            _name_classes(lead, [(c.label, _shares(c.predicted, c.observed)) for c in own])
-        )
+        found.append(_name_classes(lead, named))
     for kind, lead in SLOPE_TEXTS.items():
-        own = [
-            miscalibrated_class
-            for miscalibrated_class in miscalibrated_classes.details
-            if miscalibrated_class.slope_kind == kind
+        named = [
+            (each.label, _given_and_true(each))
+            for each in miscalibrated_classes.details
+            if each.slope_kind == kind
         ]
-        found.append(_name_classes(lead, [(c.label, _given_and_true(c)) for c in own]))
-    own = [c for c in miscalibrated_classes.details if not (c.share_kind or c.slope_kind)]
-    found.append(
-        _name_classes("Off, in a way that these rows do not show", [(c.label, "") for c in own])
-    )
+        found.append(_name_classes(lead, named))
+    unclear = [
+        (each.label, "")
+        for each in miscalibrated_classes.details
+        if not each.share_kind and not each.slope_kind
+    ]
+    found.append(_name_classes("Off, in a way that these rows do not show", unclear))
     return [group for group in found if group.names]
 
 
@@ -279,10 +280,14 @@ def _given_and_true(miscalibrated_class: MiscalibratedClass) -> str:
 def two_classes(a: Assessment, alpha: float) -> list[Names]:
     """Return what is wrong with two classes, which are always off together."""
     low, high = a.fit.confidence_interval(1.0 - alpha).gamma[0].tolist()
-    kind = "overconfident" if high < 1.0 else "underconfident" if low > 1.0 else ""
-    found = [Names(f"{SLOPE_TEXTS['wrong_way' if high < 0.0 else kind]}.")] if kind else []
-    large = a.in_the_large.rows()
-    for row in large:
+    found = []
+    if high < 0.0:
+        found.append(Names(f"{SLOPE_TEXTS['wrong_way']}."))
+    elif high < 1.0:
+        found.append(Names(f"{SLOPE_TEXTS['overconfident']}."))
+    elif low > 1.0:
+        found.append(Names(f"{SLOPE_TEXTS['underconfident']}."))
+    for row in a.in_the_large.rows():
         if row["adjusted"] <= alpha and row["observed"] > row["predicted"]:
             shares = _shares(row["predicted"], row["observed"])
             found.insert(0, _name_classes(CLASS_SHARE_TEXTS["low"], [(row["class"], shares)]))
@@ -295,11 +300,10 @@ def _all_classes(miscalibrated_classes: ClassAttribution) -> str:
         return "Many classes are predicted too often or too rarely."
     if miscalibrated_classes.slope <= 0.0:
         return "All classes alike: what is predicted more comes true less."
-    how = (
-        f"overconfident, {OVERCONFIDENT_TEXT}"
-        if miscalibrated_classes.slope < 1.0
-        else f"underconfident, {UNDERCONFIDENT_TEXT}"
-    )
+    if miscalibrated_classes.slope < 1.0:
+        how = f"overconfident, {OVERCONFIDENT_TEXT}"
+    else:
+        how = f"underconfident, {UNDERCONFIDENT_TEXT}"
     if miscalibrated_classes.beside:
         return f"All classes alike: {how}. After that, single classes are still off."
     return f"All classes alike: {how}."
@@ -307,15 +311,15 @@ def _all_classes(miscalibrated_classes: ClassAttribution) -> str:
 
 def alerts(a: Assessment, data_checks: list[Statement]) -> tuple[str, ...]:
     """Return what no reader may miss."""
-    found, p = [hint.text for hint in data_checks], a.predictions
+    p = a.predictions
+    found = [check.text for check in data_checks]
     if not a.fit.converged:
-        why = (
-            "the further, the better" if a.fit.separated else "many recalibrations fit equally well"
-        )
+        why = "many recalibrations fit equally well"
+        if a.fit.separated:
+            why = "the further, the better"
         found.append(
             f"These rows do not say how far the probabilities should move: {why}. To recalibrate "
-            "them, "
-            "use a penalty."
+            "them, use a penalty."
         )
     if p.n_clipped_true:
         labels = _count_words(p.n_clipped_true, "label")

@@ -125,11 +125,15 @@ def _after_sentence(best: ComparisonRow, alpha: float) -> str:
     """Return whether the recommended recalibration leaves something."""
     if math.isnan(best.pvalue):
         return "Whether the recalibrated predictions are calibrated could not be tested."
-    p, method, how = best.pvalue, best.pvalue_method, ""
-    if best.pvalue_corrected is not None:
-        p, method = best.pvalue_corrected, best.corrected_method
+    if best.pvalue_corrected is None:
+        p = best.pvalue
+        shown = show_p(p, best.pvalue_method)
+        how = ""
+    else:
+        p = best.pvalue_corrected
+        shown = show_p(p, best.corrected_method)
         how = ", corrected for the noise of the fitted map"
-    name, shown = method_title(best.method), show_p(p, method)
+    name = method_title(best.method)
     if p > alpha:
         return (
             f"After {name}, no miscalibration is found at level {alpha:g} (p {shown}{how}); "
@@ -177,30 +181,35 @@ def comparison_table(c: Comparison) -> TableView:
 
 
 def _row(c: Comparison, row: ComparisonRow) -> tuple[TableCell, ...]:
-    changed, seconds, values = row.label_change, row.fit_seconds, {}
+    values = {}
     for name in ("log_loss", "ece", "classwise_ece", "brier", "accuracy"):
         value = getattr(row, name)
         text = f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
-        cell = TableCell(text, value)
-        values[name] = replace(cell, mark="best", note="best") if c.has_best(row, name) else cell
-    worse, other = TableCell("-"), c.recommendation.difference(row.method)
+        values[name] = TableCell(text, value)
+        if c.has_best(row, name):
+            values[name] = replace(values[name], mark="best", note="best")
+    worse = TableCell("-")
+    other = c.recommendation.difference(row.method)
     if row.method == c.best:
         worse = TableCell("best", 0.0)
     elif other is not None:
         worse = TableCell(other.cell, other.difference)
         if not other.is_told_apart:
             worse = replace(worse, mark="tie", note="cannot be told from the best")
+    changed = TableCell("-")
+    if row.label_change is not None:
+        changed = TableCell(percent(row.label_change), row.label_change)
     time = TableCell("-")
+    seconds = row.fit_seconds
     if seconds is not None:
-        time = TableCell(
-            f"{1000 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s", seconds
-        )
+        text = f"{1000 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
+        time = TableCell(text, seconds)
     return (
         TableCell(short_name(row.method), title=method_title(row.method)),
         values.pop("log_loss"),
         worse,
         *values.values(),
-        TableCell("-") if changed is None else TableCell(percent(changed), changed),
+        changed,
         p_cell(row.pvalue, row.pvalue_method),
         p_cell(row.pvalue_corrected, row.corrected_method),
         time,

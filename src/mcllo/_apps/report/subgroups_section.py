@@ -19,21 +19,24 @@ def subgroups_part(
     divided = a.subgroups
     if divided is None:
         return None
-    verdicts, many = divided.decide(alpha, tolerance), len(divided.groups)
+    n_groups = len(divided.groups)
+    verdicts = divided.decide(alpha, tolerance)
     rows = []
     for k in divided.ranked(alpha, tolerance):
-        group, verdict = divided.groups[k], verdicts[k]
-        off = verdict.rejected
+        group = divided.groups[k]
+        verdict = verdicts[k]
         word = WORDS[verdict.kind]
         if verdict.kind == "not_detected" and verdict.equivalent:
             word = "equivalent to calibrated"
-        mark = TableCell(word, mark="off" if off else "", note="miscalibrated" if off else "")
-        rows.append((name_cell(group.name), mark, *_numbers(group, off)))
+        shown = TableCell(word)
+        if verdict.rejected:
+            shown = TableCell(word, mark="off", note="miscalibrated")
+        rows.append((name_cell(group.name), shown, *_numbers(group, verdict.rejected)))
     table = TableView(
         "subgroups",
         f"Each subgroup by itself, the worst first. ◆ miscalibrated at level {alpha:g}, allowing "
-        f"for {many} subgroups (Holm). Off by: mean change in percentage points; intervals hold "
-        "for all subgroups at once (95 %).",
+        f"for {n_groups} subgroups (Holm). Off by: mean change in percentage points; intervals "
+        "hold for all subgroups at once (95 %).",
         (
             Column(ellipsis(divided.by), "name"),
             Column("Verdict", "words"),
@@ -52,7 +55,8 @@ def subgroups_part(
 
 
 def _numbers(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
-    size, slope = group.effect_size, group.slope
+    size = group.effect_size
+    slope = group.slope
     return (
         TableCell(size_words(size, found), or_none(size.mean_change)),
         TableCell(format_count(group.n_samples), float(group.n_samples)),
@@ -79,7 +83,9 @@ def subgroup_steps(
     a: Assessment, verdict: Verdict, steps: tuple[NextStep, ...], alpha: float, tolerance: float
 ) -> tuple[NextStep, ...]:
     """Return what to do next, with what the subgroups ask for."""
-    own = "" if a.subgroups is None else a.subgroups.remedy(alpha, tolerance)
-    if not own or a.details.data_checks:
+    if a.subgroups is None or a.details.data_checks:
         return steps
-    return (NextStep(own),) if verdict.kind == "not_detected" else (*steps, NextStep(own))
+    remedy = a.subgroups.remedy(alpha, tolerance)
+    if not remedy:
+        return steps
+    return (NextStep(remedy),) if verdict.kind == "not_detected" else (*steps, NextStep(remedy))

@@ -8,11 +8,10 @@ screen and the table agree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from ..._assessment.assessment import Assessment, assess_predictions
-from ..._assessment.details import PARTS, Details
 from ..._assessment.verdict import TOLERANCE
 from ..._comparison.comparison import Comparison
 from ..._inference.budget import N_RESAMPLES_COMPARE
@@ -37,34 +36,30 @@ DETAILS_SUMMARY = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class NotAsked(Details):
-    """Details of the judged rows of a comparison: none is computed."""
-
-    @property
-    def skipped(self) -> dict[str, str]:
-        """Everything, and why."""
-        why = "a comparison does not ask for it; assess these rows"
-        return dict.fromkeys(
-            ("miscalibrated_classes", *(name for name in PARTS if name != "robust")), why
-        )
-
-    @property
-    def subgroups(self) -> None:
-        """None is asked about."""
+NOT_ASKED_REASON = "a comparison does not ask for it; assess these rows"
+"""Why the report of a comparison has no details of the judged rows."""
 
 
-def assessment_to_report(result: Assessment | Comparison) -> Assessment:
-    """Return the assessment to report: of a comparison, that of the judged rows as predicted."""
+def assessment_to_report(result: Assessment | Comparison, alpha: float = 0.05) -> Assessment:
+    """Return the assessment to report at level `alpha`, with all its details.
+
+    Of a comparison it is that of the judged rows as predicted, without them.
+    """
     if type(result) is Assessment:
-        return result
+        return result.at_level(alpha).with_full_details()
     if not isinstance(result, Comparison):
         raise InputError(
             f"report must get an Assessment or a Comparison; got {type(result).__name__}. "
             "Call assess(probs, y) or compare(train, holdout) first."
         )
     with suppress_warnings():  # a separated fit is an alert of the report
-        a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
+        a = assess_predictions(
+            result.holdout,
+            method="chi2",
+            seed=result.seed,
+            alpha=alpha,
+            left_out=NOT_ASKED_REASON,
+        )
     row = result["uncalibrated"]
     why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
     test = CalibrationTest(
@@ -79,8 +74,7 @@ def assessment_to_report(result: Assessment | Comparison) -> Assessment:
         reason=str(why),
         why=why,
     )
-    d = a.details
-    return replace(a, test=test, details=NotAsked(d.fitted, d.n_resamples, d.seed))
+    return replace(a, test=test)
 
 
 def summarize(
@@ -90,7 +84,7 @@ def summarize(
     title: str | None = None,
     command: Command = None,
     source: Sources = None,
-    alpha: float = 0.05,
+    alpha: float | None = None,
     tolerance: float = TOLERANCE,
     date: str | None = None,
     names: Names = PYTHON,
@@ -107,7 +101,9 @@ def summarize(
     title, command, source, alpha, tolerance, date, names, reading
         As in `mcllo.report`.
     """
-    a = assessment_to_report(result) if assessment is None else assessment
+    if alpha is None:
+        alpha = result.alpha if isinstance(result, Assessment) else 0.05
+    a = assessment_to_report(result, alpha) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
     files = sources(source)

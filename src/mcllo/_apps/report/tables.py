@@ -30,19 +30,21 @@ def null_lead(a: Assessment) -> str:
 
 def null_distributions_part(a: Assessment) -> Part:
     """Return each measure beside what calibrated predictions like these would show."""
-    m, rows = a.metrics, []
+    rows = []
     for key, title in (("ece", "ECE, top label"), ("classwise_ece", "ECE, class by class")):
-        null, span, p = a.null_distributions.get(key), TableCell("-"), TableCell("-")
+        value = a.metrics[key]
+        null = a.null_distributions.get(key)
+        span = TableCell("-")
+        p = TableCell("-")
         if null is not None:
             span = TableCell(f"{null.low:.4f} to {null.high:.4f}", null.low)
             p = p_cell(null.pvalue)
-        rows.append((TableCell(title), TableCell(f"{m[key]:.4f}", m[key]), span, p))
+        rows.append((TableCell(title), TableCell(f"{value:.4f}", value), span, p))
     for kind, test in a.omnibus_tests.items():
         name = TableCell(f"{capital(TEST_NAMES[kind])} statistic ({test.how})")
-        value = TableCell(test.statistic_text, or_none(test.statistic))
-        rows.append(
-            (name, value, TableCell(test.null_text, or_none(test.high)), p_cell(test.pvalue))
-        )
+        statistic = TableCell(test.statistic_text, or_none(test.statistic))
+        span = TableCell(test.null_text, or_none(test.high))
+        rows.append((name, statistic, span, p_cell(test.pvalue)))
     table = TableView(
         "null_distributions",
         "What calibrated predictions of the same values would show. p: share of "
@@ -61,8 +63,9 @@ def expected_table(a: Assessment) -> TableView:
         ("log_loss", "Log loss", "{:.4f}".format),
         ("brier", "Brier score", "{:.4f}".format),
     ):
-        found = (TableCell(show(of[key]), of[key]) for of in (a.metrics, a.expected))
-        rows.append((TableCell(title), *found))
+        found = TableCell(show(a.metrics[key]), a.metrics[key])
+        expected = TableCell(show(a.expected[key]), a.expected[key])
+        rows.append((TableCell(title), found, expected))
     return TableView(
         "expected",
         "What was found, and what is expected under calibration: the same on average if every "

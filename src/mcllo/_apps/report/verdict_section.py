@@ -39,10 +39,15 @@ def build_verdict(
         how=how_tested(a.test),
         why=_why_so(a),
         other=_other(a, judged, said),
-        gain=""
-        if a.details.data_checks
-        else " ".join(s.text for s in pick(said, "effect_size.recalibration")),
+        gain=_gain(a, said),
     )
+
+
+def _gain(a: Assessment, said: list[Statement]) -> str:
+    """Return what a recalibration gains, where the rows are not mistaken."""
+    if a.details.data_checks:
+        return ""
+    return " ".join(statement.text for statement in pick(said, "effect_size.recalibration"))
 
 
 def _other(a: Assessment, judged: Judged, said: list[Statement]) -> str:
@@ -118,9 +123,14 @@ def headline_facts(a: Assessment, judged: Judged) -> tuple[Fact, ...]:
         return (accuracy,)
     if judged.beyond:
         return (*_least_fact(a.effect_size), accuracy) if judged.rejected else (accuracy,)
-    found, large = _size_fact(a.effect_size), f"below {_points(a.effect_size.p95_change)} points"
-    extreme = (Fact("p95", "Error in 19 of 20 rows", large),) if a.effect_size.low > 0.0 else ()
-    return (*(() if found is None else (found,)), accuracy, *extreme)
+    facts = [accuracy]
+    size = _size_fact(a.effect_size)
+    if size is not None:
+        facts.insert(0, size)
+    if a.effect_size.low > 0.0:
+        large = f"below {_points(a.effect_size.p95_change)} points"
+        facts.append(Fact("p95", "Error in 19 of 20 rows", large))
+    return tuple(facts)
 
 
 def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
@@ -134,19 +144,24 @@ def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
 
 def _size_fact(size: EffectSize) -> Fact | None:
     """Return the average error with what is known of it; None where that is nothing."""
-    width = size.high - size.low
-    about = "of probability on the wrong classes, if of the usual kinds"
-    value, both = _points(size.mean_change, width), f"{100 * size.confidence:g} % confidence"
-    if math.isnan(size.mean_change) or (size.low == 0.0 and size.high >= MIN_UNINFORMATIVE_BOUND):
+    if math.isnan(size.mean_change):
         return None
+    if size.low == 0.0 and size.high >= MIN_UNINFORMATIVE_BOUND:
+        return None
+    about = "of probability on the wrong classes, if of the usual kinds"
+    width = size.high - size.low
     if math.isnan(width):
-        shown, known = f"about {value}", "; a rough number"
+        shown = f"about {_points(size.mean_change)}"
+        known = "; a rough number"
     elif size.low == 0.0:
-        one = f"{50 * (1 + size.confidence):g} % confidence"
-        shown, known = f"at most {_points(size.high, width)}", f" ({one})"
+        one_sided = 50 * (1 + size.confidence)
+        shown = f"at most {_points(size.high, width)}"
+        known = f" ({one_sided:g} % confidence)"
     else:
-        ends = " to ".join(_points(end, width) for end in (size.low, size.high))
-        shown, known = value, f" ({both}: {ends})"
+        low = _points(size.low, width)
+        high = _points(size.high, width)
+        shown = _points(size.mean_change, width)
+        known = f" ({100 * size.confidence:g} % confidence: {low} to {high})"
     return Fact("size", "Average error", f"{shown} points", f"{about}{known}")
 
 

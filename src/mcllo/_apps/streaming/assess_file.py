@@ -178,7 +178,7 @@ class BlockAssessment(Assessment):
         numbers = self.subsample.to_dict()
         return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
 
-    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    def to_dict(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         own = {"subsample": self.subsample, "reliability": self.reliability}
         return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
@@ -191,6 +191,8 @@ def assess_blocks(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    alpha: float = 0.05,
+    full: bool = False,
     most_cells: float = MAX_NULLS_ENTRIES,
     subsample_rows: int = 20_000,
 ) -> BlockAssessment:
@@ -200,8 +202,8 @@ def assess_blocks(
     ----------
     blocks : Blocks
         The rows.
-    statistic, method, n_resamples, seed
-        As in `assess`; large tables have no exact p-value.
+    statistic, method, n_resamples, seed, alpha, full
+        As in `assess`; large tables have no exact p-value, and no details to compute.
     most_cells : float
         Rows times classes up to which a table is small.
     subsample_rows : int
@@ -216,7 +218,8 @@ def assess_blocks(
     if sums.fraction is not None:
         raise fractional_weight_error(sums.fraction)
     if facts.n_samples * facts.n_classes <= most_cells:
-        return _assess_gathered(blocks, entropy, options)
+        gathered_options = {**options, "alpha": alpha, "full": full}
+        return _assess_gathered(blocks, entropy, gathered_options)
     if method in ("exact", "sequential"):
         raise InputError(
             f"{{found}} draws labels for rows in memory; {facts.n_samples:,} are too many here.",
@@ -235,6 +238,7 @@ def assess_blocks(
     if facts.n_clipped:
         left_out.append("zeros")
     posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    curves = bins.reliability(facts.classes)
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(
         test=test,
@@ -253,17 +257,21 @@ def assess_blocks(
         null_distributions={},
         omnibus_tests={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
         in_the_large=shares_table(facts.classes, columns),
-        details=Details.without_rows(
-            estimate_effect_size(some, fit, seed=entropy),
-            cross_fitted_gain(some, seed=entropy),
-            goodness_of_fit(some, fit, seed=entropy),
-            check_data(some, fit, test),
-            posterior,
-            dict.fromkeys(left_out, NOT_IN_MEMORY_REASON),
+        top_label_curve=curves[0],
+        details=Details(
+            effect_size=estimate_effect_size(some, fit, seed=entropy),
+            recalibration_gain=cross_fitted_gain(some, seed=entropy),
+            goodness_of_fit=goodness_of_fit(some, fit, seed=entropy),
+            data_checks=check_data(some, fit, test),
+            alpha=alpha,
+            n_resamples=n_resamples,
+            seed=entropy,
+            posterior=posterior,
+            skipped=dict.fromkeys(left_out, NOT_IN_MEMORY_REASON),
         ),
         predictions=facts,
         subsample=check,
-        reliability=bins.reliability(facts.classes),
+        reliability=curves,
     )
 
 
