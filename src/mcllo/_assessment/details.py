@@ -50,7 +50,6 @@ from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.statements import Statement, suppress_warnings
 from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
-from ..exceptions import PYTHON, Words
 from .subgroup_results import Subgroups, subgroups_of_fit
 
 MAX_CLASSES_OF_DETAILS = 200
@@ -141,14 +140,7 @@ class Details:
     def data_checks(self) -> list[Statement]:
         """What looks like a mistake in the rows."""
         f = self.fitted
-        return check_data(f.predictions, f.fit, f.test, PYTHON)
-
-    def data_checks_in(self, called: Words) -> list[Statement]:
-        """Return the same in these words for arguments."""
-        if called is PYTHON or "fitted" not in vars(self):
-            return self.data_checks
-        f = self.fitted
-        return check_data(f.predictions, f.fit, f.test, called)
+        return check_data(f.predictions, f.fit, f.test)
 
     def miscalibrated_classes_at(self, alpha: float) -> ClassAttribution | None:
         """Return which classes are miscalibrated, at level `alpha`; None where it is left out."""

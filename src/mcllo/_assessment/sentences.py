@@ -38,7 +38,7 @@ from .._utils.formatting import ellipsis, format_count, format_number, p_words
 from .._utils.results import none_for_nan
 from .._utils.statements import Level, Statement, pick
 from .._validation.predictions import Predictions
-from ..exceptions import PYTHON, Words
+from ..exceptions import PYTHON, Names
 from .verdict import Kind, Verdict
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def assessment_statements(
-    a: Assessment, verdict: Verdict, called: Words = PYTHON
+    a: Assessment, verdict: Verdict, names: Names = PYTHON
 ) -> list[Statement]:
     """Return everything that an assessment says after a verdict, in the order of the text."""
     p, d, alpha = a.predictions, a.details, verdict.alpha
@@ -56,7 +56,7 @@ def assessment_statements(
     said = [
         Statement("heading", read),
         *_verdict(a, verdict),
-        *d.data_checks_in(called),
+        *d.data_checks,
         *_size(a, verdict),
     ]
     miscalibrated_classes = d.miscalibrated_classes_at(alpha) if names_classes(verdict) else None
@@ -73,8 +73,8 @@ def assessment_statements(
             said.append(Statement("kind.outside", OTHER_SHAPE_CAVEAT, "doubt"))
         said += d.nested_models.statements()
     rests = [] if d.robust is None else d.robust.statements(alpha)
-    said += [*_choices(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
-    return said
+    said += [*_choices(a, alpha), *rests, *notes(p, a.fit), *_metrics(a)]
+    return [statement.in_names(names) for statement in said]
 
 
 def names_classes(verdict: Verdict) -> bool:
@@ -223,12 +223,11 @@ def _cut(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> list[Statement]:
+def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p, said = predictions, list(predictions.notes)
     if p.n_clipped:
-        raised = p.zero_phrase.text(called)
-        said.append(Statement("note.zeros", raised, numbers={"n_clipped": p.n_clipped}))
+        said.append(p.zero_statement)
     if p.max_row_error > 1e-6:
         words = (
             f"{format_count(p.n_renormalized)} rows were divided by their sum "

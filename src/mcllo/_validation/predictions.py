@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .._model.likelihood import log_odds_of_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from .arguments import By, by_column, clean_by
 from .frames import by_prefix, check_index, labelled_tables, n_columns
 from .labels import (
@@ -46,7 +46,7 @@ from .labels import (
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_probs, clipping_sentence, given_simplex, warn_of_zeros
+from .probabilities import Simplex, clean_probs, clipping_statement, given_simplex, warn_of_zeros
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -411,12 +411,12 @@ class Predictions:
     @property
     def zero_note(self) -> str:
         """What clipping did, in a sentence; empty when it did nothing."""
-        return str(self.zero_phrase)
+        return self.zero_statement.text
 
     @property
-    def zero_phrase(self) -> Phrase:
-        """The same in words to choose."""
-        return clipping_sentence(self, self.probs.size)
+    def zero_statement(self) -> Statement:
+        """The same, for whoever calls arguments otherwise."""
+        return clipping_statement(self, self.probs.size)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class.
@@ -452,10 +452,10 @@ class Predictions:
             The same labels, weights and groups.
         """
         simplex = clean_probs(probs, columns=self.classes)
-        expected = self.probs.shape
-        if simplex.probs.shape != expected:
-            found = Phrase("{}", simplex.probs.shape)
-            raise InputError(argument="probs", rule=f"have shape {expected}", value=found)
+        shape = simplex.probs.shape
+        if shape != self.probs.shape:
+            rule = f"have shape {self.probs.shape}"
+            raise InputError(argument="probs", rule=rule, found=str(shape))
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
     def with_by(self, by: Any) -> Predictions:
@@ -643,9 +643,9 @@ class DataFacts:
         return tuple(label for label, weight in pairs if weight == 0.0)
 
     @property
-    def zero_phrase(self) -> Phrase:
-        """What clipping did, in a sentence; empty when it did nothing."""
-        return clipping_sentence(self, self.n_samples * self.n_classes)
+    def zero_statement(self) -> Statement:
+        """What clipping did; empty when it did nothing."""
+        return clipping_statement(self, self.n_samples * self.n_classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
