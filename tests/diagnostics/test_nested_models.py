@@ -35,8 +35,8 @@ from mcllo._diagnostics.restricted_models import (
     restricted_fit,
 )
 from mcllo._fit.fit import fit_predictions
+from mcllo._inference.hypothesis_test import Reason, TestResult
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.results import Reason, TestResult
 from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])

@@ -9,6 +9,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
+from mcllo._inference.hypothesis_test import TestResult
 from mcllo._inference.monte_carlo import (
     StatisticDraws,
     check_resamples,
@@ -20,7 +21,6 @@ from mcllo._inference.monte_carlo import (
     seed_entropy,
     uniforms,
 )
-from mcllo._inference.results import TestResult
 from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import sufficient_statistic
 from mcllo.exceptions import InputError

@@ -19,6 +19,7 @@ from mcllo._inference.calibration_test import (
     needs_robust,
     split_baseline,
 )
+from mcllo._inference.hypothesis_test import TOO_MANY_REFITS_NOTE, Reason
 from mcllo._inference.likelihood_tests import (
     SPLIT_RATIO_EXPONENTS,
     _least_variance,
@@ -31,7 +32,6 @@ from mcllo._inference.likelihood_tests import (
     statistic_value,
     temperature_ratio_bound,
 )
-from mcllo._inference.results import TOO_MANY_REFITS_NOTE, Reason
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.formatting import MIN_PRINTED_PVALUE

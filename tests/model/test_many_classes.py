@@ -13,8 +13,8 @@ from mcllo._fit.estimate import estimate, relative_information
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.separation import check_separation, separating_direction
+from mcllo._inference.hypothesis_test import SCORE_INSTEAD_NOTE
 from mcllo._inference.likelihood_tests import choose_method, run_test
-from mcllo._inference.results import SCORE_INSTEAD_NOTE
 from mcllo._model import many_classes as many
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from mcllo._model.roots import find_root
+from mcllo._model.newton import find_root
 
 
 def newton(value, slope):

@@ -32,7 +32,7 @@ from mcllo._apps.report.recalibrations import comparison_table, short_name, summ
 from mcllo._apps.report.steps import CodeLanguage, next_steps
 from mcllo._apps.report.verdict_section import build_verdict, headline_facts
 from mcllo._assessment.assessment import expected_metrics
-from mcllo._inference.results import Reason
+from mcllo._inference.hypothesis_test import Reason
 from mcllo._model.compiled import kernel_name
 from mcllo._utils.statements import pick, suppress_warnings
 from mcllo._version import __version__

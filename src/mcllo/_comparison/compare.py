@@ -35,6 +35,7 @@ from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES_COMPARE, TEST_WORK
 from .._inference.calibration_test import needs_robust, robust_score_test
+from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
     CalibrationTest,
     exact_pvalue,
@@ -44,7 +45,6 @@ from .._inference.likelihood_tests import (
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.results import Reason
 from .._utils.atomic_files import progress
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread

@@ -40,9 +40,9 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.profile import Profile
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.calibration_test import needs_robust
+from .._inference.hypothesis_test import TestResult
 from .._inference.likelihood_tests import run_test
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.results import TestResult
 from .._model.kernel import Derivatives
 from .._model.many_classes import has_whole_hessian
 from .._utils.atomic_files import StrPath

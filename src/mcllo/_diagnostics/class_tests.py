@@ -34,9 +34,9 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.monte_carlo import Seed
-from .._inference.results import Reason, TestResult
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import Table, align, ellipsis, format_number
 from .._utils.notebook import NotebookResult, show_progress

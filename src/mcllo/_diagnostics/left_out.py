@@ -56,8 +56,8 @@ from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
+from .._inference.hypothesis_test import TestResult
 from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
-from .._inference.results import TestResult
 from .._model.temperature import inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result

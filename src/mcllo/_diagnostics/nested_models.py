@@ -50,9 +50,9 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import CalibrationTest, Method, chi2_sf, run_test
 from .._inference.monte_carlo import Seed
-from .._inference.results import Reason, TestResult
 from .._utils.formatting import PStyle, Table, ellipsis, format_number, join_words, p_words
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread

@@ -77,6 +77,7 @@ from .._inference.budget import (
     N_SCORES_PER_REFIT,
     NESTED_WORK,
 )
+from .._inference.hypothesis_test import SCORED_NOTE, Reason, TestResult
 from .._inference.likelihood_tests import (
     METHODS,
     MIN_BOUND_FACTOR,
@@ -94,7 +95,6 @@ from .._inference.monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .._inference.results import SCORED_NOTE, Reason, TestResult
 from .._model.batched import (
     RELATIVE_TIE_TOL,
     BatchedMinima,

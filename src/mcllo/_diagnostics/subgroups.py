@@ -64,9 +64,9 @@ from .._inference.budget import (
 from .._inference.calibration_test import FittedTest, fit_and_test
 from .._inference.effect_size import TEST_LEVEL_FOR_POWER, EffectSize, estimate_effect_size
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
+from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
 from .._inference.monte_carlo import draw_labels, expand_weights, label_sums, monte_carlo_p
-from .._inference.results import Reason, TestResult
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
 from .._model.likelihood import recalibrate

@@ -4,7 +4,7 @@
 profile of v            ``l_p(v) = max l(theta)`` over all theta whose k-th parameter is v
 interval                all v with ``D(v) = 2 (l_hat - l_p(v)) <= q``, q the chi-square quantile
 slope                   ``D'(v) = -2 dl/dtheta_k`` at the constrained maximum
-next v                  Newton on ``sqrt(D)``, which is close to linear (`_model/roots`)
+next v                  Newton on ``sqrt(D)``, which is close to linear (`_model/newton`)
 ======================  =====================================================================
 
 D is convex, so the interval is one piece and each end is bracketed: by the last v inside and the
@@ -39,8 +39,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._model.kernel import Derivatives
-from .._model.newton import Objective, minimize, newton_direction
-from .._model.roots import find_root
+from .._model.newton import Objective, find_root, minimize, newton_direction
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ from .._validation.predictions import Predictions, RowOptions, reads_rows
 from .._validation.rounding import unrounded_predictions
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
+from .hypothesis_test import Ground, Reason, TestResult
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .monte_carlo import (
     Seed,
@@ -62,8 +63,9 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .results import Ground, Reason, TestResult
-from .robust import RobustTest, robust_test
+
+if TYPE_CHECKING:
+    from .robust import RobustTest
 
 
 def max_score_test(
@@ -410,6 +412,8 @@ def robust_score_test(
     predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
+    from .robust import robust_test  # what only dependent rows need is loaded for them alone
+
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
     ground: Ground = "groups"
     if predictions.groups is None:

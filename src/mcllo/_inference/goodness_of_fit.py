@@ -42,8 +42,8 @@ from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
+from .hypothesis_test import TestResult
 from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
-from .results import TestResult
 
 N_TOP_GROUPS = 10  # Hosmer and Lemeshow's deciles
 MIN_CLASS_GROUPS = 4

@@ -99,6 +99,7 @@ from .budget import (
     N_RESAMPLES,
     TEST_WORK,
 )
+from .hypothesis_test import SCORE_INSTEAD_NOTE, TOO_MANY_REFITS_NOTE, Reason, TestResult
 from .monte_carlo import (
     Seed,
     StatisticDraws,
@@ -107,7 +108,6 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .results import SCORE_INSTEAD_NOTE, TOO_MANY_REFITS_NOTE, Reason, TestResult
 
 Statistic = Literal["lr", "score", "wald"]
 Method = Literal["auto", "chi2", "exact", "sequential"]

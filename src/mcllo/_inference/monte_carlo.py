@@ -33,7 +33,7 @@ from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
-from .results import TestResult
+from .hypothesis_test import TestResult
 
 Seed = int | np.random.Generator | None
 

@@ -44,8 +44,8 @@ from .._utils.linalg import whitening
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
+from .hypothesis_test import TestResult
 from .monte_carlo import draw_labels, labels_at, monte_carlo_p, uniforms
-from .results import TestResult
 
 TIE_TOL = 1e-9  # relative difference of statistics that counts as none
 WEIGHT_EFFECT_LEVEL = 0.05  # of the test that weights have to do with labels

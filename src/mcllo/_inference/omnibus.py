@@ -50,9 +50,9 @@ from .._validation.predictions import Predictions, TableOptions, judged_predicti
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
+from .hypothesis_test import TestResult
 from .likelihood_tests import chi2_sf
 from .monte_carlo import MetricNull, Seed, metric_nulls
-from .results import TestResult
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 

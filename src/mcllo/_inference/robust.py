@@ -71,6 +71,7 @@ from .._validation.predictions import Predictions, RowOptions, judged_prediction
 from ..exceptions import InputError
 from . import budget
 from .budget import BATCH_ENTRIES, N_RESAMPLES
+from .hypothesis_test import TestResult
 from .likelihood_tests import chi2_sf
 from .monte_carlo import Seed, check_resamples, monte_carlo_p, seed_entropy, uniforms
 from .null_labels import (
@@ -81,7 +82,6 @@ from .null_labels import (
     dependent_pvalue,
     draw_pvalue,
 )
-from .results import TestResult
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
 

@@ -7,7 +7,7 @@ derivatives of h      sums of the second and third central moments of z under th
 ====================  ====================================================================
 
 h rises in u, so there is one root at most: Halley's steps on ``log u`` inside a bracket that
-shrinks (`_model/roots`). Adding a number to all scores of a row changes
+shrinks (`_model/newton`). Adding a number to all scores of a row changes
 nothing; so log probabilities and logits give the same answer, and scores less their largest, which
 are never positive, cannot overflow at any u.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._utils.results import Floats
 from .kernel import row_chunks, softmax
-from .roots import find_root
+from .newton import find_root
 
 MAX_ABS_LOG_SCALE = 16.0
 """Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6. A round number."""
@@ -31,7 +31,7 @@ LAST_LOG_STEP_TOL = 1e-3
 
 
 @dataclass(frozen=True)
-class Root:
+class InverseTemperature:
     """Where the likelihood equation holds, u = 1 / T, and the passes over the rows."""
 
     value: float
@@ -45,7 +45,7 @@ def inverse_temperature(
     codes: NDArray[np.intp],
     weight: Floats | None = None,
     near: float | None = None,
-) -> Root:
+) -> InverseTemperature:
     """Solve the likelihood equation for u, from `near` where given; `scores` are overwritten.
 
     They have shape (c, n).
@@ -64,7 +64,9 @@ def inverse_temperature(
     return _solve(scores, codes, weight, log_u)
 
 
-def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, log_u: float) -> Root:
+def _solve(
+    scores: Floats, codes: NDArray[np.intp], weight: Floats | None, log_u: float
+) -> InverseTemperature:
     """Solve the equation from `log_u`; the largest score of each row is 0."""
     own = scores[codes, np.arange(len(codes))]
     target = float(own.sum() if weight is None else own @ weight)
@@ -79,9 +81,9 @@ def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, log_u
 
     if target == 0.0 and residual(log_u)[0] != 0.0:
         # the largest score of every row is that of its label: the likelihood rises for ever
-        return Root(math.exp(MAX_ABS_LOG_SCALE), 1, 1)
+        return InverseTemperature(math.exp(MAX_ABS_LOG_SCALE), 1, 1)
     root = find_root(residual, log_u, -MAX_ABS_LOG_SCALE, MAX_ABS_LOG_SCALE, xtol=LAST_LOG_STEP_TOL)
-    return Root(math.exp(root.x), root.bound, root.n_iter)
+    return InverseTemperature(math.exp(root.x), root.bound, root.n_iter)
 
 
 def _halley_step(h: float, slope: float, bend: float) -> float:

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -53,7 +53,6 @@ from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
 from .._validation.weights import WeightKind
 from ..exceptions import InputError, LabelShiftWarning
-from ._auto.temperature_with_lapse import ScoredRows, SoftTemperature, fit_soft_temperature
 from ._base import Calibrator
 from ._class_shares import (
     ClassShares,
@@ -61,6 +60,9 @@ from ._class_shares import (
     match_class_shares,
     shift_log_odds,
 )
+
+if TYPE_CHECKING:
+    from ._auto.temperature_with_lapse import SoftTemperature
 
 PRIORS = ("fit", "keep", "unlabelled")
 WARNING_LEVEL = 0.01
@@ -144,7 +146,7 @@ class Learned(Result):
             reference=np.array(content["reference"], dtype=float),
             kept=tuple(content["kept"]),
             offset=np.array(content["offset"], dtype=float),
-            tempered=None if tempered is None else SoftTemperature(**tempered),
+            tempered=None if tempered is None else _restore_temperature(tempered),
             own=None if own is None else np.array(own, dtype=float),
         )
 
@@ -200,12 +202,21 @@ def _row_weights_for_prior(predictions: Predictions, shares: Floats) -> Floats:
     return np.maximum(shares / _reference(predictions), 0.01)
 
 
+def _restore_temperature(state: dict[str, float]) -> SoftTemperature:
+    # loaded when needed, as for `_temperature_without`: only classes that keep their share have one
+    from ._auto.temperature_with_lapse import SoftTemperature
+
+    return SoftTemperature(**state)
+
+
 def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> SoftTemperature | None:
     """Return the temperature of the other classes, given that it is one of them; None for one.
 
     That a label is none of `kept` was decided by who chose the rows, so it is no evidence against
     the predictions: fitted to all columns a temperature would take it for some.
     """
+    from ._auto.temperature_with_lapse import ScoredRows, fit_soft_temperature
+
     others = np.delete(np.arange(predictions.n_classes), kept)
     if len(others) < 2:
         return None

@@ -44,7 +44,7 @@ from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_input
 from .._validation.labels import class_names
 from .._validation.predictions import Predictions
-from .._version import __version__
+from .. import __version__
 from ..exceptions import FileFormatError
 
 if TYPE_CHECKING:

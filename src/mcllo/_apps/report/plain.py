@@ -31,7 +31,7 @@ from ..._inference.effect_size_text import shown_level
 from ..._inference.levels import RightAt
 from ..._utils.formatting import ellipsis, format_count
 from ..._utils.statements import Statement, pick
-from .views import Names, Right, name_cell, percent
+from .views import ClassSentence, Right, name_cell, percent
 
 MAX_NAMED_CLASSES = 6
 """Classes that a line of the first screen names."""
@@ -182,7 +182,7 @@ def wrong(
     judged: Verdict,
     miscalibrated_classes: ClassAttribution | None,
     said: list[Statement],
-) -> tuple[Names, ...]:
+) -> tuple[ClassSentence, ...]:
     """Return which classes are miscalibrated, each kind of error once."""
     if not judged.rejected or a.details.data_checks:
         return ()
@@ -194,28 +194,34 @@ def wrong(
 
 def _of_classes(
     a: Assessment, judged: Verdict, miscalibrated_classes: ClassAttribution, said: list[Statement]
-) -> list[Names]:
+) -> list[ClassSentence]:
     """Return which classes are off and how, and what that leaves unsaid."""
     if miscalibrated_classes.mixture is not None:
-        return [Names(text.text) for text in pick(said, "attribution.lapse", "attribution.pair")]
-    found = [Names(NEAREST_ERROR_TEXT)] if judged.map_rejected else []
-    found += [Names(_all_classes(miscalibrated_classes))] if miscalibrated_classes.beside else []
+        return [
+            ClassSentence(text.text) for text in pick(said, "attribution.lapse", "attribution.pair")
+        ]
+    found = [ClassSentence(NEAREST_ERROR_TEXT)] if judged.map_rejected else []
+    found += (
+        [ClassSentence(_all_classes(miscalibrated_classes))] if miscalibrated_classes.beside else []
+    )
     found += _groups(miscalibrated_classes)
     if miscalibrated_classes.kind == "two":
         found += two_classes(a, judged.alpha)
     elif miscalibrated_classes.kind in ("temperature", "shift"):
         alone = "" if judged.map_rejected else " No single one stands out."
-        found.append(Names(f"{_all_classes(miscalibrated_classes)}{alone}"))
-    found += [Names(text.text) for text in pick(said, "attribution.one_of", "attribution.spread")]
+        found.append(ClassSentence(f"{_all_classes(miscalibrated_classes)}{alone}"))
+    found += [
+        ClassSentence(text.text) for text in pick(said, "attribution.one_of", "attribution.spread")
+    ]
     nested_models = a.details.nested_models
     if nested_models is not None and nested_models.chosen == "full":
-        found.append(Names(CONFUSED_CLASSES_TEXT, but=True))
+        found.append(ClassSentence(CONFUSED_CLASSES_TEXT, but=True))
     elif miscalibrated_classes.beyond:
-        found.append(Names(CLASSES_DIFFER_TEXT, but=True))
+        found.append(ClassSentence(CLASSES_DIFFER_TEXT, but=True))
     return found
 
 
-def _of_subgroups(a: Assessment, judged: Verdict) -> list[Names]:
+def _of_subgroups(a: Assessment, judged: Verdict) -> list[ClassSentence]:
     """Return that one recalibration does not suit all subgroups, and which of them are off."""
     divided = a.subgroups
     if divided is None or not divided.test.rejects(judged.alpha):
@@ -227,11 +233,11 @@ def _of_subgroups(a: Assessment, judged: Verdict) -> list[Names]:
         f"But rows differ by {ellipsis(divided.by)}, and one recalibration does not suit them all"
     )
     if not off:
-        return [Names(f"{lead}.", but=True)]
+        return [ClassSentence(f"{lead}.", but=True)]
     return [replace(_name_classes(f"{lead}. Off", [(name, "") for name in off]), but=True)]
 
 
-def _groups(miscalibrated_classes: ClassAttribution) -> list[Names]:
+def _groups(miscalibrated_classes: ClassAttribution) -> list[ClassSentence]:
     """Return the named classes by what is wrong with them."""
     found = []
     for kind, lead in CLASS_SHARE_TEXTS.items():
@@ -257,11 +263,11 @@ def _groups(miscalibrated_classes: ClassAttribution) -> list[Names]:
     return [group for group in found if group.names]
 
 
-def _name_classes(lead: str, classes: list[tuple[Any, str]]) -> Names:
+def _name_classes(lead: str, classes: list[tuple[Any, str]]) -> ClassSentence:
     """Return a sentence that names the first of these classes."""
     shown = tuple((name_cell(label), words) for label, words in classes[:MAX_NAMED_CLASSES])
     more = len(classes) - len(shown)
-    return Names(lead, shown, f"and {more} more" if more else "")
+    return ClassSentence(lead, shown, f"and {more} more" if more else "")
 
 
 def _shares(predicted: float, observed: float) -> str:
@@ -277,21 +283,21 @@ def _given_and_true(miscalibrated_class: MiscalibratedClass) -> str:
     )
 
 
-def two_classes(a: Assessment, alpha: float) -> list[Names]:
+def two_classes(a: Assessment, alpha: float) -> list[ClassSentence]:
     """Return what is wrong with two classes, which are always off together."""
     low, high = a.fit.confidence_interval(1.0 - alpha).gamma[0].tolist()
     found = []
     if high < 0.0:
-        found.append(Names(f"{SLOPE_TEXTS['wrong_way']}."))
+        found.append(ClassSentence(f"{SLOPE_TEXTS['wrong_way']}."))
     elif high < 1.0:
-        found.append(Names(f"{SLOPE_TEXTS['overconfident']}."))
+        found.append(ClassSentence(f"{SLOPE_TEXTS['overconfident']}."))
     elif low > 1.0:
-        found.append(Names(f"{SLOPE_TEXTS['underconfident']}."))
+        found.append(ClassSentence(f"{SLOPE_TEXTS['underconfident']}."))
     for row in a.in_the_large.rows():
         if row["adjusted"] <= alpha and row["observed"] > row["predicted"]:
             shares = _shares(row["predicted"], row["observed"])
             found.insert(0, _name_classes(CLASS_SHARE_TEXTS["low"], [(row["class"], shares)]))
-    return found or [Names("Both classes are off, in a way that these rows do not show.")]
+    return found or [ClassSentence("Both classes are off, in a way that these rows do not show.")]
 
 
 def _all_classes(miscalibrated_classes: ClassAttribution) -> str:

@@ -70,7 +70,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Names:
+class ClassSentence:
     """A sentence that may name classes, each with words of its own; names are kept apart.
 
     `rest` says how many more there are, `after` follows in sentences of its own. `but` marks what
@@ -242,7 +242,7 @@ class Summary:
         The answer.
     levels : tuple of Right
         How often it is right, at a few levels.
-    wrong : tuple of Names
+    wrong : tuple of ClassSentence
         Which classes are miscalibrated, and how, in plain words.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
@@ -279,7 +279,7 @@ class Summary:
     lead: str
     verdict: VerdictView
     levels: tuple[Right, ...]
-    wrong: tuple[Names, ...]
+    wrong: tuple[ClassSentence, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[NextStep, ...]

@@ -50,6 +50,7 @@ from ..._fit.separation import check_separation, warn_of_separation
 from ..._inference.budget import MAX_NULLS_ENTRIES, N_RESAMPLES
 from ..._inference.effect_size import estimate_effect_size
 from ..._inference.goodness_of_fit import goodness_of_fit
+from ..._inference.hypothesis_test import Reason, TestResult
 from ..._inference.likelihood_tests import (
     CalibrationTest,
     Method,
@@ -63,7 +64,6 @@ from ..._inference.likelihood_tests import (
 from ..._inference.monte_carlo import Seed, check_resamples, seed_entropy
 from ..._inference.omnibus import N_GROUPS
 from ..._inference.posterior import posterior_of_fit
-from ..._inference.results import Reason, TestResult
 from ..._model.kernel import Derivatives
 from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
