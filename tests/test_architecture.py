@@ -6,6 +6,7 @@ A test collects every offence and names the files: one failure shows all that is
 import ast
 import io
 import re
+import string
 import subprocess
 import sys
 import tokenize
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import pytest
 from inputs import csv_text
+
+from mcllo._apps.cli.options import FLAGS
+from mcllo.exceptions import PYTHON
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "mcllo"
@@ -179,14 +183,49 @@ def test_messages_are_rendered_and_never_rewritten():
     assert not offences
 
 
-def test_templates_hold_no_names():
-    # whatever a user may have named is a part of a phrase, never of its template
-    offences = [
-        f"{name_of(path)}, line {call.lineno}"
-        for path in MODULES
-        for call in calls(path)
-        if getattr(call.func, "id", "") == "Phrase" and isinstance(call.args[0], ast.JoinedStr)
-    ]
+def template_fields(text):
+    """Return the names that a template leaves to be filled, those inside format codes too."""
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError:  # no template
+        return set()
+    found = set()
+    for _, field, code, _ in parts:
+        if field:
+            found.add(re.split(r"[.\[]", field)[0])
+        if code:
+            found |= template_fields(code)
+    return {name for name in found if name.isidentifier()}
+
+
+def test_fields_of_messages_are_values_names_or_phrases():
+    # any other name would be taken for an argument and printed as ``name=``
+    known = {"argument", "value", "found", "row", "gap", "in_python", "in_shell", "resume"}
+    known |= {*PYTHON, *FLAGS}
+    others = ("export", "plot")  # whose templates are programs and figures
+    offences = []
+    for path in MODULES:
+        name = name_of(path)
+        if room_of(name) in others or name in ("_utils/atomic_files", "_apps/serve/app"):
+            continue
+        nodes = list(ast.walk(tree(path)))
+        documents = {
+            id(node.body[0].value)
+            for node in nodes
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and isinstance(node.body[0], ast.Expr)
+        }
+        own = {keyword.arg for call in calls(path) for keyword in call.keywords}
+        for node in nodes:
+            if isinstance(node, ast.Dict):
+                own |= {key.value for key in node.keys if isinstance(key, ast.Constant)}
+        if "exceptions" not in {target for target, _ in our_imports(path)}:
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                unknown = template_fields(node.value) - known - own
+                if unknown and id(node) not in documents:
+                    offences.append(f"{name}, line {node.lineno}: {sorted(unknown)}")
     assert not offences
 
 

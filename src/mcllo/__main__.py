@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
         check_installed(NEEDED, CLI_EXTRA, "the command")
     except MclloError as error:
         return _fail(str(error))
-    from ._apps.cli.options import FLAG_WORDS
+    from ._apps.cli.options import FLAG_NAMES
     from ._apps.cli.verbs import Abort, UsageError, command
 
     output = sys.stdout
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
         message = error.format_message()
         return _fail(message + ("" if message[-1:] in ".?" else ".") + hint)
     except MclloError as error:
-        return _fail(error.text(FLAG_WORDS))
+        return _fail(error.text(FLAG_NAMES))
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:

@@ -1,31 +1,35 @@
 """Errors and warnings of mcllo: each says what must hold, what was found, and the remedy.
 
-A message is a `Phrase`: a template, written in the source, and the parts that fill it. What has
-another name elsewhere is a part of its own, and `Words` say the name; names of classes, columns and
-files are parts too, so that nobody ever reads a finished sentence again.
+A message is a template for `str.format`, and whoever prints it fills its fields. Data (names of
+classes, columns and files, numbers) are the `values` of the error, so that no name is ever taken
+for a field. Every other field is a name that differs by who prints: a mapping `Names` has them for
+Python here, for the command line in `_apps/cli/options`, for the page in `_apps/serve/choices`.
 
-=====================  ========================  ========================  =========================
-part                   Python                    a file                    the command line
-=====================  ========================  ========================  =========================
-``Option("clip", 0)``  ``clip=0``                ``--clip 0``
-``{argument}``         ``clip``, ``probs``       ``probabilities``         ``--clip``
-``{row}``              ``row 6``                 ``line 8 of b.csv``
-``{found}`` at a row   ``probs[6, 0]=2``         ``2 in column 'cat',      ``--clip 2`` without a
-                                                 line 8 of b.csv``         row
-``{gap}``              ``y[6] is missing``       ``column 'y' is empty in
-                                                 line 8 of b.csv``
-``Either(...)``        words of its own for
-                       each of them
-=====================  ========================  ========================  =========================
+===============  =========================  ==========================  ============================
+field            Python                     a file                      the command line
+===============  =========================  ==========================  ============================
+``{clip:0}``     ``clip=0``                                             ``--clip 0``
+``{clip}``       ``clip=``                                              ``--clip``
+``{argument}``   ``clip``, ``probs``        ``probabilities``           ``--clip``
+``{row}``        ``row 6``                  ``line 8 of b.csv``
+``{found}``      ``probs[6, 0]=2``          ``2 in column 'cat', line   ``--clip 2`` without a row
+                                            8 of b.csv``
+``{gap}``        ``y[6] is missing``        ``column 'y' is empty in
+                                            line 8 of b.csv``
+``{drop_row}``   a phrase of `Names`        a phrase of its own         a phrase of its own
+===============  =========================  ==========================  ============================
 
-Names in braces are the fields of the error, ``{value}`` among them; ``{}`` are the other parts.
+The value of an argument is written as a literal of Python: ``{missing:'drop'}``, or
+``{classes:{known}}`` with `known` among the values.
 """
 
 from __future__ import annotations
 
+import copy
+from ast import literal_eval
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 __all__ = [
     "AbsentClassWarning",
@@ -47,7 +51,8 @@ LONGEST_LIST = 120
 
 def show(value: object) -> str:
     """Return ``repr(value)`` on one line, cut when it is long."""
-    plain = value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+    is_scalar = getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+    plain = value.item() if is_scalar else value  # type: ignore[attr-defined]
     words = " ".join(repr(plain).split())
     return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
 
@@ -57,105 +62,144 @@ def show_number(value: object) -> str:
     return f"{value:g}" if isinstance(value, Real) else show(value)
 
 
-class Words:
-    """What things are called: here Python's arguments and arrays.
+class Argument:
+    """An argument as Python calls it; the command line and the page have subclasses.
 
-    `reading` are the options that a file was read with, where advice should repeat them.
+    Examples
+    --------
+    >>> clip = Argument("clip")
+    >>> f"{clip!s} must be positive; pass {clip:0.5}, or choose it with {clip}"
+    'clip must be positive; pass clip=0.5, or choose it with clip='
     """
 
-    reading: Mapping[str, Any] = {}
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        """Return it as the subject of a sentence."""
+        return self.name
+
+    def __format__(self, literal: str) -> str:
+        if not literal:
+            return self.given()
+        # what a template's nested field writes is the repr of a value: text, a number or a list
+        try:
+            return self.given(literal_eval(literal))
+        except (SyntaxError, ValueError):  # of an object that has no literal, such as np.str_('a')
+            return f"{self}={literal}"
+
+    def given(self, value: Any = ...) -> str:
+        """Return the argument with its value; without one, as in ``choose it with clip=``."""
+        if value is ...:
+            return f"{self.name}="
+        if isinstance(value, list) and all(isinstance(item, (str, Real)) for item in value):
+            whole = repr(value)
+            if len(whole) <= LONGEST_LIST:
+                return f"{self.name}={whole}"
+        return f"{self.name}={show(value)}"
+
+    def cell(self, row: int, column: Any, value: Any) -> str:
+        """Return a number of an array and where it stands."""
+        place = row if column is None else f"{row}, {column}"
+        return f"{self.name}[{place}]={show_number(value)}"
+
+
+class Names(dict[str, str]):
+    """What messages call things: phrases by name, and every other name is an argument.
+
+    A phrase is a template too.
+
+    Parameters
+    ----------
+    phrases : mapping
+        What Python, the command line and the page say in words of their own.
+    argument : type
+        `Argument` or a subclass.
+    """
+
+    def __init__(self, phrases: Mapping[str, str], argument: type[Argument] = Argument) -> None:
+        super().__init__(phrases)
+        self.argument = argument
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Whose words these are; `Either` takes the first that it has."""
-        return ("python",)
-
-    def over(self, words: Words) -> Words:
-        """Return these words for rows and columns, and `words` for everything else."""
-        return words
-
-    def argument(self, name: str) -> str:
-        """Return the name of an argument as the subject of a sentence."""
-        return name
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an argument with its value; without one, as in ``choose it with clip=``."""
-        if value is ...:
-            return f"{name}="
-        whole = isinstance(value, list) and all(isinstance(item, (str, Real)) for item in value)
-        shown = repr(value) if whole else ""
-        return f"{name}={shown if 0 < len(shown) <= LONGEST_LIST else show(value)}"
-
-    def row(self, row: int) -> str:
-        """Return where a row stands."""
-        return f"row {row}"
-
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
-        """Return a number and where it stands."""
-        return f"{name}[{row if column is None else f'{row}, {column}'}]={show_number(value)}"
-
-    def gap(self, name: str, row: int) -> str:
-        """Return that nothing stands there."""
-        return f"{name}[{row}] is missing"
+    def with_phrases(self, phrases: Mapping[str, str]) -> Names:
+        """Return names with other phrases; arguments are called the same."""
+        return Names({**self, **phrases}, self.argument)
 
 
-PYTHON = Words()
+PYTHON = Names(
+    {
+        "auto_calibrator": "AutoCalibrator",
+        "baselines_to_try": ", or the ones to try with baselines= of baseline_sensitivity",
+        "check_columns": "Check which column is which class; {classes} names them in their order.",
+        "chooses_baseline": "assess, calibration_test and MCLLOCalibrator",
+        "divide_percentages": "Divide percentages by 100; for scores before the softmax pass "
+        "logits= in the place of probs.",
+        "drop_row": "Drop or correct that row.",
+        "drop_unlabelled": "Drop those rows.",
+        "lr_or_score": "statistic='lr' or 'score'",
+        "mcllo_calibrator": "MCLLOCalibrator",
+        "method_found": "method {method!r}",
+        "or_a_generator": " or a numpy Generator",
+        "other_clip": "Pass clip=None or a bound such as clip=1e-6.",
+        "penalty_for_blocks": "use MCLLOCalibrator with arrays, or penalty='auto'",
+        "refit": "{in_python}",
+        "round_to_share": "For rounding errors pass np.clip(probs, 0, 1).",
+        "swapped_labels": "If probs and y are swapped, call with (probs, y).",
+        "use_a_penalty": "use MCLLOCalibrator(penalty=1.0)",
+    }
+)
+"""Python's names."""
 
 
-class Phrase:
-    """A template and its parts.
+class _Fields(dict[str, Any]):
+    """The values of a message, and behind them the names of who prints it."""
+
+    def __init__(self, values: Mapping[str, Any], names: Names) -> None:
+        super().__init__(values)
+        self.names = names
+
+    def __missing__(self, name: str) -> Any:
+        phrase = self.names.get(name)
+        if phrase is None:
+            return self.names.argument(name)
+        # a phrase is ours, so that its own fields are filled; a value is data, and stays as it is
+        return phrase.format_map(self)
+
+
+def fill(template: str, values: Mapping[str, Any], names: Names = PYTHON) -> str:
+    """Return a message, its fields filled with values and names.
 
     Examples
     --------
-    >>> print(Phrase("{} is not a class; did you mean {!r}?", Option("baseline", "a"), "{row}"))
-    baseline='a' is not a class; did you mean '{row}'?
+    >>> fill("{label!r} is not a class; pass {baseline:'a'}.", {"label": "{row}"})
+    "'{row}' is not a class; pass baseline='a'."
     """
+    return template.format_map(_Fields(values, names))
 
-    def __init__(self, template: str, *parts: object) -> None:
-        self.template, self.parts = template, parts
 
-    def text(self, words: Words = PYTHON, /, **fields: str) -> str:
-        """Return the sentence in these words."""
-        return self.template.format(*(_said(part, words, fields) for part in self.parts), **fields)
+class Hint(NamedTuple):
+    """A sentence that may become a remedy, and the values that fill it."""
+
+    template: str
+    values: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return self.text()
+        return fill(self.template, self.values)
 
 
-class Option(Phrase):
-    """An argument with its value, or without one: ``clip=0`` or ``clip=``."""
+class Place(NamedTuple):
+    """Where the data of an error came from.
 
-    def __init__(self, name: str, value: Any = ...) -> None:
-        self.name, self.value = name, value
+    `fields` are those of the message that it says otherwise (argument, row, found, gap), `phrases`
+    take the place of those of `Names`.
+    """
 
-    def text(self, words: Words = PYTHON, /, **fields: str) -> str:
-        """Return how it is given."""
-        return words.option(self.name, self.value)
-
-
-class Either(Phrase):
-    """Words of its own for Python, for a file and for the command line (`shell`)."""
-
-    def __init__(self, python: object, *, file: object = None, shell: object = None) -> None:
-        self.python, self.file, self.shell = python, file, shell
-
-    def text(self, words: Words = PYTHON, /, **fields: str) -> str:
-        """Return the first that there is."""
-        known = (getattr(self, kind) for kind in words.kinds)
-        found = next(part for part in known if part is not None)
-        return str(_said(found, words, fields))
-
-
-Text = str | Phrase
-USE_A_PENALTY = Either("use MCLLOCalibrator(penalty=1.0)", shell="use mcllo fit --penalty 1")
-"""The remedy where no finite estimate is best."""
-
-
-def _said(part: object, words: Words, fields: dict[str, str]) -> object:
-    return part.text(words, **fields) if isinstance(part, Phrase) else part
+    row: str
+    fields: Mapping[str, str]
+    phrases: Mapping[str, str]
 
 
 class MclloError(Exception):
@@ -163,10 +207,12 @@ class MclloError(Exception):
 
     Parameters
     ----------
-    message : str or Phrase
-        What must hold, and what was found.
-    remedy : str or Phrase, optional
+    message : str
+        What must hold, and what was found. With `values` a template, else said as it stands.
+    remedy : str, optional
         What to do; follows the message.
+    values : mapping, optional
+        Fills the fields of message and remedy; may be empty, where they hold names alone.
 
     See Also
     --------
@@ -179,27 +225,44 @@ class MclloError(Exception):
     --------
     >>> print(MclloError("the store is locked.", remedy="Close the other monitor."))
     the store is locked. Close the other monitor.
+    >>> print(MclloError("{path!r} is locked.", remedy="Pass {path}.", values={"path": "a.db"}))
+    'a.db' is locked. Pass a.db.
     """
 
-    def __init__(self, message: Text = "", *, remedy: Text | None = None) -> None:
-        self.message, self.remedy = message, remedy
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        remedy: str | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message = message
+        self.remedy = remedy
+        self.values = values
         super().__init__(self.text())
 
-    def text(self, words: Words = PYTHON) -> str:
-        """Return the message in these words."""
-        fields = self._fields(words)
-        parts = (self.message, self.remedy)
-        return " ".join(str(_said(part, words, fields)) for part in parts if part is not None)
+    def text(self, names: Names = PYTHON) -> str:
+        """Return the message, its fields filled with these names."""
+        text = self._template()
+        return text if self.values is None else fill(text, self.values, names)
+
+    def _template(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} {self.remedy}"
 
     def but(self, **changes: Any) -> Self:
-        """Return a copy with other fields."""
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self) | changes)
-        other.args = (other.text(),)
+        """Return a copy with other attributes."""
+        other = copy.copy(self)
+        for name, value in changes.items():
+            setattr(other, name, value)
+        other.args = (other.text(),)  # what str() gives
         return other
 
-    def _fields(self, words: Words) -> dict[str, str]:
-        return {}
+    def with_remedy(self, remedy: str, **values: Any) -> Self:
+        """Return a copy with another remedy, a template that `values` fill."""
+        message = self.message
+        if self.values is None:  # it was said as it stands: its braces are no fields
+            message = message.replace("{", "{{").replace("}", "}}")
+        return self.but(message=message, remedy=remedy, values={**(self.values or {}), **values})
 
 
 class InputError(MclloError, ValueError):
@@ -209,16 +272,21 @@ class InputError(MclloError, ValueError):
 
     Parameters
     ----------
-    message : str or Phrase, optional
-        What must hold, and what was found. Default: a sentence made of the other arguments.
-    argument, rule : str or Phrase, optional
-        The name of the argument at fault, and what must hold of it.
+    message : str, optional
+        What must hold, and what was found. Default: a sentence made of the other arguments. With
+        `values` or an `argument` a template, else said as it stands.
+    argument, rule : str, optional
+        The name of the argument at fault, and what must hold of it: a template too.
     value : object, optional
-        What was found; a `Phrase` says it in words.
+        What was found.
+    found : str, optional
+        The same in words. Default: the value and where it stands.
     row, column : int, optional
         Zero-based place of the offending value; a column may also be a name.
-    remedy : str or Phrase, optional
+    remedy : str, optional
         What to do; follows the message.
+    values : mapping, optional
+        Fills the fields of message, rule and remedy.
 
     See Also
     --------
@@ -237,42 +305,65 @@ class InputError(MclloError, ValueError):
 
     def __init__(
         self,
-        message: Text | None = None,
+        message: str | None = None,
         *,
         argument: str | None = None,
-        rule: Text | None = None,
+        rule: str | None = None,
         value: Any = ...,
+        found: str | None = None,
         row: int | None = None,
         column: int | str | None = None,
-        remedy: Text | None = None,
+        remedy: str | None = None,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
-        self.argument, self.rule, self.value = argument, rule, value
-        self.row, self.column = row, column
-        self.place: Words | None = None
+        self.argument = argument
+        self.rule = rule
+        self.value = value
+        self.found = found
+        self.row = row
+        self.column = column
+        self.place: Place | None = None
         if message is None:
-            got = "" if value is ... else "; got {found}"
-            message = Phrase("{argument} must {}" + got + ".", rule)
-        super().__init__(message, remedy=remedy)
+            got = "." if value is ... and found is None else "; got {found}."
+            message = f"{{argument}} must {rule}{got}"
+        # a sentence about an argument names it by a field, so it is a template even without data
+        if values is None and argument is not None:
+            values = {}
+        super().__init__(message, remedy=remedy, values=values)
 
-    def text(self, words: Words = PYTHON) -> str:
-        """Return the message in these words, and in those of the file that the data came from."""
-        text = super().text(words if self.place is None else self.place.over(words))
-        if self.row is None or self.place is None or isinstance(self.message, Phrase):
-            return text
-        return f"{self.place.row(self.row)}: {text}"
+    def text(self, names: Names = PYTHON) -> str:
+        """Return the message, its fields filled with these names.
+
+        Of data from a file, arrays and rows are its columns and lines.
+        """
+        if self.values is None:
+            text = super().text(names)
+            if self.row is None or self.place is None:
+                return text
+            return f"{self.place.row}: {text}"
+        fields = self._fields(names)
+        if self.place is not None:
+            fields |= self.place.fields
+            names = names.with_phrases(self.place.phrases)
+        return fill(self._template(), {**fields, **self.values}, names)
 
     def moved(self, start: int) -> Self:
         """Return the error of a block that begins at row `start` as one of the whole."""
         return self if self.row is None else self.but(row=self.row + start)
 
-    def _fields(self, words: Words) -> dict[str, str]:
-        name, value, row = self.argument or "", self.value, self.row
-        found = value.text(words) if isinstance(value, Phrase) else words.option(name, value)
-        fields = {"argument": words.argument(name), "value": show(value), "found": found}
-        if row is not None:
-            fields |= {"row": words.row(row), "gap": words.gap(name, row)}
-            if not isinstance(value, Phrase):
-                fields["found"] = words.cell(name, row, self.column, value)
+    def _fields(self, names: Names) -> dict[str, str]:
+        """Return what the fields of a message say of the argument and its place."""
+        argument = names.argument(self.argument or "")
+        fields = {"argument": str(argument), "value": show(self.value)}
+        if self.row is not None:
+            fields["row"] = f"row {self.row}"
+            fields["gap"] = f"{argument.name}[{self.row}] is missing"
+        if self.found is not None:
+            fields["found"] = self.found
+        elif self.row is not None:
+            fields["found"] = argument.cell(self.row, self.column, self.value)
+        else:
+            fields["found"] = argument.given(self.value)
         return fields
 
 
@@ -283,12 +374,14 @@ class FileFormatError(MclloError, ValueError):
 
     Parameters
     ----------
-    message : str or Phrase
-        What is wrong with the file.
+    message : str
+        What is wrong with the file. With `values` a template, else said as it stands.
     column : str, optional
         The column that is missing or wrong.
-    remedy : str or Phrase, optional
+    remedy : str, optional
         What to do; follows the message.
+    values : mapping, optional
+        Fills the fields of message and remedy.
 
     See Also
     --------
@@ -305,10 +398,15 @@ class FileFormatError(MclloError, ValueError):
     """
 
     def __init__(
-        self, message: Text = "", *, column: str | None = None, remedy: Text | None = None
+        self,
+        message: str = "",
+        *,
+        column: str | None = None,
+        remedy: str | None = None,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
         self.column = column
-        super().__init__(message, remedy=remedy)
+        super().__init__(message, remedy=remedy, values=values)
 
 
 class MclloWarning(UserWarning):
@@ -316,13 +414,15 @@ class MclloWarning(UserWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
-        tell a repetition.
-    detail : str or Phrase, optional
+        tell a repetition. With `values` a template, else said as it stands.
+    detail : str, optional
         The whole sentence, with counts, for those who print it once. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     Attributes
     ----------
@@ -347,18 +447,21 @@ class MclloWarning(UserWarning):
 
     def __init__(
         self,
-        message: Text = "",
+        message: str = "",
         *,
-        detail: Text | None = None,
+        detail: str | None = None,
         numbers: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
-        self.message, self.detail = message, message if detail is None else detail
+        self.message = message
+        self.detail = message if detail is None else detail
         self.numbers = dict(numbers or {})
-        super().__init__(str(message))
+        self.values = values
+        super().__init__(message if values is None else fill(message, values))
 
-    def text(self, words: Words = PYTHON) -> str:
-        """Return the whole sentence in these words."""
-        return str(_said(self.detail, words, {}))
+    def text(self, names: Names = PYTHON) -> str:
+        """Return the whole sentence, its fields filled with these names."""
+        return self.detail if self.values is None else fill(self.detail, self.values, names)
 
 
 class ZeroProbabilityWarning(MclloWarning):
@@ -369,13 +472,15 @@ class ZeroProbabilityWarning(MclloWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
         tell a repetition.
-    detail : str or Phrase, optional
+    detail : str, optional
         The whole sentence, with counts. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     See Also
     --------
@@ -403,13 +508,15 @@ class SeparationWarning(MclloWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
         tell a repetition.
-    detail : str or Phrase, optional
+    detail : str, optional
         The whole sentence, with counts. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     See Also
     --------
@@ -449,13 +556,15 @@ class ConvergenceWarning(MclloWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
         tell a repetition.
-    detail : str or Phrase, optional
+    detail : str, optional
         The whole sentence, with counts. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     See Also
     --------
@@ -479,13 +588,15 @@ class AbsentClassWarning(MclloWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
         tell a repetition.
-    detail : str or Phrase, optional
+    detail : str, optional
         The whole sentence, with counts. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     See Also
     --------
@@ -514,13 +625,15 @@ class LabelShiftWarning(MclloWarning):
 
     Parameters
     ----------
-    message : str or Phrase
+    message : str
         What Python prints: the same words for the same kind of trouble, so that its filters can
         tell a repetition.
-    detail : str or Phrase, optional
+    detail : str, optional
         The whole sentence, with counts. Default: the message.
     numbers : mapping, optional
         The counts and names in it, as values.
+    values : mapping, optional
+        Fills the fields of message and detail, as in an error.
 
     See Also
     --------

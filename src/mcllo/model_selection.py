@@ -16,9 +16,8 @@ Metadata (weights, groups, other parameters of ``fit``) go where scikit-learn's 
 when it is enabled. When it is not: ``groups`` to the folds, ``sample_weight`` to the classifier
 (to a pipeline's last step) and to the calibrator, all else to the classifier.
 
-What a calibrator reads of a classifier's rows: a table of probabilities or of logits.
-
-With d for what ``decision_function`` returns:
+What a calibrator reads of a classifier's rows is a table of probabilities or of logits. With d for
+what ``decision_function`` returns:
 
 =====================  ===========================================================================
 calibrator of probs    ``predict_proba``; where there is none, ``logits=d``, and with two classes
@@ -65,6 +64,14 @@ from .calibrators import CALIBRATORS
 from .calibrators._choice import Fold, check_folds, is_ours, make_calibrator, reads
 from .exceptions import InputError, LabelShiftWarning, MclloWarning
 
+__all__ = ["FittedPair", "RecalibratedClassifierCV"]
+
+Array = NDArray[Any]
+NO_PREFIT = (
+    "cv must be folds; got 'prefit'. Wrap the fitted classifier instead: "
+    "RecalibratedClassifierCV(FrozenEstimator(classifier)), from sklearn.frozen."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class ClassifierScores:
@@ -76,13 +83,16 @@ class ClassifierScores:
     @staticmethod
     def join(parts: list[ClassifierScores]) -> ClassifierScores:
         """Return the rows of all parts in their order."""
-        return ClassifierScores(parts[0].kind, np.concatenate([part.table for part in parts]))
+        table = np.concatenate([part.table for part in parts])
+        return ClassifierScores(parts[0].kind, table)
 
     def given_to(self, calibrator: Any) -> dict[str, Array]:
         """Return the arguments; a calibrator of another package gets probabilities as X."""
-        if self.kind == "logits" and is_ours(calibrator):
+        if self.kind == "probs":
+            return {"X": self.table}
+        if is_ours(calibrator):
             return {"logits": self.table}
-        if self.kind == "logits" and reads(calibrator) == "probs":
+        if reads(calibrator) == "probs":
             return {"X": clean_logits(self.table).probs}
         return {"X": self.table}
 
@@ -97,38 +107,54 @@ class ClassifierScores:
 
 def classifier_scores(classifier: Any, X: Any, classes: Array, calibrator: Any) -> ClassifierScores:
     """Return what a calibrator reads of these rows, a column for each of `classes`."""
-    kind, known = reads(calibrator), getattr(classifier, "classes_", classes)
-    probable = hasattr(classifier, "predict_proba")
-    if hasattr(classifier, "decision_function") and (kind == "logits" or not probable):
-        values = np.asarray(classifier.decision_function(X))
-        if values.ndim == 2 and values.shape[1] == len(known) and not _of_pairs(classifier):
-            floor = np.logaddexp.reduce(values, axis=1) + np.log(DEFAULT_CLIP)
-            return ClassifierScores("logits", _align(values, classifier, classes, floor))
-        if len(known) == 2 and values.size == len(values) and not probable:
-            d = values.reshape(-1)
-            logs = -np.logaddexp(0.0, np.column_stack([d, -d]))
-            return ClassifierScores(
-                "logits", _align(logs, classifier, classes, np.log(DEFAULT_CLIP))
-            )
-    if not probable:
+    kind = reads(calibrator)
+    has_probs = hasattr(classifier, "predict_proba")
+    has_decisions = hasattr(classifier, "decision_function")
+    if has_decisions and (kind == "logits" or not has_probs):
+        logits = _decision_logits(classifier, X, classes, is_only_source=not has_probs)
+        if logits is not None:
+            return ClassifierScores("logits", logits)
+    if not has_probs:
         own = "has neither."
-        if hasattr(classifier, "decision_function"):
+        if has_decisions:
             own = "has none. Use decision_function_shape='ovr', or another classifier."
         raise InputError(
             "estimator must be a classifier with predict_proba, or with a decision_function of a "
             f"column per class; {type(classifier).__name__} {own}"
         )
-    probs = _align(np.asarray(classifier.predict_proba(X)), classifier, classes, 0.0)
+    probs = np.asarray(classifier.predict_proba(X))
+    probs = _align(probs, classifier, classes, missing=0.0)
     if kind == "logits":
         return ClassifierScores("logits", np.log(clean_probs(probs).probs))
     return ClassifierScores("probs", probs)
 
 
-def _of_pairs(classifier: Any) -> bool:
+def _decision_logits(classifier: Any, X: Any, classes: Array, is_only_source: bool) -> Array | None:
+    """Return logits by ``decision_function``; None where it has no column for each class.
+
+    Of two classes it has one column, which is taken where there are no probabilities.
+    """
+    n_known = len(getattr(classifier, "classes_", classes))
+    values = np.asarray(classifier.decision_function(X))
+    has_columns = values.ndim == 2 and values.shape[1] == n_known
+    if has_columns and not _is_one_vs_one(classifier):
+        # A class that the classifier never saw has the least probability that clipping leaves.
+        log_sum = np.logaddexp.reduce(values, axis=1)
+        return _align(values, classifier, classes, missing=log_sum + np.log(DEFAULT_CLIP))
+    if n_known == 2 and values.size == len(values) and is_only_source:
+        d = values.reshape(-1)
+        log_probs = -np.logaddexp(0.0, np.column_stack([d, -d]))
+        return _align(log_probs, classifier, classes, missing=np.log(DEFAULT_CLIP))
+    return None
+
+
+def _is_one_vs_one(classifier: Any) -> bool:
     """Whether decisions are of pairs of classes: of three there are as many as classes."""
     while isinstance(classifier, (Pipeline, FrozenEstimator)):
-        inner = isinstance(classifier, FrozenEstimator)
-        classifier = classifier.estimator if inner else classifier.steps[-1][1]
+        if isinstance(classifier, FrozenEstimator):
+            classifier = classifier.estimator
+        else:
+            _, classifier = classifier.steps[-1]
     shape = getattr(classifier, "decision_function_shape", "ovr")
     return shape == "ovo" and len(classifier.classes_) > 2
 
@@ -141,20 +167,14 @@ def _align(scores: Array, classifier: Any, classes: Array, missing: Any) -> Arra
             f"estimator must give a column for each of its {len(known)} classes; "
             f"{type(classifier).__name__} gives the shape {scores.shape}."
         )
-    column = {label: k for k, label in enumerate(known)}
+    column_of_label = {label: k for k, label in enumerate(known)}
     aligned = np.empty((len(scores), len(classes)), dtype=scores.dtype)
     for k, label in enumerate(classes.tolist()):
-        aligned[:, k] = scores[:, column[label]] if label in column else missing
+        if label in column_of_label:
+            aligned[:, k] = scores[:, column_of_label[label]]
+        else:
+            aligned[:, k] = missing
     return aligned
-
-
-__all__ = ["FittedPair", "RecalibratedClassifierCV"]
-
-Array = NDArray[Any]
-NO_PREFIT = (
-    "cv must be folds; got 'prefit'. Wrap the fitted classifier instead: "
-    "RecalibratedClassifierCV(FrozenEstimator(classifier)), from sklearn.frozen."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +225,8 @@ class FittedPair:
         ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        return classifier_scores(self.estimator, X, self.classes, self.calibrator).predicted(
-            self.calibrator
-        )
+        scores = classifier_scores(self.estimator, X, self.classes, self.calibrator)
+        return scores.predicted(self.calibrator)
 
 
 class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -317,10 +336,12 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             cv = f"cv must be folds, as in sklearn.model_selection; got {self.cv!r}."
             raise InputError(NO_PREFIT if self.cv == "prefit" else cv, argument="cv")
         estimator = self._classifier()
-        frozen = isinstance(estimator, FrozenEstimator)
-        if frozen:
+        is_frozen = isinstance(estimator, FrozenEstimator)
+        if is_frozen:
             check_is_fitted(estimator)
-        classes = np.asarray(estimator.classes_) if frozen else np.unique(labels)
+            classes = np.asarray(estimator.classes_)
+        else:
+            classes = np.unique(labels)
         if len(classes) < 2:
             found = classes.tolist()
             raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
@@ -330,24 +351,28 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if "classes" in calibrator.get_params(deep=False):
             calibrator.set_params(classes=classes.tolist())
         weight = clean_weight(sample_weight, len(labels))
-        given, splitting = self._routed(X, weight, fit_params)
-        rows = _TrainingRows(X, labels, weight, given)
+        fit_arguments, split_arguments = self._route(X, weight, fit_params)
+        rows = _TrainingRows(X, labels, weight, fit_arguments)
         recipe = _Recipe(estimator, calibrator, classes)
         recipe.warn_of_unused_weights(rows)
-        if frozen and self.ensemble is not True:
+
+        if is_frozen and self.ensemble is not True:
             pairs = [recipe.pair(rows, rows)]
         else:
-            folds = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **splitting))
+            splitter = check_cv(self.cv, labels, classifier=True)
+            folds = list(splitter.split(X, labels, **split_arguments))
             if self.ensemble:
                 pairs = self._each_fold(recipe.pair, rows, folds)
             else:
                 pairs = [self._cross_predicted(recipe, rows, folds)]
+
         self.classes_ = classes
         self.calibrated_classifiers_ = pairs
         for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
             if hasattr(pairs[0].estimator, name):
                 setattr(self, name, getattr(pairs[0].estimator, name))
+            elif hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -364,8 +389,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             Rows sum to 1.
         """
         check_is_fitted(self)
-        each = [pair.predict_proba(X) for pair in self.calibrated_classifiers_]
-        return np.mean(each, axis=0)
+        probs = [pair.predict_proba(X) for pair in self.calibrated_classifiers_]
+        return np.mean(probs, axis=0)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row.
@@ -380,8 +405,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         ndarray of shape (n_samples,)
             Labels.
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -396,60 +421,68 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
         The weights that this object asks for are the calibrator's.
         """
-        fit = {"caller": "fit"}
-        return (
-            MetadataRouter(owner=type(self).__name__)
-            .add_self_request(self)
-            .add(
-                estimator=self._classifier(),
-                method_mapping=MethodMapping().add(**fit, callee="fit"),
-            )
-            .add(splitter=self.cv, method_mapping=MethodMapping().add(**fit, callee="split"))
-        )
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=type(self).__name__)
+        router.add_self_request(self)
+        router.add(estimator=self._classifier(), method_mapping=to_fit)
+        router.add(splitter=self.cv, method_mapping=to_split)
+        return router
 
     def _classifier(self) -> Any:
         """Return the classifier; scikit-learn's own default where there is none."""
         if self.estimator is not None:
             return self.estimator
         default = LinearSVC(random_state=0)
-        return default.set_fit_request(sample_weight=True) if _routing() else default
+        if _is_routing_enabled():
+            default.set_fit_request(sample_weight=True)
+        return default
 
-    def _routed(
+    def _route(
         self, X: Any, weight: Floats | None, fit_params: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what goes to the classifier's ``fit`` and what to the folds' ``split``."""
-        if _routing():
+        if _is_routing_enabled():
             weights = {} if weight is None else {"sample_weight": weight}
             routed = process_routing(self, "fit", **weights, **fit_params)
-            given, splitting = dict(routed.estimator.fit), dict(routed.splitter.split)
+            to_fit = dict(routed.estimator.fit)
+            to_split = dict(routed.splitter.split)
         else:
-            given = dict(fit_params)
-            splitting = {"groups": given.pop("groups")} if "groups" in given else {}
-            name = _weight_argument(self._classifier())
-            if weight is not None and name is not None:
-                given[name] = weight
-        return _check_method_params(X, given), splitting
+            to_fit = dict(fit_params)
+            to_split = {}
+            if "groups" in to_fit:
+                to_split["groups"] = to_fit.pop("groups")
+            weight_argument = _weight_argument(self._classifier())
+            if weight is not None and weight_argument is not None:
+                to_fit[weight_argument] = weight
+        return _check_method_params(X, to_fit), to_split
 
     def _each_fold(self, do: Any, rows: _TrainingRows, folds: list[Fold]) -> list[Any]:
         """Return ``do(training rows, held-out rows)`` of each fold."""
+        # A generator: rows are copied for one fold after the other, as workers become free.
         jobs = (
             delayed(_call_and_catch_warnings)(do, rows.take(train), rows.take(test))
             for train, test in folds
         )
-        found = list(Parallel(n_jobs=self.n_jobs)(jobs))
-        issue_each_once(warning for _, warnings in found for warning in warnings)
-        return [result for result, _ in found]
+        results = []
+        warnings: list[MclloWarning] = []
+        for result, warnings_of_fold in Parallel(n_jobs=self.n_jobs)(jobs):
+            results.append(result)
+            warnings += warnings_of_fold
+        issue_each_once(warnings)
+        return results
 
     def _cross_predicted(
         self, recipe: _Recipe, rows: _TrainingRows, folds: list[Fold]
     ) -> FittedPair:
         """Return a classifier of all rows and a calibrator of all out-of-fold predictions."""
-        when, remedy = " when ensemble=False", "Use ensemble=True or another cv."
-        pairs = check_folds(folds, len(rows.y), when, remedy)
-        scores = ClassifierScores.join(self._each_fold(recipe.scores, rows, pairs))
-        held_out = rows.take(np.concatenate([test for _, test in pairs]))
-        calibrator = recipe.calibrated(scores, held_out)
-        return FittedPair(recipe.classifier(rows), calibrator, recipe.classes)
+        remedy = "Use ensemble=True or another cv."
+        folds = check_folds(folds, len(rows.y), " when ensemble=False", remedy)
+        scores_of_folds = self._each_fold(recipe.scores, rows, folds)
+        held_out = rows.take(np.concatenate([test for _, test in folds]))
+        calibrator = recipe.calibrated(ClassifierScores.join(scores_of_folds), held_out)
+        classifier = recipe.classifier(rows)
+        return FittedPair(classifier, calibrator, recipe.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,8 +517,8 @@ class _Recipe:
         weights = {}
         if rows.weight is not None and _takes_weights(self.calibrator):
             weights["sample_weight"] = rows.weight
-        given = scores.given_to(self.calibrator)
-        return clone(self.calibrator).fit(**given, y=rows.y, **weights)
+        table = scores.given_to(self.calibrator)
+        return clone(self.calibrator).fit(**table, y=rows.y, **weights)
 
     def pair(self, train: _TrainingRows, held_out: _TrainingRows) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
@@ -501,9 +534,11 @@ class _Recipe:
         """Say who does without the weights that were given."""
         if rows.weight is None:
             return
-        told, name = "takes no sample_weight, so only", type(self.estimator).__name__
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        if not frozen and not _routing() and _weight_argument(self.estimator) is None:
+        told = "takes no sample_weight, so only"
+        is_fitted_here = not isinstance(self.estimator, FrozenEstimator)
+        takes_none = not _is_routing_enabled() and _weight_argument(self.estimator) is None
+        if is_fitted_here and takes_none:
+            name = type(self.estimator).__name__
             warn(MclloWarning(f"{name} {told} the calibrator uses the weights."))
         if not _takes_weights(self.calibrator):
             name = type(self.calibrator).__name__
@@ -511,12 +546,13 @@ class _Recipe:
 
 
 def _call_and_catch_warnings(do: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
-    """Return what a job returns and what it warned of, wherever it ran."""
-    with catch_warnings() as found:
-        return do(*args), found
+    """Return what a job returns and what it warned of, in whichever process it ran."""
+    with catch_warnings() as caught:
+        result = do(*args)
+    return result, caught
 
 
-def _routing() -> bool:
+def _is_routing_enabled() -> bool:
     """Whether scikit-learn routes metadata."""
     return bool(get_config()["enable_metadata_routing"])
 
@@ -525,8 +561,10 @@ def _weight_argument(model: Any) -> str | None:
     """Return the name under which ``model.fit`` takes sample weights, None when it does not."""
     if has_fit_parameter(model, "sample_weight"):
         return "sample_weight"
-    if isinstance(model, Pipeline) and has_fit_parameter(model.steps[-1][1], "sample_weight"):
-        return f"{model.steps[-1][0]}__sample_weight"
+    if isinstance(model, Pipeline):
+        name, last_step = model.steps[-1]
+        if has_fit_parameter(last_step, "sample_weight"):
+            return f"{name}__sample_weight"
     return None
 
 
@@ -534,6 +572,6 @@ def _takes_weights(calibrator: Any) -> bool:
     """Whether a calibrator can be given weights: a searched one, when they are routed to it."""
     if has_fit_parameter(calibrator, "sample_weight"):
         return True
-    if not _routing() or not hasattr(calibrator, "get_metadata_routing"):
+    if not _is_routing_enabled() or not hasattr(calibrator, "get_metadata_routing"):
         return False
     return bool(calibrator.get_metadata_routing().consumes("fit", ["sample_weight"]))

@@ -28,7 +28,9 @@ def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **optio
     test = replace(test, pvalue=pvalue, n_resamples=draws, sequential=sequential)
     at_least, left = options.pop("at_least", 0.0), options.pop("left", None)
     if left is not None:
-        fit = GoodnessOfFit(0.0, 0.0, 0.0, left, "bootstrap", 100, 99, 1)
+        fit = GoodnessOfFit(
+            0.0, None, left, "bootstrap", 99, 1, expected=0.0, high=0.0, n_samples=100
+        )
         options["goodness_of_fit"] = fit
     return decide(test, replace(size, high=high, power=power, at_least=at_least), **options)
 

@@ -7,7 +7,6 @@ from toy import TOY_X, TOY_Y
 
 from mcllo._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from mcllo._fit.penalty import Ridge
-from mcllo._model import compiled
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import (
     Likelihood,
@@ -69,26 +68,6 @@ def test_the_start_of_a_fit_does_not_matter():
     found, alone = (fit_baselines(rows, 3.0, 1e-12, begin).theta for begin in (start, None))
     np.testing.assert_allclose(found, alone, atol=1e-6)
     np.testing.assert_array_equal(start.theta, kept)
-
-
-@pytest.mark.parametrize("single_precision", [False, True])
-def test_hessians_of_fewer_rows_will_do(monkeypatch, single_precision):
-    x, y, weight = sample(60_000)
-    x = x.astype(np.float32).astype(np.float64)
-    expected = [minimize(single(x, y, weight, b), identity_theta(3)).x for b in range(4)]
-    monkeypatch.setattr(compiled, "library", lambda: None)
-    n_rows, whole = [], LogPartition.__call__
-    monkeypatch.setattr(
-        LogPartition, "__call__", lambda self, t: n_rows.append(self.n_samples) or whole(self, t)
-    )
-    kind = np.float32 if single_precision else np.float64
-    found = fit_baselines(ScoredRows(x.astype(kind), y, weight), 3.0, 2e-4)
-    assert max(n_rows, default=0) <= 12_000
-    for b in range(4):
-        away = found.theta[b] - expected[b]
-        terms = single(x, y, weight, b)(expected[b])
-        assert 0.5 * away @ terms.hessian @ away < 2e-4
-        np.testing.assert_allclose(found.hessian[b], terms.hessian, atol=0.05 * len(y))
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -159,16 +138,6 @@ def test_values_and_gradients_with_and_without_the_hessian(diagonal):
         slope = expected.gradient + ridge.ravel() * away
         np.testing.assert_allclose(terms.gradient, slope, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(whole.hessian, expected.hessian + np.diag(ridge.ravel()))
-
-
-@KINDS
-def test_values_of_single_precision_are_those_of_the_rounded_map(diagonal):
-    # Labels' sums took the map as it was, rows as it is rounded: values went up and down by that.
-    x, y, _ = sample()
-    loss = LinearMapLoss(x.astype(np.float32), y, diagonal=diagonal)
-    theta = identity_map(4, diagonal).ravel() + 0.5
-    assert loss.value_and_gradient(theta + 1e-9)[0] == loss.value_and_gradient(theta)[0]
-    assert loss.value_and_gradient(theta + 1e-6)[0] != loss.value_and_gradient(theta)[0]
 
 
 @KINDS

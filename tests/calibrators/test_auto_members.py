@@ -20,6 +20,7 @@ from mcllo.calibrators._auto.temperature_with_lapse import (
     ScoredRows,
     SoftLoss,
     SoftTemperature,
+    decrement_to_forget_start,
     fit_soft_temperature,
 )
 
@@ -129,6 +130,12 @@ def test_without_c_many_rows_say_the_same(monkeypatch):
     for in_c, in_numpy in zip(*answers, strict=True):
         for name, expected in in_c.items():
             np.testing.assert_allclose(in_numpy[name], expected, atol=2e-3, err_msg=name)
+
+
+def test_a_start_far_away_takes_a_smaller_decrement_to_forget():
+    # sqrt(D d) with D = 4 and 0.1 of d left after the last step: sqrt(4 * 0.1 * 0.025) = 0.1
+    assert decrement_to_forget_start(4.0, 0.1) == pytest.approx(0.025)
+    assert decrement_to_forget_start(4.0, np.inf) == np.inf
 
 
 def sample_soft_temperature(n, c, u, slip, seed=0):

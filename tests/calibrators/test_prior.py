@@ -14,12 +14,12 @@ from mcllo.calibrators import (
     TemperatureScaling,
     load_calibrator,
 )
-from mcllo.calibrators._label_shift import (
+from mcllo.calibrators._class_shares import (
     estimate_class_shares,
     match_class_shares,
     shift_log_odds,
-    shift_test,
 )
+from mcllo.calibrators._label_shift import shift_test
 from mcllo.exceptions import AbsentClassWarning, InputError, LabelShiftWarning
 
 ALL = [MCLLOCalibrator, AutoCalibrator, TemperatureScaling]

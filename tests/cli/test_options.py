@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from mcllo import assess, simulate
 from mcllo._apps.cli.options import (
-    FLAG_WORDS,
+    FLAG_NAMES,
     FLAGS,
+    Flag,
     as_json_text,
     check_model,
     check_order,
@@ -22,7 +23,7 @@ from mcllo._apps.cli.options import (
 )
 from mcllo._apps.cli.verbs import app, command, parsed_effect
 from mcllo._apps.io.read import read_probs
-from mcllo.exceptions import MclloWarning, Option, Phrase
+from mcllo.exceptions import MclloWarning
 
 
 def test_what_is_typed_and_printed():
@@ -42,9 +43,9 @@ def test_a_model_may_go_to_standard_output_and_may_stand_before_its_file(tmp_pat
 
 
 def test_warnings_become_one_line_notes(capsys):
-    phrase = Phrase("two\nlines, {}, pass {}.", "clip=3", Option("clip", 0.5))
+    message, values = "two\nlines, {what}, pass {clip:0.5}.", {"what": "clip=3"}
     with notes():
-        warnings.warn(MclloWarning(phrase), stacklevel=1)
+        warnings.warn(MclloWarning(message, values=values), stacklevel=1)
         warnings.warn("two\nlines, pass clip=1e-6.", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == (
         "mcllo: note: two lines, clip=3, pass --clip 0.5.\n"
@@ -63,8 +64,8 @@ def test_arguments_become_options_that_survive_the_shell():
         ("n_resamples", 0, "--draws 0"),
         ("a label of delta", "x", "a label of delta='x'"),
     ):
-        assert FLAG_WORDS.option(name, value) == typed
-    typed = shlex.split(FLAG_WORDS.option("classes", ["a, b", "it's", 'c "d"']))
+        assert Flag(name).given(value) == typed
+    typed = shlex.split(Flag("classes").given(["a, b", "it's", 'c "d"']))
     assert typed == ["--classes", '"a, b",it\'s,"c ""d"""']
 
 
@@ -77,7 +78,7 @@ def test_every_option_exists_in_some_verb():
 
 def test_a_weight_is_named_without_its_row():
     error = refusal(assess, TOY_X, TOY_Y, sample_weight=[0.5] * 16)
-    words = error.text(FLAG_WORDS)
+    words = error.text(FLAG_NAMES)
     assert words.startswith("--weight must hold whole numbers where weights count rows; got the ")
     assert "the weight 0.5. If they make up for unequal chances of selection, pass " in words
     assert "--weight-kind survey; if rows matter" in words

@@ -6,6 +6,7 @@ from independent import sample
 
 import mcllo
 from mcllo import Predictions
+from mcllo._apps.cli.options import FLAG_NAMES
 from mcllo._diagnostics.duplicate_rows import (
     check_copies,
     equal_rows,
@@ -15,7 +16,6 @@ from mcllo._diagnostics.duplicate_rows import (
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
 from mcllo.calibrators._auto.stacking import COPIES_KEPT_TOGETHER_LEVEL
-from mcllo.exceptions import Words
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,11 @@ def rows():
     return sample(300, 3, seed=1)
 
 
-def finding(probs, y, called=None, **options):
+def finding(probs, y, **options):
     """Return the finding of these rows, or None."""
     with suppress_warnings():
         p = Predictions.from_arrays(probs, y, **options)
-        words = {} if called is None else {"called": called}
-        return check_copies(p, fit_predictions(p), **words)
+        return check_copies(p, fit_predictions(p))
 
 
 def test_rows_that_differ_are_no_copies(rows):
@@ -160,9 +159,5 @@ def test_text_json_and_report_say_so(rows):
 def test_the_command_line_names_its_option(rows):
     x, y = rows
 
-    class Shell(Words):
-        def option(self, name, value=...):
-            return f"--{name}"
-
-    found = finding(np.tile(x, (2, 1)), np.tile(y, 2), called=Shell())
+    found = finding(np.tile(x, (2, 1)), np.tile(y, 2)).in_names(FLAG_NAMES)
     assert found.text.endswith("with --groups.")

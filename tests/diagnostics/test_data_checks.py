@@ -10,6 +10,7 @@ import pytest
 from independent import sample
 
 from mcllo import MCLLOCalibrator, Predictions
+from mcllo._apps.cli.options import FLAG_NAMES
 from mcllo._diagnostics.data_checks import (
     LabelCovariances,
     LabelPredictionCounts,
@@ -21,7 +22,6 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
 from mcllo._utils.statements import suppress_warnings
 from mcllo._validation.predictions import as_predictions
-from mcllo.exceptions import Words
 
 NO_TEST = SimpleNamespace(why=None)
 
@@ -102,14 +102,11 @@ def test_columns_in_another_order_are_named(rows):
 
 
 def test_the_command_line_is_not_told_of_arguments(rows):
-    class Shell(Words):
-        kinds = ("shell", "python")
-
     x, y = rows
     p = Predictions.from_arrays(x[:, ::-1], y)
     with suppress_warnings():
-        (hint,) = check_data(p, fit_predictions(p), NO_TEST, Shell())
-    assert hint.text.endswith("Check the names of the columns.")
+        (hint,) = check_data(p, fit_predictions(p), NO_TEST)
+    assert hint.in_names(FLAG_NAMES).text.endswith("Check the names of the columns.")
 
 
 def test_two_of_a_hundred_columns_are_found():

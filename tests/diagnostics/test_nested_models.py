@@ -19,7 +19,6 @@ from mcllo._diagnostics.class_tests import closed_test
 from mcllo._diagnostics.nested_models import (
     INSIDE,
     UNTOLD,
-    ModelComparison,
     Models,
     fit_nested_models,
     kind_words,
@@ -37,7 +36,7 @@ from mcllo._diagnostics.restricted_models import (
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.pvalue import Ground, Limit, PValue, Reason
+from mcllo._inference.results import Reason, TestResult
 from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
@@ -266,8 +265,8 @@ def test_the_full_map_belongs_to_the_closed_test():
     def found(temperature, full, **tail):
         local = {"identity": 0.001, "temperature": temperature, "shift": 0.001, "scale": 0.001}
         local |= {"common_slope": 0.001, "mcllo": full}
-        above = {k: ModelComparison(1.0, 1, PValue(p, "exact")) for k, p in local.items()}
-        above["mcllo"] = above["mcllo"]._replace(tail=PValue(full, **({"method": "exact"} | tail)))
+        above = {k: TestResult(1.0, 1, p, "exact") for k, p in local.items()}
+        above["mcllo"] = TestResult(1.0, 1, full, **({"method": "exact"} | tail))
         return closed_test(local_pvalues(above), INSIDE, 0.05)
 
     assert not found(0.3, 0.02)["mcllo"]  # not said: 0.02 is above a fifth of the level
@@ -275,7 +274,7 @@ def test_the_full_map_belongs_to_the_closed_test():
     assert not found(0.045, 0.5)["temperature"]  # four fifths of the level are left
     assert found(0.04, 0.5)["temperature"]
     assert found(0.04, 0.04)["mcllo"]  # nothing below stands: MCLLO has the whole level
-    costly = Reason(Ground.FEW_ERRORS, 1.0, (Limit.FULL_MAP,))
+    costly = Reason("few_errors", 1.0, ("full_map",))
     assert not found(0.3, 1e-9, method="chi2", why=costly)["mcllo"]  # not to be trusted
     assert found(0.045, 1e-9, method="chi2", why=costly)["temperature"]  # and so takes no share
 

@@ -134,7 +134,7 @@ def test_what_separates():
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
     odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
-    monkeypatch.setattr(module, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    monkeypatch.setattr(module, "_solve_program", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
     assert separating_direction(odds, codes) is None
 
 

@@ -20,7 +20,7 @@ from mcllo._inference.monte_carlo import (
     seed_entropy,
     uniforms,
 )
-from mcllo._inference.pvalue import PValue
+from mcllo._inference.results import TestResult
 from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import sufficient_statistic
 from mcllo.exceptions import InputError
@@ -40,8 +40,8 @@ def stretch(values):
 def test_all_draws_by_hand():
     # 2 of 5 draws reach the observed statistic: p = (1 + 2) / (1 + 5)
     found = monte_carlo_p(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
-    assert isinstance(found, PValue)
-    assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 5, 2)
+    assert isinstance(found, TestResult)
+    assert (found.pvalue, found.n_resamples) == (0.5, 5)  # (1 + 2) / (5 + 1)
     assert found.seed == 7
     # none of 99: p = 1 / 100, never 0
     assert monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue == 0.01
@@ -51,10 +51,10 @@ def test_stopping_by_hand():
     # the second hit is the fourth draw: p = 2 / 4, and nothing is drawn after it
     hits = [0, 1, 0, 1, 1, 1]
     found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=2)
-    assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 4, 2)
+    assert (found.pvalue, found.n_resamples) == (0.5, 4)  # 2 / 4
     # with too few hits the run is a plain one
     found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=5)
-    assert (found.pvalue, found.n_resamples, found.n_exceed) == (5 / 7, 6, 4)
+    assert (found.pvalue, found.n_resamples) == (5 / 7, 6)  # (1 + 4) / (6 + 1)
 
 
 def test_batches_do_not_change_the_answer():
@@ -183,7 +183,7 @@ def test_toy_monte_carlo():
         lambda a, m: ratio.reaches(draws[a : a + m], observed), n_resamples=1999, batch=512, seed=0
     )
     assert lr.pvalue == pytest.approx(0.907, abs=1e-12)
-    assert (found >= observed - 1e-8).sum() == lr.n_exceed
+    assert (1 + (found >= observed - 1e-8).sum()) / 2000 == lr.pvalue
     scores = ratio.scores(draws)
     assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(0.9185, abs=1e-12)
 

@@ -99,14 +99,16 @@ def test_the_law_is_that_of_linear_rows():
         up = predicted_probabilities(THETA + step * unit, moved.odds)[0].copy()
         slope[j] = (up - predicted_probabilities(THETA - step * unit, moved.odds)[0]) / (2 * step)
     apart = np.abs(g + np.einsum("bj,jki->bki", noise, slope) - moved.probs)
-    law = moved.law(THETA, noise)
+    law = moved.sampling_distribution(THETA, noise)
     assert law[:, 0] == pytest.approx(0.5 * apart.sum(axis=1).mean(axis=1), rel=1e-6)
     top = apart[:, moved.top, np.arange(16)].mean(axis=1)
     assert law[:, 1] == pytest.approx(top, rel=1e-6)
     # the gain: to second order in the noise, at any theta
     small = 1e-3 * noise
     curve = np.array([moved.sizes(identity_theta(2) + e)[2] for e in small])
-    assert moved.law(identity_theta(2), small)[:, 2] == pytest.approx(curve, rel=1e-2)
+    assert moved.sampling_distribution(identity_theta(2), small)[:, 2] == pytest.approx(
+        curve, rel=1e-2
+    )
 
 
 def test_the_gain_of_calibrated_rows_follows_chi_square():
@@ -117,7 +119,7 @@ def test_the_gain_of_calibrated_rows_follows_chi_square():
     hessian = LogPartition(p.log_odds)(identity_theta(2)).hessian
     root = covariance_root(np.linalg.inv(hessian))
     noise = np.random.default_rng(0).standard_normal((20_000, 4)) @ root.T
-    drawn = 2 * 400 * moved.law(identity_theta(2), noise)[:, 2]
+    drawn = 2 * 400 * moved.sampling_distribution(identity_theta(2), noise)[:, 2]
     assert drawn.mean() == pytest.approx(4.0, abs=0.1)
     assert np.quantile(drawn, 0.95) == pytest.approx(chi2.isf(0.05, fit.df), rel=0.03)
 

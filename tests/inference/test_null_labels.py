@@ -10,7 +10,13 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, robust_test
 from mcllo._fit.covariance import unit_scores
 from mcllo._fit.objective import free_parameters
-from mcllo._inference.robust import NullRows, Skew, dependent_pvalue, draw_pvalue, label_effects
+from mcllo._inference.null_labels import (
+    NullRows,
+    ScoreSkewness,
+    dependent_pvalue,
+    draw_pvalue,
+    label_effects,
+)
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.linalg import whitening
@@ -47,7 +53,7 @@ def test_chances_of_labels_by_hand():
     p = sampled([[0.5, 0.5]] * 6 + [[0.2, 0.8]] * 6, [0, 0, 1] * 4, [1, 1, 4] * 4)
     rows = NullRows(p)
     first = rows.probs[:, 0] == 0.5
-    assert rows.hangs
+    assert rows.weights_depend_on_labels
     assert rows.chance[first] == pytest.approx(np.tile([0.8, 0.2], (6, 1)))
     assert rows.chance[~first] == pytest.approx(np.tile([0.5, 0.5], (6, 1)))
     assert rows.weight == pytest.approx(np.tile([1.0, 4.0], (12, 1)))
@@ -62,7 +68,7 @@ def test_weights_that_know_nothing_of_labels_stay_with_their_rows():
     probs = rng.dirichlet([1, 1, 1], 200)
     weight = rng.gamma(1.0, 1.0, 200)
     rows = NullRows(sampled(probs, draw(probs, rng), weight))
-    assert not rows.hangs
+    assert not rows.weights_depend_on_labels
     assert rows.chance == pytest.approx(rows.probs)
     assert np.sort(rows.weight[:, 0]) == pytest.approx(np.sort(weight))
     assert rows.weight == pytest.approx(np.tile(rows.weight[:, :1], 3))
@@ -127,7 +133,7 @@ def test_a_few_rows_against_every_label():
             observed = away @ away
         else:
             exact += chance * (away @ away >= observed * (1 - 1e-9))
-    found = draw_pvalue(rows, n_resamples=20_000, seed=0)[2]
+    found = draw_pvalue(rows, n_resamples=20_000, seed=0)
     # five standard errors of 20,000 draws
     assert found.pvalue == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000))
 
@@ -189,12 +195,12 @@ def test_the_skew_of_rare_events_by_hand():
     p = bursts(np.random.default_rng(0))
     rows = NullRows(p)
     root = np.array([[1.0], [0.0]])  # the shift alone: log odds never vary
-    skew = Skew(rows, root)
-    assert skew.each == pytest.approx(0.9 / np.sqrt(0.05 * 0.95))
-    assert abs(skew.towards[0]) == pytest.approx(skew.each / np.sqrt(20))
-    assert skew.misleads
+    skew = ScoreSkewness(rows, root)
+    assert skew.of_group == pytest.approx(0.9 / np.sqrt(0.05 * 0.95))
+    assert abs(skew.vector[0]) == pytest.approx(skew.of_group / np.sqrt(20))
+    assert skew.is_large
     even = Predictions.from_arrays([[0.5, 0.5]] * 40, [0, 1] * 20, groups=np.arange(40) // 2)
-    assert not Skew(NullRows(even), root).misleads
+    assert not ScoreSkewness(NullRows(even), root).is_large
 
 
 def test_no_burst_yet_is_no_evidence():
@@ -220,7 +226,7 @@ def test_dependence_that_the_spread_rules_out_does_not_count():
     groups = np.repeat(np.arange(30), 20)
     p = Predictions.from_arrays(probs, draw(probs, rng), groups=groups, classes=[0, 1])
     rows, root = NullRows(p), root_of(p)
-    towards = Skew(rows, root).towards
+    towards = ScoreSkewness(rows, root).vector
     found = dependent_pvalue(rows, root, towards, n_resamples=199, seed=0)
     assert 0.0 < found <= 1.0
     assert found == dependent_pvalue(rows, root, towards, n_resamples=199, seed=0)

@@ -221,7 +221,9 @@ def test_so_few_draws_have_no_range():
 
 
 def test_equal_looking_numbers_get_more_digits():
-    test = OmnibusTest("hosmer_lemeshow", 171.04, 90.0, 0.049, 999, 0, 0.0, 171.01, "exact")
+    test = OmnibusTest(
+        171.04, None, 0.049, "exact", kind="hosmer_lemeshow", expected=90.0, low=0.0, high=171.01
+    )
     assert str(test) == (
         "Hosmer-Lemeshow 171.04 (calibrated: 95 % below 171.01), p = 0.049 (simulated)"
     )

@@ -38,13 +38,13 @@ def test_samples_that_need_different_maps_are_found():
 def test_the_seed_decides():
     train, holdout = sample(50, 6), sample(30, 7)
     one, again = (same_map(train, holdout, n_resamples=60, seed=5) for _ in range(2))
-    assert (again.pvalue, again.n_exceed) == (one.pvalue, one.n_exceed)
+    assert (again.pvalue, again.n_resamples) == (one.pvalue, one.n_resamples)
 
 
 def test_both_samples_are_drawn_apart():
     rows = sample(40, 8)
     pair = TwoSamples(rows, rows, 3)
-    first, second = (draws(0, 20) for draws in pair.draws)
+    first, second = pair.train_draws(0, 20), pair.holdout_draws(0, 20)
     assert not np.allclose(first, second)
 
 

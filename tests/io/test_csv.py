@@ -24,7 +24,7 @@ from mcllo._apps.io.csv_text import (
     read_header,
 )
 from mcllo._apps.io.write import check_ending, csv_header, csv_lines, open_writer
-from mcllo.exceptions import FileFormatError
+from mcllo.exceptions import FileFormatError, fill
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
@@ -83,7 +83,8 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
         (["cat", "1_0", "0x1"], "Choose the columns that are classes with classes=."),
     ):
         for cell in cells:
-            assert tuple(map(str, number_fault(cell))) == (repr(cell), remedy)
+            shown, template = number_fault(cell)
+            assert (shown, fill(template, {})) == (repr(cell), remedy)
 
 
 def test_open_quote():

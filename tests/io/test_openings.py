@@ -60,7 +60,18 @@ WRITTEN = {
 def test_a_file_is_opened_at_most_twice(name, tmp_path, openings, capsys):
     WRITTEN[name](tmp_path / name)
     assert openings("assess", tmp_path / name, "--seed", "1") == 2
-    assert openings("fit", tmp_path / name, "-o", str(tmp_path / "model.json")) == 2
+    model = str(tmp_path / "model.json")
+    assert openings("fit", tmp_path / name, "-o", model) == 2
+    COUNTED["times"] = 0
+    assert run(["apply", model, str(tmp_path / name), "-o", str(tmp_path / "out.csv")]) == 0
+    assert COUNTED["times"] == 2
+    capsys.readouterr()
+
+
+def test_one_column_for_two_classes_too(tmp_path, openings, capsys):
+    path = tmp_path / "f.csv"
+    path.write_text("chance,y\n" + "0.7,yes\n0.2,no\n0.6,no\n0.4,yes\n" * 50)
+    assert openings("assess", path, "--positive", "yes", "--seed", "1") == 2
     capsys.readouterr()
 
 

@@ -8,7 +8,7 @@ from inputs import CLASSES, csv_text, parquet_bytes, parquet_table, predictions,
 from mcllo import Predictions, read_predictions
 from mcllo._apps.io.csv_text import clean_labels
 from mcllo._apps.io.read_options import Roles
-from mcllo._apps.io.table_rows import FileWords, check_left_out, label_hint, stray_hint
+from mcllo._apps.io.table_rows import check_left_out, label_hint, place_in_file, stray_hint
 from mcllo._validation.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
 
@@ -142,8 +142,12 @@ def test_errors_of_the_file_have_the_same_remedies(write):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-WORDS = FileWords("line 4 of f.csv", Roles(["p_cat", "p_dog"], "truth", "w", "herd"))
+ROLES = Roles(["p_cat", "p_dog"], "truth", "w", "herd")
 GOOD = [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]
+
+
+def in_file(error):
+    return error.but(place=place_in_file(error, "line 4 of f.csv", ROLES))
 
 
 def with_row(*values):
@@ -163,7 +167,7 @@ def with_row(*values):
 )
 def test_rows_become_places(probs, y, options, words):
     error = refusal(Predictions.from_arrays, probs, list(y), **options)
-    found = error.but(place=WORDS)
+    found = in_file(error)
     assert words in str(found)
     assert found.row == error.row == 2
     for word in ("probs", "y[", "sample_weight", "row 2"):
@@ -171,10 +175,10 @@ def test_rows_become_places(probs, y, options, words):
 
 
 def test_a_plain_sentence_gets_its_place_and_keeps_its_words():
-    error = InputError("something is wrong with row 2.", row=2).but(place=WORDS)
+    error = in_file(InputError("something is wrong with row 2.", row=2))
     assert str(error) == "line 4 of f.csv: something is wrong with row 2."
     message = "baseline='x' is not a class; classes are ['row 2', 'y[2]']."
-    assert str(InputError(message).but(place=WORDS)) == message
+    assert str(in_file(InputError(message))) == message
 
 
 CLASS_HINT = "If 'id' is not a class, pass classes=['a', 'b']"

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as their_softmax
 from toy import TOY_X, TOY_Y
 
-from mcllo._model.kernel import softmax
+from mcllo._model.kernel import log_sum_exp, softmax
 from mcllo._model.linear_map import LinearMapLoss
 from mcllo._model.temperature import inverse_temperature
 
@@ -54,11 +54,11 @@ def test_hand_sized_example():
 def test_value_against_the_plain_loss(diagonal):
     z, y, weight, theta = random_problem(0, 500, 4, diagonal)
     loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
-    terms, (value, gradient) = loss(theta.ravel()), loss.value_and_gradient(theta.ravel())
+    terms, light = loss(theta.ravel()), loss.value_and_gradient(theta.ravel())
     expected = plain_loss(theta, z, y, weight, diagonal)
     assert terms.value == pytest.approx(expected, rel=1e-13)
-    assert value == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(gradient, terms.gradient, atol=1e-10)
+    assert light.value == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(light.gradient, terms.gradient, atol=1e-10)
 
 
 @KINDS
@@ -269,3 +269,10 @@ def test_class_blocks_are_the_hessian_s_where_all_rows_count_and_near_it_elsewhe
         spread = np.linalg.eigvals(np.linalg.solve(found, exact)).real
         assert 0.2 < spread.min() < spread.max() < 2.0
         assert np.abs(found - exact).max() > 1e-3
+
+
+def test_log_sum_exp_is_that_of_scipy_and_leaves_its_argument():
+    eta = np.array([[-1e3, 0.0, 700.0], [-1e3, 1.0, -700.0], [-999.0, 2.0, 710.0]])
+    before = eta.copy()
+    np.testing.assert_allclose(log_sum_exp(eta), logsumexp(eta, axis=0), rtol=1e-15)
+    np.testing.assert_array_equal(eta, before)

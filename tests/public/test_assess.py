@@ -81,7 +81,7 @@ def test_what_was_changed_is_counted():
         a = assess(probs, TOY_Y, seed=0)
     data = a.to_dict()["data"]
     assert [data[name] for name in ("n_zeros", "n_clipped_true", "n_renormalized")] == [1, 1, 1]
-    assert str(a.data.zero_phrase) == a.predictions.zero_note
+    assert str(a.data.zero_statement) == a.predictions.zero_note
 
 
 def test_predictions_refuse_second_labels():

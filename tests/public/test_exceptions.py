@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 
+import pandas as pd
 import pytest
 from inputs import refusal
 
@@ -85,8 +86,11 @@ def test_the_row_of_a_block_becomes_the_row_of_the_whole(probs, y, words):
 
 def test_a_remedy_is_a_field():
     error = refusal(assess, [[0.5, 0.5], [0.5, 0.49]], [0, 1])
-    assert str(error.remedy) == "For rounded files pass normalize=True."
-    assert str(error).endswith(f"; row 1 sums to 0.99. {error.remedy}")
+    assert error.remedy == "For rounded files pass {normalize:True}."
+    assert str(error).endswith("; row 1 sums to 0.99. For rounded files pass normalize=True.")
+    other = error.with_remedy("Call it {name!r}, not {clip:0.5}.", name="{row}")
+    assert str(other).endswith("sums to 0.99. Call it '{row}', not clip=0.5.")
+    assert other.row == error.row == 1
 
 
 def said(capsys, *arguments, code=2):
@@ -119,6 +123,39 @@ def test_files_and_labels_may_have_any_name(tmp_path, capsys, monkeypatch, name,
     )
     message = str(refusal(read_predictions, name, label="y"))
     assert f"line 8 of {name} sums to 1.05. For rounded files pass normalize" in message
+
+
+@pytest.mark.parametrize("name", ["{", "}", "{}", "{0}", "{row}", "{clip:0}", "{found.value}"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"y": ["{name}", "b"], "classes": ["a", "b"]},
+        {"classes": ["{name}", "b"]},
+        {"classes": ["{name}", "{name}"]},
+        {"baseline": "{name}"},
+        {"probs": {"p_{name}": [0.5, 0.5], "p_b": [0.5, 0.5]}, "y": ["{name}", "b"]},
+        {"probs": {"{name}": ["x", "y"], "b": [0.5, 0.5]}},
+        {"probs": {"{name}": [7.0, 7.0], "a": [0.5, 0.5], "b": [0.5, 0.5]}},
+        {"probs": {"a": [0.5, 0.5], "b": [0.5, 0.5]}, "y": "{name}"},
+        {"by": ["{name}", "{name}"]},
+        {"weight_kind": "{name}", "sample_weight": [1.0, 2.0]},
+    ],
+)
+def test_names_in_braces_are_data(name, changes):
+    def named(value):
+        if isinstance(value, str):
+            return value.replace("{name}", name)
+        if isinstance(value, list):
+            return [named(item) for item in value]
+        return value
+
+    changes = {key: named(value) for key, value in changes.items()}
+    if isinstance(changes.get("probs"), dict):
+        columns = {named(key): named(value) for key, value in changes["probs"].items()}
+        changes["probs"] = pd.DataFrame(columns)
+    error = refusal(assess, **{"probs": HALF, "y": ["a", "b"], **changes})
+    assert "{argument}" not in str(error)
+    assert error.argument == "by" or name in str(error)
 
 
 def test_a_note_about_zeros_names_the_option(tmp_path, capsys):

@@ -32,7 +32,7 @@ from mcllo._apps.report.recalibrations import comparison_table, short_name, summ
 from mcllo._apps.report.steps import CodeLanguage, next_steps
 from mcllo._apps.report.verdict_section import build_verdict, headline_facts
 from mcllo._assessment.assessment import expected_metrics
-from mcllo._inference.pvalue import Ground, Reason
+from mcllo._inference.results import Reason
 from mcllo._model.compiled import kernel_name
 from mcllo._utils.statements import pick, suppress_warnings
 from mcllo._version import __version__
@@ -110,7 +110,7 @@ CARDS = {
     "simulated": lambda: simulated(0.04),
     "simulated, no smaller p-value": lambda: simulated(0.005),
     "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were clipped"),
-    "as asked": lambda: with_test(calm(), reason="as asked", why=Reason(Ground.ASKED)),
+    "as asked": lambda: with_test(calm(), reason="as asked", why=Reason("asked")),
     "no reason": lambda: with_test(calm(), reason=""),
     "separated": separated,
     "separated and rejected": lambda: with_test(separated(), pvalue=0.001),

@@ -245,7 +245,7 @@ def test_facts_are_those_of_predictions():
     found = blocks_of((probs, y, weight), (100,), **options).facts
     expected = DataFacts.from_predictions(p)
     assert found.absent == expected.absent == p.absent == (4,)
-    assert str(found.zero_phrase) == str(expected.zero_phrase) == p.zero_note
+    assert str(found.zero_statement) == str(expected.zero_statement) == p.zero_note
     assert found.sample_weight == expected.sample_weight.sum()
     assert found.to_dict() == expected.to_dict()
 

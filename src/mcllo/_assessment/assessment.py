@@ -42,7 +42,7 @@ from .._validation.labels import Classes
 from .._validation.predictions import DataFacts, Predictions
 from .._validation.rounding import before_rounding
 from ..calibrators._auto.gain import CrossFittedGain
-from ..exceptions import PYTHON, InputError, Words
+from ..exceptions import PYTHON, InputError, Names
 from ..metrics import (
     accuracy,
     brier_score,
@@ -307,20 +307,20 @@ class Assessment(NotebookResult):
         tolerance: float = TOLERANCE,
         brief: bool = False,
         full: bool = False,
-        words: Words = PYTHON,
+        names: Names = PYTHON,
     ) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail there is.
 
         The level is that of `assess` when not given. `brief` leaves it at what to do, without what
         lies behind it.
 
-        `words` are what arguments are called: Python's names, or the command line's options.
+        `names` are what arguments are called: Python's names, or the command line's options.
         """
         verdict = self.decide(alpha, tolerance)
-        return assessment_text(self, verdict, brief=brief, full=full, called=words)
+        return assessment_text(self, verdict, brief=brief, full=full, names=names)
 
     def statements(
-        self, alpha: float | None = None, words: Words = PYTHON, *, tolerance: float = TOLERANCE
+        self, alpha: float | None = None, names: Names = PYTHON, *, tolerance: float = TOLERANCE
     ) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
@@ -328,7 +328,7 @@ class Assessment(NotebookResult):
         test, subsample, omnibus, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and
         report print what they pick.
         """
-        return assessment_statements(self, self.decide(alpha, tolerance), words)
+        return assessment_statements(self, self.decide(alpha, tolerance), names)
 
     def calibration_table(
         self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"

@@ -27,7 +27,7 @@ from .._inference.likelihood_tests import CalibrationTest
 from .._utils.formatting import align, ellipsis, format_interval, format_number, join_words
 from .._utils.results import Floats
 from .._utils.statements import Statement, pick
-from ..exceptions import PYTHON, Words
+from ..exceptions import PYTHON, Names
 from .sentences import HEADLINES, assessment_statements
 from .verdict import Verdict
 
@@ -52,10 +52,10 @@ def assessment_text(
     *,
     brief: bool = False,
     full: bool = False,
-    called: Words = PYTHON,
+    names: Names = PYTHON,
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
-    said = assessment_statements(a, verdict, called)
+    said = assessment_statements(a, verdict, names)
     lines = _answer(a, verdict, said, full)
     if not brief:
         scores = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")

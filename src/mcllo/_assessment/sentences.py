@@ -38,7 +38,7 @@ from .._utils.formatting import ellipsis, format_count, format_number, p_words
 from .._utils.results import none_for_nan
 from .._utils.statements import Level, Statement, pick
 from .._validation.predictions import Predictions
-from ..exceptions import PYTHON, Words
+from ..exceptions import PYTHON, Names
 from .verdict import Kind, Verdict
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def assessment_statements(
-    a: Assessment, verdict: Verdict, called: Words = PYTHON
+    a: Assessment, verdict: Verdict, names: Names = PYTHON
 ) -> list[Statement]:
     """Return everything that an assessment says after a verdict, in the order of the text."""
     d = a.details
@@ -55,7 +55,7 @@ def assessment_statements(
     asks_for_classes = names_classes(verdict)
     classes = d.miscalibrated_classes if asks_for_classes else None
     said = [_heading(a), *_verdict(a, verdict)]
-    said += [check.in_words(called) for check in d.data_checks]
+    said += d.data_checks
     said += _size(a, verdict)
     if classes is not None:
         said += classes.statements(fits=fits)
@@ -78,9 +78,9 @@ def assessment_statements(
     said += _choices(a, alpha)
     if d.robust is not None:
         said += d.robust.statements(alpha)
-    said += notes(a.predictions, a.fit, called)
+    said += notes(a.predictions, a.fit)
     said += _metrics(a)
-    return said
+    return [statement.in_names(names) for statement in said]
 
 
 def _heading(a: Assessment) -> Statement:
@@ -270,13 +270,12 @@ def _first_names(labels: Sequence[object], most: int = 6) -> str:
     return f"{names} and {n_left_out} more" if n_left_out > 0 else names
 
 
-def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> list[Statement]:
+def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p = predictions
     said = list(p.notes)
     if p.n_clipped:
-        clipped = p.zero_phrase.text(called)
-        said.append(Statement("note.zeros", clipped, numbers={"n_clipped": p.n_clipped}))
+        said.append(p.zero_statement)
     if p.max_row_error > 1e-6:  # beyond the tolerance at which rows pass as summing to 1
         words = (
             f"{format_count(p.n_renormalized)} rows were divided by their sum "

@@ -47,7 +47,7 @@ from .._utils.results import Result, none_for_nan
 from .._utils.statements import Level, Statement
 from .._validation.predictions import Predictions, TableOptions, reads_rows
 from .._validation.rounding import unrounded_predictions
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .verdict import TOLERANCE, Kind, Verdict, decide
 
 MAX_CLASSES_OF_SUBGROUP_MAPS = 200
@@ -407,21 +407,17 @@ def check_by(predictions: Predictions) -> None:
     if predictions.by is None:
         return
     if needs_robust(predictions):
-        other = Option("weight_kind", predictions.weight_kind)
-        other = other if predictions.groups is None else Option("groups")
+        other = "{weight_kind:{kind!r}}" if predictions.groups is None else "{groups}"
         raise InputError(
-            Phrase("{} needs independent rows that each count once; got {}.", Option("by"), other),
+            f"{{by}} needs independent rows that each count once; got {other}.",
+            values={"kind": predictions.weight_kind},
             argument="by",
             remedy="Assess the rows of each subgroup by themselves, or leave one of the two out.",
         )
     if predictions.n_classes > MAX_CLASSES_OF_SUBGROUP_MAPS:
         raise InputError(
-            Phrase(
-                "{} fits a map to each subgroup, of at most {} classes; got {:,}.",
-                Option("by"),
-                MAX_CLASSES_OF_SUBGROUP_MAPS,
-                predictions.n_classes,
-            ),
+            "{by} fits a map to each subgroup, of at most "
+            f"{MAX_CLASSES_OF_SUBGROUP_MAPS} classes; got {predictions.n_classes:,}.",
             argument="by",
             remedy="Assess the rows of each subgroup by themselves.",
         )

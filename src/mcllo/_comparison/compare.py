@@ -44,7 +44,7 @@ from .._inference.likelihood_tests import (
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.pvalue import Ground, Limit, Reason
+from .._inference.results import Reason
 from .._utils.atomic_files import progress
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
@@ -52,7 +52,7 @@ from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, catch_warnings, suppress_warnings, warn_once
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..calibrators._choice import Fold, fitted_to, recalibrated
-from ..exceptions import InputError, LabelShiftWarning, Option, Phrase
+from ..exceptions import InputError, LabelShiftWarning
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
 from .methods import Method, Methods, choose_methods, fold_indices
@@ -162,7 +162,7 @@ class _Evaluator:
             return _Corrected()
         n_errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
         if family == "mcllo" and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
-            return self._drawn_anew(Reason(Ground.FEW_ERRORS, n_errors), test.df)
+            return self._drawn_anew(Reason("few_errors", n_errors), test.df)
         if self.results[name].note:
             return _Corrected(reason="its fit warned")
         tail = mixture_tail(test.statistic, test.df, n_fitted, 1.0 + self.ratio)
@@ -180,11 +180,11 @@ class _Evaluator:
         samples = (self.train, self.before)
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
         if self.elsewhere:
-            why = why.but(Limit.ELSEWHERE)
+            why = why.but("elsewhere")
         elif any(needs_robust(rows) for rows in samples):
-            why = why.but(Limit.GROUPS)
+            why = why.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
-            why = why.but(Limit.SIZE)
+            why = why.but("size")
         if why.limits:
             return _Corrected(reason=str(why))
         found = same_map(self.train, self.before, **self.drawing)
@@ -286,15 +286,15 @@ def compare(
     if beside:
         if isinstance(train, (Predictions, tuple, dict)) or holdout is not None:
             rule = "stand beside probs alone: not beside a Predictions, a pair or a holdout"
-            remedy = 'Pass {"y": y, "logits": z}.'
+            remedy = 'Pass {{"y": y, "logits": z}}.'
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
     learn = as_pair(train, "train", None, baseline)
     entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
-        message = Phrase("compare must get a holdout or {}, and not both.", Option("cv"))
-        instead = Phrase("Without other rows to judge on, pass {}.", Option("cv", 5))
-        raise InputError(message, remedy=instead if cv is None else None)
+        message = "compare must get a holdout or {cv}, and not both."
+        instead = "Without other rows to judge on, pass {cv:5}."
+        raise InputError(message, remedy=instead if cv is None else None, values={})
     is_cross_validated = cv is not None
     judge = learn if is_cross_validated else _holdout_like(learn, holdout)
     chosen, skipped = choose_methods(learn, judge, methods)
@@ -361,8 +361,8 @@ def as_pair(
         return Predictions.from_arrays(**known | data)
     raise InputError(
         argument=name,
-        rule='be a Predictions, (probs, y), or a dict such as {"y": y, "logits": z}',
-        value=Phrase("{}", type(data).__name__),
+        rule='be a Predictions, (probs, y), or a dict such as {{"y": y, "logits": z}}',
+        found=type(data).__name__,
     )
 
 

@@ -40,7 +40,7 @@ from .._validation.frames import did_you_mean
 from .._validation.predictions import Predictions
 from ..calibrators import CALIBRATORS
 from ..calibrators._choice import Fold, changed_parameters, check_folds, is_ours, make_calibrator
-from ..exceptions import PYTHON, Either, InputError, Option, Phrase, Words
+from ..exceptions import InputError
 from .recommend import UNCALIBRATED, recommend
 
 LARGE_MAPS = ("matrix", "dirichlet")
@@ -119,11 +119,11 @@ def _method(what: Any, has_logits: bool) -> Method:
         key = own.method if is_ours(own) else type(own).__name__
         return Method(f"{key}({options})" if options else key, own)
     if what not in CALIBRATORS:
-        wrong = Either(f"method {what!r}", shell=Option("methods", what))
         raise InputError(
-            Phrase("{} is not known; {}", wrong, known_methods(what)),
+            "{method_found} is not known; {known}",
             argument="methods",
             value=what,
+            values={"method": what, "known": known_methods(what)},
         )
     own = CALIBRATORS[what]()
     if own.input == "logits" and not has_logits:
@@ -155,11 +155,12 @@ def _split(splitter: Any, learn: Predictions) -> list[Any]:
     try:
         return list(splitter.split(learn.probs, learn.codes, groups=learn.groups))
     except ValueError as error:
-        remedy = Phrase("If it goes by groups, pass {}.", Option("groups"))
+        remedy = "If it goes by groups, pass {groups}."
         raise InputError(
-            Phrase("cv must split these rows; {} says: {}", type(splitter).__name__, error),
+            "cv must split these rows; {splitter} says: {error}",
             argument="cv",
             remedy=remedy if learn.groups is None else None,
+            values={"splitter": type(splitter).__name__, "error": str(error)},
         ) from None
 
 
@@ -187,7 +188,6 @@ MIN_ROWS = 10
 """Rows from which it is judged: two to a fold."""
 MAX_CELLS = 2_000_000
 """Rows times classes up to which it is judged: a round number."""
-AUTO_NAME = Either("AutoCalibrator", shell="--method auto")
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class HeldOut(Result):
             return "helps"
         return "harms" if self.gain < 0.0 else "unclear"
 
-    def statement(self, words: Words = PYTHON) -> Statement:
+    def statement(self) -> Statement:
         """Return what it comes to, in words."""
         does = "lowers"
         low = self.low
@@ -236,14 +236,11 @@ class HeldOut(Result):
         if self.kind == "unclear":
             return Statement("gain", f"{text}, which may be chance.", "doubt", self.to_dict())
         harm = "expected to do harm" if self.high < 0.0 else "more likely to do harm than good"
-        remedy = Phrase(
-            "{}: {}. Use {}, which leaves predictions alone where no recalibration pays, or learn "
-            "from more rows.",
-            text,
-            harm,
-            AUTO_NAME,
+        template = (
+            f"{text}: {harm}. Use {{auto_calibrator}}, which leaves predictions alone where no "
+            "recalibration pays, or learn from more rows."
         )
-        return Statement("gain", remedy.text(words), "bad", self.to_dict())
+        return Statement.filled("gain", template, {}, "bad", self.to_dict())
 
 
 def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:

@@ -137,6 +137,7 @@ class Explanations:
         if not found:
             return None
         *others, best = sorted(found, key=lambda fitted: fitted.mixture.score)
+        # Not against the larger nested models: they may contain what is named (`larger`).
         rivals = [self.alike, self.sets, *(other.mixture.score for other in others)]
         score = best.mixture.score
         margin = score - max(rivals)
@@ -160,6 +161,7 @@ class Explanations:
         is_lapse = fitted.mixture.model == "lapse"
         if is_lapse and constant_rate(self.rows, fitted) <= self.alpha:
             return False
+        # As predictions of its own: H_S of the empty set says whether all classes are calibrated.
         explained = replace(self.predictions, probs=fitted.probs, logits=None)
         test_classes_without = LeaveOut(explained, alpha=self.alpha, seed=self.seed)
         return test_classes_without([]).pvalue > self.alpha
@@ -192,7 +194,7 @@ class Explanations:
         slope, low, high = self.nested_models.slope
         is_off = slope > 0.0 and (high < 1.0 or low > 1.0)
         n_classes = self.predictions.n_classes
-        # A slope is worth saying only if fewer classes are then off, and few of all.
+        # A slope beside classes is worth saying only if fewer classes are then off, and few of all.
         most = min(self.fewest - 1, max(1, n_classes // 4))
         if self.nested_models.simple == "temperature" or not is_off or most < 1:
             return None
@@ -516,7 +518,7 @@ def attribute_miscalibration(
     is_all_alike = attributed.kind in ("temperature", "shift")
     if nested_models is not None and is_all_alike and nested_models.chosen != attributed.kind:
         beyond = nested_models.chosen
-    # Bonferroni: shares and slopes hold for all named classes together.
+    # Bonferroni: a share and a slope of each named class, which hold all together.
     level = 1.0 - alpha / (2 * max(1, len(attributed.named)))
     columns = sorted(attributed.named)
     details = [describe_class(attributed.judged, columns, k, level) for k in attributed.named]

@@ -36,7 +36,7 @@ from .._validation.predictions import Predictions, TableOptions, judged_predicti
 from ..exceptions import InputError
 
 TEST_LEVEL = 0.05
-"""Level at which the decisions of the single tests are compared."""
+"""Level at which the decisions of the single tests are compared; the usual one."""
 
 _COLUMNS = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
 
@@ -289,7 +289,7 @@ def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> 
     if isinstance(baselines, str) or len(baselines) == 0:
         raise InputError(f"baselines must be a list of classes; got {baselines!r}.")
     columns = {find_class(label, predictions.classes, "baselines") for label in baselines}
-    columns.add(predictions.baseline_index)
+    columns.add(predictions.baseline_index)  # what the others are compared with
     return np.array(sorted(columns), dtype=np.intp)
 
 
@@ -324,6 +324,7 @@ def _changes(
         "mean_change": [],
         "label_changes": [],
     }
+    # One fit after the other: the probabilities of all baselines are a table for each class.
     for fit in fits:
         g = recalibrated(fit)
         change = np.abs(g - reference)

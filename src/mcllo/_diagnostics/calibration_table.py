@@ -42,7 +42,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.calibration_test import needs_robust
 from .._inference.likelihood_tests import run_test
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._inference.pvalue import PValue
+from .._inference.results import TestResult
 from .._model.kernel import Derivatives
 from .._model.many_classes import has_whole_hessian
 from .._utils.atomic_files import StrPath
@@ -54,7 +54,7 @@ from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .class_tests import holm, p_entry
 from .nested_models import mcllo_bases
 from .restricted_models import (
@@ -154,7 +154,7 @@ class CalibrationModels:
         if name in ("common_slope", "temperature"):
             yield parameter("slope", None, k)
 
-    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, PValue]]:
+    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, TestResult]]:
         """Yield the joint tests of intercepts, of slopes, and of both: statistic, df, p-value."""
         identity = self.fit("identity")
         shift = self.fit("shift")
@@ -183,7 +183,8 @@ class CalibrationModels:
         # than rounding (a millionth) by that has no variance.
         projection = information @ covariance
         lost = basis @ (np.eye(len(covariance)) - projection)
-        is_known = basis.any(axis=1) & (np.abs(lost).max(axis=1, initial=0.0) < 1e-6)
+        largest_loss = np.abs(lost).max(axis=1, initial=0.0)
+        is_known = basis.any(axis=1) & (largest_loss < 1e-6)
         if needs_robust(self.predictions):
             meat = score_sums(self.predictions, fit.theta).covariance
             covariance = covariance @ (basis.T @ meat @ basis) @ covariance
@@ -192,7 +193,9 @@ class CalibrationModels:
         if self.interval == "profile" and is_known.any():
             return variance, self._profile_intervals(fit, basis, is_known)
         half_width = self.normal_quantile * np.sqrt(variance)
-        return variance, np.stack([fit.theta - half_width, fit.theta + half_width], axis=1)
+        low = fit.theta - half_width
+        high = fit.theta + half_width
+        return variance, np.stack([low, high], axis=1)
 
     def _profile_intervals(
         self, fit: RestrictedFit, basis: Floats, is_known: NDArray[np.bool_]
@@ -545,10 +548,10 @@ def _check(versus: str, level: float, interval: str, robust: bool) -> None:
     check_share("level", level)
     if interval == "profile" and robust:
         raise InputError(
-            Phrase("{found} needs independent rows; got groups or survey weights."),
+            "{found} needs independent rows; got groups or survey weights.",
             argument="interval",
             value=interval,
-            remedy=Phrase("Use {}.", Option("interval", "wald")),
+            remedy="Use {interval:'wald'}.",
         )
 
 
@@ -563,15 +566,15 @@ def _parts(
     size = 2 * (predictions.n_classes - 1)
     if not has_whole_hessian(size):
         raise InputError(
-            Phrase("{argument}='baseline' has too many parameters here: {:,}.", size),
+            f"{{argument}}='baseline' has too many parameters here: {size:,}.",
             argument="versus",
-            remedy=Phrase("Use {}.", Option("versus", "rest")),
+            remedy="Use {versus:'rest'}.",
         )
     yield None, predictions, ("shift", "mcllo", "common_slope", "temperature")
 
 
 def _test(
-    of: str, statistic: float, df: int, tail: PValue | Any, label: Hashable | None = None
+    of: str, statistic: float, df: int, tail: TestResult | Any, label: Hashable | None = None
 ) -> dict[str, Any]:
     values = (of, label, statistic, df, tail.pvalue, tail.method)
     return dict(zip(TEST_COLUMNS, values, strict=True))

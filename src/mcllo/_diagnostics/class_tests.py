@@ -36,7 +36,7 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.monte_carlo import Seed
-from .._inference.pvalue import Limit, PValue, Reason
+from .._inference.results import Reason, TestResult
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import Table, align, ellipsis, format_number
 from .._utils.notebook import NotebookResult, show_progress
@@ -365,10 +365,10 @@ def run_class_tests(
     )
 
 
-def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[PValue]]:
+def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[TestResult]]:
     """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     n_free = len(fit.tau)
-    why = plan.doubt(fit.df).but(Limit.FITS)
+    why = plan.doubt(fit.df).but("fits")
     away_from_identity = np.concatenate([fit.tau, fit.gamma - 1.0])
     is_estimated = ~np.isnan(np.diagonal(fit.cov_theta))
     statistics = []
@@ -381,7 +381,7 @@ def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list
         statistics.append(float(away @ np.linalg.solve(covariance, away)))
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
-    tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
+    tails = [TestResult(value, df, chi2_sf(value, df), "wald").because(why) for value, df in pairs]
     return statistics, dfs, tails
 
 

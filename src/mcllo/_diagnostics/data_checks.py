@@ -41,12 +41,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._inference.pvalue import Ground
 from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
-from ..exceptions import PYTHON, Either, Option, Phrase, Words
 from ..metrics._bins import top_label
 from .duplicate_rows import check_copies
 
@@ -61,10 +59,6 @@ MIN_EXPECTED_Z = 25.0  # what calibrated predictions would show
 MIN_Z_OF_REVERSAL = 6.0  # below minus this, labels and columns go against each other
 MIN_OTHER_LABEL_ROWS = 25.0
 """Rows of other labels than the most frequent one, below which nothing can be missed."""
-CHECK_COLUMNS = Either(
-    Phrase("Check which column is which class; {} names them in their order.", Option("classes")),
-    shell="Check the names of the columns.",
-)
 
 
 class RowCounts(Protocol):
@@ -108,20 +102,17 @@ class LabelPredictionCounts(NamedTuple):
         return self._replace(table=self.table[:, order])
 
 
-def check_data(
-    predictions: RowCounts, fit: MCLLOFit, test: Any, called: Words = PYTHON
-) -> list[Statement]:
+def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Statement]:
     """Return what may have gone wrong before the predictions came here.
 
-    Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict;
-    `called` are the words for arguments.
+    Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict.
     """
     statements = []
     if judged_on_its_own_rows(predictions, fit, test):
         statements.append(OWN_ROWS)
     if not isinstance(predictions, Predictions):
         return statements
-    copies = check_copies(predictions, fit, called)
+    copies = check_copies(predictions, fit)
     if copies is not None:
         statements.append(copies)
 
@@ -136,7 +127,7 @@ def check_data(
     if order is None and is_reversed and predictions.n_classes == 2:
         order = np.array([1, 0])
     if order is not None:
-        statements.append(_columns(predictions, order, called))
+        statements.append(_columns(predictions, order))
     elif covariances is not None and covariances.are_unrelated:
         statements.append(_rows(predictions))
     return statements
@@ -168,7 +159,7 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     # Rows that all count twice have twice the statistic, and tell no more.
     statistic = fit.statistic / mean_weight
     threshold = 2.0 * float(gammaincinv(0.5 * fit.df, FALSE_CHECK_LEVEL))
-    can_trust_chi2 = getattr(test.why, "ground", None) is Ground.ENOUGH
+    can_trust_chi2 = getattr(test.why, "ground", None) == "enough_errors"
     if not can_trust_chi2:
         threshold = min(threshold, MAX_STATISTIC_OF_OWN_ROWS)
     if not statistic < threshold:
@@ -208,7 +199,8 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
     # number of cycles by itself, or it makes a cycle less sure.
     log_bound = 0.0
     for k in np.flatnonzero(most > own):
-        log_bound += min(0.0, _log_binomial_tail(most[k], own[k]) + math.log(n_classes))
+        log_tail = _log_binomial_tail(most[k], own[k])
+        log_bound += min(0.0, log_tail + math.log(n_classes))
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
 
@@ -219,15 +211,17 @@ def _is_surely_permuted(hits: LabelPredictionCounts, cycle: Codes, columns: Code
     moved = counts[rows, columns]
     own = counts[rows, cycle]
     log_n_cycles = len(cycle) * math.log(len(hits.table))
-    log_tail = _log_binomial_tail(hits.worth * moved.sum(), hits.worth * own.sum())
-    if log_tail >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
+    n_moved = hits.worth * moved.sum()
+    n_own = hits.worth * own.sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
         return False
 
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
     # predicted too often, no other class speaks for the cycle.
     others = np.delete(rows, moved.argmax())
-    log_tail = _log_binomial_tail(hits.worth * moved[others].sum(), hits.worth * own[others].sum())
-    if log_tail >= math.log(1e-3):
+    n_moved = hits.worth * moved[others].sum()
+    n_own = hits.worth * own[others].sum()
+    if _log_binomial_tail(n_moved, n_own) >= math.log(1e-3):
         return False
 
     # A model that calls everything a dog is no exchange of cats and dogs: in most classes of the
@@ -357,7 +351,7 @@ def _log_binomial_tail(many: float, few: float) -> float:
     return total * (entropy - math.log(2.0))
 
 
-def _columns(predictions: Predictions, order: Codes, called: Words) -> Statement:
+def _columns(predictions: Predictions, order: Codes) -> Statement:
     """Return which classes seem to be in which columns."""
     hits = _hits(predictions)
     classes = predictions.classes
@@ -371,13 +365,14 @@ def _columns(predictions: Predictions, order: Codes, called: Words) -> Statement
         pairs = [*pairs[:4], f"{len(pairs) - 4} more"]
     accuracy = hits.accuracy
     exchanged = hits.ordered(order).accuracy
-    found = (
-        f"The columns seem to be in another order: {join_words(pairs)}. Accuracy is "
-        f"{100 * accuracy:.1f} %, and would be {100 * exchanged:.1f} % with them exchanged."
+    template = (
+        "The columns seem to be in another order: {order}. Accuracy is "
+        f"{100 * accuracy:.1f} %, and would be {100 * exchanged:.1f} % with them exchanged. "
+        "{check_columns}"
     )
-    words = Phrase("{} {}", found, CHECK_COLUMNS)
+    values = {"order": join_words(pairs)}
     numbers = {"columns": column_of_class, "accuracy": accuracy, "exchanged": exchanged}
-    return Statement("data_check.columns", words.text(called), "bad", numbers, words)
+    return Statement.filled("data_check.columns", template, values, "bad", numbers)
 
 
 def _rows(predictions: Predictions) -> Statement:

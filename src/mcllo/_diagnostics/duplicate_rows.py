@@ -37,16 +37,14 @@ from .._utils.formatting import format_count
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
-from ..exceptions import PYTHON, Option, Phrase, Words
 
 FALSE_COPIES_LEVEL = 1e-6
 """Chance that independent rows look like copies, as of the other data checks."""
 MIN_DIFFERENT_ROWS = 20
 """Different rows of a table that is repeated as a whole: all even by chance in 2^-20 = 1e-6."""
-REMEDY = Phrase(
+REMEDY = (
     "A copy is no new evidence: p-values and intervals are surer than they should be. Drop the "
-    "copies, or name the row that each one came from with {}.",
-    Option("groups"),
+    "copies, or name the row that each one came from with {groups}."
 )
 
 
@@ -88,9 +86,7 @@ class Copies:
         return groups
 
 
-def check_copies(
-    predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON
-) -> Statement | None:
+def check_copies(predictions: Predictions, fit: MCLLOFit) -> Statement | None:
     """Return what is said of copies among the rows; None where equal rows may be chance."""
 
     def recalibrated(rows: Predictions) -> Floats:
@@ -115,8 +111,7 @@ def check_copies(
             "probabilities hardly ever differ in the label."
         )
     numbers = {"n_copies": copies.n_copies, "times": copies.times}
-    words = Phrase("{} {}", found, REMEDY)
-    return Statement("data_check.copies", words.text(called), "bad", numbers, words)
+    return Statement.filled("data_check.copies", f"{found} {REMEDY}", {}, "bad", numbers)
 
 
 def find_copies(

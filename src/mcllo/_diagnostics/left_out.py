@@ -57,6 +57,7 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
 from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
+from .._inference.results import TestResult
 from .._model.temperature import inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
@@ -84,8 +85,8 @@ RIVAL_LEVEL_FACTOR = 2.0
 docs/explanation/miscalibrated-classes.md has how often classes are named wrongly with it."""
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeftOut(TestResult):
     """The test of H_S.
 
     Attributes
@@ -103,9 +104,6 @@ class LeftOut:
     """
 
     classes: frozenset[int]
-    statistic: float
-    pvalue: float
-    method: str
     scores: Floats
     strength: float
     slope: float = 1.0
@@ -179,9 +177,10 @@ class LeaveOut:
         self.left -= self.price
         kept = np.array([j for j in range(self.n_classes) if j not in left_out])
         remaining = RemainingClasses(self, kept)
+        own_scores = remaining.scores(remaining.counts[None], remaining.sums[None])[0]
+        statistic = float(own_scores.max())
         scores = np.zeros(self.n_classes)
-        scores[kept] = remaining.scores(remaining.counts[None], remaining.sums[None])[0]
-        statistic = float(scores[kept].max())
+        scores[kept] = own_scores
         # Two classes are off together: their scores are the same one.
         n_scores = len(kept) if len(kept) > 2 else 1
         pvalue = min(1.0, n_scores * math.exp(-0.5 * statistic))
@@ -190,7 +189,16 @@ class LeaveOut:
             pvalue = self._exact_pvalue(remaining, statistic)
             method = "exact"
         strength = statistic - 2.0 * math.log(n_scores)
-        return LeftOut(left_out, statistic, pvalue, method, scores, strength, remaining.slope)
+        return LeftOut(
+            statistic=statistic,
+            df=2,
+            pvalue=pvalue,
+            method=method,
+            classes=left_out,
+            scores=scores,
+            strength=strength,
+            slope=remaining.slope,
+        )
 
     def _exact_pvalue(self, remaining: RemainingClasses, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""
@@ -545,7 +553,8 @@ def _example(fit: MCLLOFit, probs: Floats, level: float) -> dict[str, float]:
     given = np.array(occurring or [0.5])
     log_odds = np.log(given / (1.0 - given))
     design = np.column_stack([np.ones(len(log_odds)), log_odds])
-    middle = design @ np.array([fit.tau[0], fit.gamma[0]])
+    theta = np.array([fit.tau[0], fit.gamma[0]])
+    middle = design @ theta
     cov = np.where(np.isnan(fit.cov_theta), 0.0, fit.cov_theta)  # NaN: not estimated
     standard_error = np.sqrt(np.einsum("ij,jk,ik->i", design, cov, design))
     half_width = float(ndtri(0.5 + level / 2.0)) * standard_error
@@ -568,7 +577,8 @@ def odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
     is_free[out] = False
     rows = np.flatnonzero(is_free[p.codes] | (p.codes == k))
     own = p.probs[rows, k]
-    rest = p.probs[np.ix_(rows, np.flatnonzero(is_free))].sum(axis=1)
+    free_columns = np.flatnonzero(is_free)
+    rest = p.probs[np.ix_(rows, free_columns)].sum(axis=1)
     rest = np.maximum(rest, MIN_OTHER_CLASSES_SHARE * own)
     total = own + rest
     binary = Predictions(

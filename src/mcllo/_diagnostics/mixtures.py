@@ -231,7 +231,11 @@ def fit_pair(rows: MixtureRows) -> Fitted | None:
     gains = _pair_gains(rows).ravel()
     # The grid orders pairs by their gain well enough that the best is among the first three.
     candidates = np.argsort(-gains, kind="stable")[:3].tolist()
-    found = [_fit_confusion(rows, *divmod(i, c)) for i in candidates if gains[i] > 0.0]
+    found = []
+    for i in candidates:
+        if gains[i] > 0.0:
+            a, b = divmod(i, c)
+            found.append(_fit_confusion(rows, a, b))
     if not found:
         return None
     return max(found, key=lambda fitted: fitted.mixture.score)
@@ -288,7 +292,9 @@ def _fit_confusion(rows: MixtureRows, a: int, b: int) -> Fitted:
         best = _Pair(both_score, "confusion", (a, b), both.forth, both.back)
 
     first, second = best.order
-    moved = best.forth.value * rows.probs[:, first] - best.back.value * rows.probs[:, second]
+    leaves_first = best.forth.value * rows.probs[:, first]
+    comes_back = best.back.value * rows.probs[:, second]
+    moved = leaves_first - comes_back
     g = rows.probs.copy()
     g[:, first] -= moved
     g[:, second] += moved
@@ -418,8 +424,9 @@ def best_two_shares(forth: Floats, back: Floats, weight: Floats) -> _TwoShares:
     half_width = Z95 * np.sqrt(variance)
     low = np.maximum(shares - half_width, 0.0)
     high = np.minimum(shares + half_width, 1.0)
-    both = [Share(*interval) for interval in np.stack([shares, low, high]).T.tolist()]
-    return _TwoShares(forth=both[0], back=both[1], gain=float(weight @ np.log(ratio)))
+    first, second = np.stack([shares, low, high]).T.tolist()
+    gain = float(weight @ np.log(ratio))
+    return _TwoShares(Share(*first), Share(*second), gain)
 
 
 def _percent(value: float) -> str:
@@ -456,7 +463,8 @@ def fit_lapse(rows: MixtureRows) -> Fitted | None:
     if with_slope.score > score + MIN_SCORE_LEAD:
         return _fitted_lapse(rows, targets[k], with_slope)
     low, high = share_interval(changes[k], rows.weight, share)
-    return _fitted_lapse(rows, targets[k], _Lapse(score, 1.0, Share(share, low, high)))
+    alone = _Lapse(score, slope=1.0, share=Share(share, low, high))
+    return _fitted_lapse(rows, targets[k], alone)
 
 
 def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lapse:
@@ -466,7 +474,9 @@ def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lap
         """Return the log likelihood without a lapse, and each row's change per share."""
         tempered = rows.multiplied(math.exp(log_slope))
         own = np.maximum(rows.of_labels(tempered), TINY)
-        return float(rows.weight @ np.log(own)), target[rows.codes] / own - 1.0
+        log_likelihood = float(rows.weight @ np.log(own))
+        d = target[rows.codes] / own - 1.0
+        return log_likelihood, d
 
     def best_at(log_slope: float) -> tuple[float, float]:
         """Return the log likelihood with the best share at a slope, and that share."""

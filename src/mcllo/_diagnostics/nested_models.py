@@ -44,7 +44,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -52,7 +52,7 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.likelihood_tests import CalibrationTest, Method, chi2_sf, run_test
 from .._inference.monte_carlo import Seed
-from .._inference.pvalue import PValue, Reason
+from .._inference.results import Reason, TestResult
 from .._utils.formatting import PStyle, Table, ellipsis, format_number, join_words, p_words
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
@@ -115,6 +115,8 @@ class Models:
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
                 self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
+        # MCLLO itself was fitted already; where that fit did not converge (separated labels), the
+        # restricted one says whether the estimate is finite.
         settled = fit.converged or self.fits["mcllo"].settled
         self.fits["mcllo"] = replace(whole_fit(predictions, fit), settled=settled)
         self.total = float(predictions.row_weight.sum())
@@ -231,24 +233,18 @@ class NestedModelRow(Result):
     left_out = ("larger_too_costly",)
 
 
-class ModelComparison(NamedTuple):
-    """A model against a larger one."""
-
-    statistic: float
-    df: int
-    tail: PValue
-
-    def columns(self, before: str = "") -> dict[str, Any]:
-        """Return what a row holds of it, `before` in front of each name."""
-        columns = {
-            "statistic": self.statistic,
-            "pvalue": self.tail.pvalue,
-            "method": self.tail.method or None,
-            "chi2_pvalue": chi2_sf(self.statistic, self.df) if self.tail.method else math.nan,
-            "n_resamples": self.tail.n_resamples,
-            "reason": self.tail.reason,
-        }
-        return {before + name: value for name, value in columns.items()}
+def comparison_columns(test: TestResult, before: str = "") -> dict[str, Any]:
+    """Return what a row holds of a model's test against another; `before` precedes each name."""
+    has_test = test.method != ""
+    columns = {
+        "statistic": test.statistic,
+        "pvalue": test.pvalue,
+        "method": test.method if has_test else None,
+        "chi2_pvalue": chi2_sf(test.statistic, test.df or 0) if has_test else math.nan,
+        "n_resamples": test.n_resamples,
+        "reason": test.reason,
+    }
+    return {before + name: value for name, value in columns.items()}
 
 
 def nested_models_rows(
@@ -263,56 +259,55 @@ def nested_models_rows(
     for name, fit in models.fits.items():
         from_identity = _compare(models, plan, test, "identity", name)
         to_larger = comparisons[name]
-        why = to_larger.tail.why
         row = NestedModelRow(
             model=name,
             df=fit.df,
-            **from_identity.columns(),
+            **comparison_columns(from_identity),
             larger=models.larger(name),
-            larger_df=to_larger.df,
-            **to_larger.columns("larger_"),
+            larger_df=to_larger.df or 0,
+            **comparison_columns(to_larger, "larger_"),
             rejected=rejected[name],
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
             bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-            larger_too_costly=why is not None and why.too_costly,
+            larger_too_costly=to_larger.is_too_costly,
         )
         rows.append(row)
     return tuple(rows)
 
 
-def local_pvalues(above: Mapping[str, ModelComparison]) -> dict[str, float]:
+def local_pvalues(above: Mapping[str, TestResult]) -> dict[str, float]:
     """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
-    local = {name: comparison.tail.pvalue for name, comparison in above.items()}
+    local = {name: test.pvalue for name, test in above.items()}
     full = above["mcllo"]
-    was_too_costly = full.tail.why is not None and full.tail.why.too_costly
-    if full.df == 0 or (was_too_costly and full.tail.method == "chi2"):
+    # Chi-square with so many parameters rejects too often where information is missing.
+    if full.df == 0 or (full.is_too_costly and full.method == "chi2"):
         return local | {"mcllo": math.nan}
     for name in local.keys() - {"identity", "mcllo", "full"}:
         own = local[name] / (1.0 - FULL_MAP_LEVEL_SHARE)
-        local[name] = min(own, full.tail.pvalue / FULL_MAP_LEVEL_SHARE)
+        local[name] = min(own, full.pvalue / FULL_MAP_LEVEL_SHARE)
     return local
 
 
 def _compare(
     models: Models, plan: PValuePlan, test: CalibrationTest, small: str, large: str | None
-) -> ModelComparison:
-    """Return the likelihood ratio of two models with its p-value; nothing where there is none."""
+) -> TestResult:
+    """Test a model against a larger one; the method is empty where there is none."""
     if large is None:
-        return ModelComparison(math.nan, 0, PValue(math.nan, ""))
+        return TestResult(math.nan, 0, math.nan, method="")
     below = models.fits[small]
     above = models.fits[large]
     family = models.full if large == "full" else models.mcllo
     statistic = gain(below, above)
     if small == large:
-        tail = PValue(1.0, "exact")
+        found = TestResult(statistic, 0, 1.0, "exact")
     elif (small, large) == ("identity", "mcllo"):
-        tail = PValue(test.pvalue, test.method, test.n_resamples, why=test.why)
+        found = TestResult.from_result(test)
     elif small == "identity":
-        tail = against_identity(plan, family, above.basis, statistic)
+        found = against_identity(plan, family, above.basis, statistic)
     else:
-        tail = against_larger(plan, models.mcllo, below, family, above)
-    return ModelComparison(statistic, above.df - below.df, tail)
+        found = against_larger(plan, models.mcllo, below, family, above)
+    return replace(found, statistic=statistic, df=above.df - below.df)
 
 
 MIN_CRITERION_LEAD = 2.0
@@ -614,6 +609,7 @@ def fit_nested_models(
     if fit is None:
         fit = fit_predictions(predictions)
     models = Models(predictions, fit, work)
+    # The p-values of the models are those of likelihood ratios, whatever the user's own test.
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = nested_models_rows(models, plan, test, alpha)
@@ -672,6 +668,7 @@ def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
     kept = [row for row in rows if row.model not in off]
     fewest_parameters = min(row.df for row in kept)
     smallest_rows = [row for row in kept if row.df == fewest_parameters]
+    # Rounding of the likelihood must not choose among models that coincide.
     return max(smallest_rows, key=lambda row: round(row.log_likelihood, 6))
 
 

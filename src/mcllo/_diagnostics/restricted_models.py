@@ -94,7 +94,7 @@ from .._inference.monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .._inference.pvalue import Ground, Limit, Note, PValue, Reason
+from .._inference.results import SCORED_NOTE, Reason, TestResult
 from .._model.batched import (
     RELATIVE_TIE_TOL,
     BatchedMinima,
@@ -134,7 +134,9 @@ def design_matrix(log_odds: Floats) -> Floats:
 
 def full_identity(n_compared: int) -> Floats:
     """Return theta of the full map that changes nothing."""
-    return np.hstack([np.zeros((n_compared, 1)), np.eye(n_compared)]).ravel()
+    tau = np.zeros((n_compared, 1))
+    weights = np.eye(n_compared)
+    return np.hstack([tau, weights]).ravel()
 
 
 def mcllo_places(n_compared: int) -> Codes:
@@ -291,7 +293,8 @@ def whole_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
     """Return the fit of MCLLO itself as a restriction of nothing but what rows cannot tell."""
     free = free_parameters(predictions.log_odds)
     theta = np.concatenate([fit.tau, fit.gamma])
-    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+    basis = np.eye(len(free))[:, free]
+    return RestrictedFit(theta, fit.log_likelihood, basis, fit.converged)
 
 
 def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
@@ -465,10 +468,10 @@ class PValuePlan:
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return Choice("chi2", 0, Reason(Ground.ASKED))
+            return Choice("chi2", 0, Reason("asked"))
         if self.method != "auto":
             work = FULL_MAP_WORK * FULL_MAP_WORK_DIVISOR if family.full else np.inf
-            return self._affordable(family, work, Reason(Ground.ASKED))
+            return self._affordable(family, work, Reason("asked"))
         method, why = self._trusted(df)
         if method == "chi2":
             return Choice("chi2", 0, why)
@@ -493,8 +496,8 @@ class PValuePlan:
             return Choice("refit", int(min(self.n_resamples, n_refits)), why)
         if n_scores >= fewest:
             n_draws = int(min(self.n_resamples, n_scores))
-            return Choice("score", n_draws, why.noting(Note.SCORED))
-        return Choice("chi2", 0, why.but(Limit.FULL_MAP if family.full else Limit.TESTS))
+            return Choice("score", n_draws, why.noting(SCORED_NOTE))
+        return Choice("chi2", 0, why.but("full_map" if family.full else "tests"))
 
     def doubt(self, df: int) -> Reason:
         """Return what is known about chi-square for `df` parameters."""
@@ -514,7 +517,7 @@ class PValuePlan:
         return N_EXCEEDANCES if n_draws > 10 * N_EXCEEDANCES else N_EXCEEDANCES_LARGE_TABLE
 
 
-def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> PValue:
+def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> TestResult:
     """Return the p-value of the identity against the model spanned by `basis`."""
     df = basis.shape[1]
     no_parameters = basis[:, :0]
@@ -535,7 +538,7 @@ def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: flo
 
 def against_larger(
     plan: PValuePlan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
-) -> PValue:
+) -> TestResult:
     """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
     value = gain(small, large)
     choice = plan.choose(family, large.df)
@@ -576,19 +579,22 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
 
 def _pvalue_without_draws(
     plan: PValuePlan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
-) -> PValue | None:
-    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
+) -> TestResult | None:
+    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound.
+
+    As of all results here, the statistic is for the caller to fill in.
+    """
     if small.shape[1] == large.shape[1]:
-        return PValue(1.0, "chi2", why=choice.why)
+        return TestResult(np.nan, None, 1.0, "chi2").because(choice.why)
     # The bound uses half of the rows at a time: of a chi-square p-value above a millionth nothing
     # would be left, and it costs four fits.
     if choice.doubtful and chi2 < 1e-6:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         smallest_simulated = 1.0 / (max(choice.n_draws, plan.fewest) + 1)
         if bound * MIN_BOUND_FACTOR < smallest_simulated:
-            return PValue(bound, "bound", why=plan.doubt(large.shape[1]))
+            return TestResult(np.nan, None, bound, "bound").because(plan.doubt(large.shape[1]))
     if choice.kind == "chi2":
-        return PValue(chi2, "chi2", why=choice.why)
+        return TestResult(np.nan, None, chi2, "chi2").because(choice.why)
     return None
 
 
@@ -599,7 +605,7 @@ def _simulate_pvalue(
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
     guess: float | None = None,
-) -> PValue:
+) -> TestResult:
     """Return the share of draws whose statistics reach the data's."""
 
     def drawn_reaches(start: int, size: int) -> NDArray[np.bool_]:
@@ -613,7 +619,7 @@ def _simulate_pvalue(
         stop_at=plan.stop_at(choice.n_draws),
         guess=guess,
     )
-    return replace(found, method=method, why=choice.why)
+    return replace(found, method=method).because(choice.why)
 
 
 def _draws(plan: PValuePlan, family: Family) -> StatisticDraws:

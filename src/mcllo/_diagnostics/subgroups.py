@@ -43,9 +43,9 @@ its interval          ``2 [l(u_hat) - l(u)] <= chi2_df`` of the same level, with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +66,11 @@ from .._inference.effect_size import TEST_LEVEL_FOR_POWER, EffectSize, estimate_
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
 from .._inference.monte_carlo import draw_labels, expand_weights, label_sums, monte_carlo_p
-from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
+from .._inference.results import Reason, TestResult
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
 from .._model.likelihood import recalibrate
-from .._utils.formatting import PWords, format_count, format_number, p_words
+from .._utils.formatting import format_number
 from .._utils.linalg import whitening
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import suppress_warnings
@@ -84,8 +84,8 @@ SMALLEST_SUBGROUP_TEXT = "counted in the subgroup that has the fewest"
 """Whose expected errors the reason speaks of."""
 
 
-@dataclass(frozen=True, eq=False)
-class HomogeneityTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HomogeneityTest(TestResult):
     """A test of H0: one map describes the rows of all subgroups.
 
     Attributes
@@ -106,32 +106,18 @@ class HomogeneityTest(Tested):
         The same as facts.
     """
 
-    statistic: float
     df: int
-    pvalue: float
     kind: str
-    method: str
     n_groups: int
-    n_resamples: int
-    seed: int | None
-    reason: str
-    why: Reason | None = field(default=None, repr=False)
-    left_out = ("why",)
-
-    @property
-    def p_words(self) -> PWords:
-        """The p-value as relation and number."""
-        return p_words(self.pvalue)
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "chi2": "chi-square",
+        "bootstrap": "{n_resamples} data sets simulated from one map",
+    }
 
     def __str__(self) -> str:
         name = "likelihood ratio" if self.kind == "lr" else "score"
-        how = "chi-square"
-        if self.method != "chi2":
-            how = f"{format_count(self.n_resamples)} data sets simulated from one map"
-        return (
-            f"{name} statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {self.p_words} ({how})"
-        )
+        value = format_number(self.statistic, 4)
+        return f"{name} statistic {value} on {self.df} df, {self.p_text} ({self.how})"
 
 
 class SubgroupScores:
@@ -145,6 +131,7 @@ class SubgroupScores:
         self.parts = parts
         self._columns = np.delete(np.arange(rows.n_classes), b)
         log_odds = [np.ascontiguousarray(rows.log_odds[:, part]) for part in parts]
+        # With a row of zeros for the baseline, so that labels are columns of the table.
         self._values = [np.insert(own, b, 0.0, axis=0) for own in log_odds]
         terms = [LogPartition(own)(theta) for own in log_odds]
         self.means = np.array([term.gradient for term in terms])
@@ -203,13 +190,13 @@ def homogeneity_test(
     """
     df = sum(own.df for own in fits) - fit.df
     probs = recalibrate(fit.theta, predictions.log_odds, predictions.baseline_index)
-    why = Reason(Ground.ASKED)
+    why = Reason("asked")
     if method == "auto":
         why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)
     separate = math.fsum(own.log_likelihood for own in fits)
     value = max(0.0, 2.0 * (separate - fit.log_likelihood))
     kind = "lr"
-    found = PValue(chi2_sf(value, df), "chi2")
+    found = TestResult(value, df, chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
         scores, rows, places = _scores(predictions, parts, fit.theta)
         value = float(scores.of_labels(rows.codes[None])[0])
@@ -221,20 +208,10 @@ def homogeneity_test(
             stop_at = None if method == "exact" else N_EXCEEDANCES
             found = _simulate_pvalue(scores, probs[places], value, n_draws, seed, stop_at)
         else:
-            found = PValue(chi2_sf(value, df), "chi2")
-            why = why.but(Limit.SIZE)
-    return HomogeneityTest(
-        statistic=value,
-        df=df,
-        pvalue=found.pvalue,
-        kind=kind,
-        method=found.method,
-        n_groups=len(parts),
-        n_resamples=found.n_resamples,
-        seed=found.seed,
-        reason=str(why),
-        why=why,
-    )
+            found = TestResult(value, df, chi2_sf(value, df), "chi2")
+            why = why.but("size")
+    found = replace(found, statistic=value, df=df)
+    return HomogeneityTest.from_result(found, kind=kind, n_groups=len(parts)).because(why)
 
 
 def _is_chi2_trusted(
@@ -246,13 +223,14 @@ def _is_chi2_trusted(
     variance = probs * (1.0 - probs) * weight[:, None]
     # What one test needs must be there sqrt(G) times: see the module's text.
     factor = math.sqrt(len(parts))
-    errors_per_parameter = [
-        float(errors[part].sum() / max(df, 1)) for part, df in zip(parts, dfs, strict=True)
-    ]
+    errors_per_parameter = []
+    for part, df in zip(parts, dfs, strict=True):
+        errors_per_parameter.append(float(errors[part].sum() / max(df, 1)))
     fewest = min(errors_per_parameter)
 
     def least_variance() -> float:
-        return min(float(variance[part].sum(axis=0).min()) for part in parts) / factor
+        of_parts = [float(variance[part].sum(axis=0).min()) for part in parts]
+        return min(of_parts) / factor
 
     why = trust_chi2(
         "lr", fewest / factor, n_clipped=predictions.n_clipped, least_variance=least_variance
@@ -284,7 +262,7 @@ def _simulate_pvalue(
     n_draws: int,
     seed: int,
     stop_at: int | None,
-) -> PValue:
+) -> TestResult:
     """Return how often labels of the common map give at least `value`."""
     # Draws that tie with the data may differ from them by rounding, relative and around 0.
     threshold = value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
@@ -422,6 +400,7 @@ def own_tests(
     """Return the test of each subgroup; the more there are, the more draws it may take."""
     assert predictions.by is not None
     parts = predictions.by.parts
+    # Holm multiplies the smallest p-value by their number: it must be able to be that small.
     draws = n_resamples * max(1, math.ceil(len(parts) / N_SUBGROUPS_PER_N_DRAWS))
     tests = []
     with suppress_warnings():
@@ -446,7 +425,8 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
 
 def _seed(seed: int, place: int) -> int:
     """Return a seed for what stands at a place, so that no two share their draws."""
-    return int(np.random.SeedSequence([seed, place]).generate_state(1, np.uint32)[0])
+    sequence = np.random.SeedSequence([seed, place])
+    return int(sequence.generate_state(1, np.uint32)[0])
 
 
 def _subgroup(
@@ -525,6 +505,8 @@ def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> 
     allowed = 0.5 * float(chi2.isf(1.0 - confidence, max(df, 1)))
     low = _profile_interval_end(lost, best, -step, allowed)
     high = _profile_interval_end(lost, best, step, allowed)
+    # Where the labels are separated the likelihood rises without end, and the solver's last slope
+    # is no estimate.
     far_end = high if best > 0.0 else low
     if not fit.settled and math.isinf(far_end):
         best = math.copysign(math.inf, best)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .._model.kernel import CHUNK_ELEMENTS, LogPartition, predicted_probabilities
+from .._model.kernel import LogPartition, predicted_probabilities, row_chunks
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .._validation.weights import written_times
@@ -49,43 +49,52 @@ class ScoreSums:
         return n / (n - 1.0) * centred
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
-        n_units = self.n_units + other.n_units
-        return ScoreSums(self.total + other.total, self.gram + other.gram, n_units)
+        total = self.total + other.total
+        gram = self.gram + other.gram
+        return ScoreSums(total, gram, self.n_units + other.n_units)
 
 
 def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over groups, or over rows where there are none."""
-    if predictions.groups is not None:
-        scores = group_scores(predictions, theta)
-        return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
-    return row_sums(predictions, theta)
+    if predictions.groups is None:
+        return row_sums(predictions, theta)
+    scores = group_scores(predictions, theta)
+    return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
 
 
 def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over rows, as if there were no groups."""
-    size, weight = len(theta), predictions.sample_weight
-    total, gram, n = np.zeros(size), np.zeros((size, size)), float(predictions.n_samples)
-    if weight is not None:
-        n = float(weight.sum() if predictions.counts_rows else np.count_nonzero(weight))
+    size = len(theta)
+    weight = predictions.sample_weight
+    if weight is None:
+        n_units = float(predictions.n_samples)
+        weight = np.ones(predictions.n_samples)
+    elif predictions.counts_rows:
+        n_units = float(weight.sum())
+    else:
+        n_units = float(np.count_nonzero(weight))
+    total = np.zeros(size)
+    gram = np.zeros((size, size))
     for rows, scores in _chunks(predictions, theta):
-        own = np.ones(scores.shape[1]) if weight is None else weight[rows]
+        own = weight[rows]
         total += scores @ own
         gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
-    return ScoreSums(total, gram, n)
+    return ScoreSums(total, gram, n_units)
 
 
 def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
     """Return the score of every unit, shape (n_units, 2K); frequencies must be whole numbers."""
     if predictions.groups is not None:
         return group_scores(predictions, theta)
-    scores = np.concatenate([part for _, part in _chunks(predictions, theta)], axis=1).T
+    chunks = [scores for _, scores in _chunks(predictions, theta)]
+    scores = np.concatenate(chunks, axis=1).T
     weight = predictions.sample_weight
     if weight is None:
         return scores
-    if not predictions.counts_rows:
-        used = weight > 0.0
-        return scores[used] * weight[used, None]
-    return np.repeat(scores, written_times(weight, scores.shape[1]), axis=0)
+    if predictions.counts_rows:
+        return np.repeat(scores, written_times(weight, scores.shape[1]), axis=0)
+    used = weight > 0.0
+    return scores[used] * weight[used, None]
 
 
 def group_scores(predictions: Predictions, theta: Floats) -> Floats:
@@ -93,15 +102,18 @@ def group_scores(predictions: Predictions, theta: Floats) -> Floats:
     assert predictions.groups is not None
     weight = predictions.sample_weight
     used = np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
-    names, codes = np.unique(predictions.groups[used], return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    codes, sums, start = codes[order], np.zeros((len(names), len(theta))), 0
-    for rows, scores in _chunks(predictions, theta, used[order]):
-        own = scores if weight is None else scores * weight[rows]
-        here = codes[start : start + len(rows)]
-        first = np.flatnonzero(np.diff(here, prepend=-1))
-        sums[here[first]] += np.add.reduceat(own, first, axis=1).T
-        start += len(rows)
+    names, group_of_row = np.unique(predictions.groups[used], return_inverse=True)
+    sums = np.zeros((len(names), len(theta)))
+    # rows of a group one after the other, so that each chunk adds runs of rows
+    by_group = np.argsort(group_of_row, kind="stable")
+    group_of_row = group_of_row[by_group]
+    n_done = 0
+    for rows, scores in _chunks(predictions, theta, used[by_group]):
+        weighted = scores if weight is None else scores * weight[rows]
+        groups = group_of_row[n_done : n_done + len(rows)]
+        first_of_run = np.flatnonzero(np.diff(groups, prepend=-1))
+        sums[groups[first_of_run]] += np.add.reduceat(weighted, first_of_run, axis=1).T
+        n_done += len(rows)
     return sums
 
 
@@ -109,16 +121,19 @@ def _chunks(
     predictions: Predictions, theta: Floats, order: Codes | None = None
 ) -> Iterator[tuple[Any, Floats]]:
     """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
-    k, odds, codes = len(theta) // 2, predictions.log_odds, predictions.model_codes
+    k = len(theta) // 2
+    log_odds = predictions.log_odds
+    codes = predictions.model_codes
     n = predictions.n_samples if order is None else len(order)
-    step = max(256, CHUNK_ELEMENTS // k)
-    for start in range(0, n, step):
-        rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
-        here, own = odds[:, rows], codes[rows]
-        residual = -predicted_probabilities(theta, here)[0][:k]
-        inside = np.flatnonzero(own < k)
-        residual[own[inside], inside] += 1.0
-        yield rows, np.concatenate([residual, residual * here])
+    for chunk in row_chunks(n, k):
+        rows = chunk if order is None else order[chunk]
+        odds = log_odds[:, rows]
+        labels = codes[rows]
+        g, _ = predicted_probabilities(theta, odds)
+        residual = -g[:k]
+        compared = np.flatnonzero(labels < k)
+        residual[labels[compared], compared] += 1.0
+        yield rows, np.concatenate([residual, residual * odds])
 
 
 def kish(weight: Floats) -> float:
@@ -130,15 +145,19 @@ def n_effective(predictions: Predictions) -> float:
     """Return the effective number of groups, of rows with survey weights, or of counted rows."""
     weight = predictions.sample_weight
     if predictions.groups is not None:
-        return kish(np.bincount(predictions.groups, weights=weight).astype(np.float64))
+        group_weights = np.bincount(predictions.groups, weights=weight)
+        return kish(group_weights.astype(np.float64))
     if weight is None:
         return float(predictions.n_samples)
-    return float(weight.sum()) if predictions.counts_rows else kish(weight)
+    if predictions.counts_rows:
+        return float(weight.sum())
+    return kish(weight)
 
 
 def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
     """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
-    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
+    predictions = predictions.with_baseline(fit.baseline)
+    theta = fit.theta
     partition = LogPartition(predictions.log_odds, predictions.sample_weight)
     return sandwich(
         fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
@@ -154,12 +173,14 @@ def sandwich(
     """
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     covariance = np.full(fit.cov_theta.shape, np.nan)
-    if free.any():
-        own = np.ix_(free, free)
-        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
-        half = np.linalg.solve(bread, variance()[own])
-        both = np.linalg.solve(bread, half.T)
-        covariance[own] = 0.5 * (both + both.T)
+    if not free.any():
+        return covariance
+    among_free = np.ix_(free, free)
+    bread = information()[among_free] + fit.penalty * np.eye(int(free.sum()))
+    meat = variance()[among_free]
+    half = np.linalg.solve(bread, meat)
+    whole = np.linalg.solve(bread, half.T)
+    covariance[among_free] = 0.5 * (whole + whole.T)  # symmetric to the last digit
     return covariance
 
 

@@ -20,6 +20,7 @@ information vanished, not that none did, and `converged` then rests on the decre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -39,21 +40,22 @@ from .._model.many_classes import (
     has_whole_hessian,
 )
 from .._model.newton import (
-    DECREMENT_TOL,
-    LAST_STEP_DECREMENT_TOL,
-    MAX_DECREMENT_RATIO,
-    SecantPairs,
+    InverseHessian,
+    Memoized,
+    Objective,
     Solution,
+    StopWhenSlow,
     minimize,
     minimize_lbfgs,
+    newton_direction,
 )
 from .._model.separable_classes import SeparatedClasses, separate_classes
 from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._utils.results import Floats
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Option, Phrase
-from .objective import FreeLikelihood, Objective, free_parameters
+from ..exceptions import InputError
+from .objective import FreeLikelihood, free_parameters
 from .penalty import (
     Center,
     FirthObjective,
@@ -124,15 +126,11 @@ def estimate(
     size = len(likelihood.free)
     if isinstance(penalty, str) and not has_whole_hessian(size):
         raise InputError(
-            Phrase(
-                "{found} needs the information of all parameters at once, of which there may be "
-                "{:,}; got {:,}.",
-                MAX_PARAMETERS_FOR_HESSIAN,
-                size,
-            ),
+            "{found} needs the information of all parameters at once, of which there may be "
+            f"{MAX_PARAMETERS_FOR_HESSIAN:,}; got {size:,}.",
             argument="penalty",
             value=penalty,
-            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
+            remedy="Give a number, say {penalty:1.0}.",
         )
     if not isinstance(penalty, str) and predictions.n_classes >= MIN_CLASSES_FOR_PCG:
         return _estimate_by_pcg(likelihood, predictions, float(penalty), center)
@@ -152,142 +150,198 @@ def ridge_estimate(
     likelihood: FreeLikelihood[Any], penalty: float | Literal["auto"], centre: Floats
 ) -> Estimate:
     """Return the maximum likelihood estimate, or with a ridge towards `centre`."""
-    if (
-        penalty == 0.0
-        and likelihood.warm is not None
-        and likelihood.free.sum() >= MIN_PARAMETERS_FOR_LBFGS
-    ):
-        return _estimate_by_lbfgs(likelihood)
+    n_free = int(likelihood.free.sum())
     identity = likelihood.identity[likelihood.free]
-    null = likelihood(identity)
     if penalty == 0.0:
-        start, first = _start(likelihood, null)
-        solution = minimize(likelihood, start, first=first, stop_when_separated=True)
-        return Estimate(solution, solution.terms.hessian, solution.value, null)
-    auto = penalty == "auto"
-    rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
+        if likelihood.warm is not None and n_free >= MIN_PARAMETERS_FOR_LBFGS:
+            return _estimate_by_lbfgs(likelihood)
+        objective = Memoized(likelihood)
+        null = objective(identity)
+        solution, value = _maximum_or_supremum(objective, _start(likelihood, null))
+        return Estimate(solution, solution.terms.hessian, value, null)
+
+    if penalty == "auto":
+        rule = "auto"
+        rho = strongest_evidence(likelihood, centre)
+    else:
+        rule = "given"
+        rho = float(penalty)
+    null = likelihood(identity)
     solution = minimize(Ridge(likelihood, rho, centre), identity)
     away = solution.x - centre
     value = solution.value - 0.5 * rho * float(away @ away)
-    rule = "auto" if auto else "given"
     return Estimate(solution, solution.terms.hessian, value, null, rho, rule)
 
 
 def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
-    """Return the maximum likelihood estimate; the Hessian is computed where the search ends."""
-    free, partition = likelihood.free, likelihood.whole.partition
+    """Return the maximum likelihood estimate of many parameters.
+
+    1. Begin at the identity or at one exponent, with the Hessian of some of the rows there.
+    2. L-BFGS until the next step is the last, or until decrements hardly fall: there Newton's own
+       steps do better.
+    3. Newton's method: where step 2 converged one step, with the Hessian that is the information.
+       It is taken some ten-thousandth of a standard error away from the estimate. On seven tables
+       of 62 to 100 classes that changed standard errors by 1e-7 to 3e-5 of themselves.
+    """
+    free = likelihood.free
+    partition = likelihood.whole.partition
     assert isinstance(partition, LogPartition)
 
-    def without_hessian(x: Floats, diagonal: bool = False) -> Derivatives:
+    def without_hessian(x: Floats) -> Derivatives:
         theta = likelihood.theta(x)
-        terms = likelihood.whole.from_partition(
-            theta, partition.without_hessian(theta, diagonal=diagonal)
-        )
+        terms = likelihood.whole.from_partition(theta, partition.without_hessian(theta))
         return Derivatives(terms.value, terms.gradient[free], terms.hessian[free])
 
-    def subsampled_hessian(x: Floats) -> Floats:
-        return partition.subsampled_hessian(likelihood.theta(x))[np.ix_(free, free)]
-
+    # 1. The start.
     identity = likelihood.identity[free]
-    null, hessian = without_hessian(identity, diagonal=True), subsampled_hessian(identity)
-    start, first = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
-    if first is None:
-        first, hessian = without_hessian(start), subsampled_hessian(start)
-    secants = SecantPairs(solver(hessian))
-    near = minimize_lbfgs(
-        without_hessian,
-        start,
-        secants,
-        first=first,
-        renew_inverse=lambda x: solver(subsampled_hessian(x)),
-        max_decrement_ratio=MAX_DECREMENT_RATIO,
-    )
-    tol = LAST_STEP_DECREMENT_TOL if near.converged else DECREMENT_TOL
-    solution = minimize(
-        likelihood, near.x, tol=tol, stop_when_separated=True, skip_hessian_check=near.converged
-    )
+    objective = Memoized(without_hessian)
+    null = objective(identity)
+    rough_hessian = _subsampled_hessian(likelihood, partition)
+    hessian = rough_hessian(identity)
+    start = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
+    if start is not identity:
+        hessian = rough_hessian(start)
+    # 2. L-BFGS.
+    inverse = InverseHessian(solver(hessian))
+    near = minimize_lbfgs(objective, start, inverse, callback=StopWhenSlow(0.5))
+    # 3. Newton's method.
+    if near.converged:
+        solution = minimize(likelihood, near.x, tol=1e-7)
+        value = solution.value
+    else:
+        solution, value = _maximum_or_supremum(likelihood, near.x)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Derivatives(null.value, null.gradient, NO_HESSIAN)
-    at_end, at_identity = solution.terms.hessian, null.hessian
-    return Estimate(solution, at_end, solution.value, known, at_identity=at_identity)
+    return Estimate(solution, solution.terms.hessian, value, known, at_identity=null.hessian)
 
 
-def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> tuple[Floats, Derivatives | None]:
-    """Return where to begin and the terms there, if known: the identity, unless that is far off.
+def _subsampled_hessian(
+    likelihood: FreeLikelihood[Likelihood], partition: LogPartition
+) -> Callable[[Floats], Floats]:
+    """Return the Hessian as some of the rows have it: every seventh, or ten rows a class."""
+    stride = min(7, max(1, partition.n_samples // (10 * partition.n_compared)))
+    weight = None if partition.weight is None else partition.weight[::stride]
+    some = LogPartition(np.ascontiguousarray(partition.log_odds[:, ::stride]), weight)
+    scale = partition.n_samples / some.n_samples
+    among_free = np.ix_(likelihood.free, likelihood.free)
+    return lambda x: scale * some(likelihood.theta(x)).hessian[among_free]
+
+
+def _maximum_or_supremum(objective: Objective, start: Floats) -> tuple[Solution, float]:
+    """Return where Newton's method ends and the least value, which may only be approached.
+
+    Where the likelihood has no maximum the decrement falls by a factor e a step, and is all that is
+    left to gain. That search ends before rounding decides where.
+    """
+    separated = StopWhenSlow(ratio=0.2, below=1e-7)
+    solution = minimize(objective, start, callback=separated)
+    if not separated.stopped:
+        return solution, solution.value
+    x = solution.x + newton_direction(solution.terms)
+    infimum = solution.terms.value - solution.decrement
+    return replace(solution, x=x, converged=True), infimum
+
+
+def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> Floats:
+    """Return where to begin: the identity, unless that is far off.
 
     By Newton's step in one exponent for all classes. A sharp network's best exponent is far from 1,
     and steps from 1 overshoot.
     """
     identity = likelihood.identity[likelihood.free]
-    slope, curvature = identity @ null.gradient, identity @ null.hessian @ identity
-    if likelihood.warm is None or abs(slope) <= MAX_FIRST_EXPONENT_STEP * curvature:
-        return identity, null
-    return likelihood.warm()[likelihood.free], None
+    if likelihood.warm is None:
+        return identity
+    slope = identity @ null.gradient
+    curvature = identity @ null.hessian @ identity
+    if abs(slope) <= MAX_FIRST_EXPONENT_STEP * curvature:
+        return identity
+    return likelihood.warm()[likelihood.free]
 
 
 def _estimate_by_pcg(
     likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
-    """Return the maximum likelihood or ridge estimate of many classes; see
-    `_model/many_classes`.
-    """
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    if penalty == 0.0 and (peeled := separate_classes(odds, predictions.model_codes, weight)):
-        return _estimate_separated(likelihood, predictions, peeled)
-    free, theta0 = likelihood.free, likelihood.identity
-    center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
-    centre = theta0.copy()
+    """Return the maximum likelihood or ridge estimate of many classes (`_model/many_classes`)."""
+    odds = predictions.log_odds
+    weight = predictions.sample_weight
+    free = likelihood.free
+    identity = likelihood.identity
+    gamma = 1.0
+    if penalty == 0.0:
+        center = "identity"
+        left = separate_classes(odds, predictions.model_codes, weight)
+        if left:
+            return _estimate_separated(likelihood, predictions, left)
+    else:
+        center, gamma = usable_center(predictions, center)
+    centre = identity.copy()
     centre[free] = penalty_center(odds, gamma)
     found = fit_by_pcg(
         odds,
         likelihood.whole.statistic,
         weight,
-        start=theta0,
+        start=identity,
         free=free,
         penalty=penalty,
         centre=centre,
     )
-    run, whole = found.solution, found.hessian
-    if whole is not None and not free.all():
-        whole = whole[np.ix_(free, free)]
-    away, moved = theta0 - centre, run.x - centre
-    null_value = run.start.value - 0.5 * penalty * float(away @ away)
-    null_gradient = run.start.gradient - penalty * away
+    solution = found.solution
+    hessian = found.hessian
+    if hessian is not None and not free.all():
+        hessian = hessian[np.ix_(free, free)]
+
+    # value and gradient without the ridge, at the estimate and at the identity
+    away = solution.x - centre
+    value = solution.value - 0.5 * penalty * float(away @ away)
+    away = identity - centre
+    null_value = solution.start.value - 0.5 * penalty * float(away @ away)
+    null_gradient = solution.start.gradient - penalty * away
+    start_blocks = found.start_blocks
     return Estimate(
-        solution=replace(run, x=run.x[free]),
-        hessian=NO_HESSIAN if whole is None else whole,
-        value=run.value - 0.5 * penalty * float(moved @ moved),
+        solution=replace(solution, x=solution.x[free]),
+        hessian=NO_HESSIAN if hessian is None else hessian,
+        value=value,
         null=Derivatives(null_value, null_gradient[free], NO_HESSIAN),
         penalty=penalty,
         center=center,
         center_gamma=gamma,
-        at_identity=np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free],
-        blocks=found.blocks if whole is None else None,
+        at_identity=np.concatenate([start_blocks.tau, start_blocks.gamma])[free],
+        blocks=found.blocks if hessian is None else None,
     )
 
 
 def _estimate_separated(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, peeled: SeparatedClasses
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, left: SeparatedClasses
 ) -> Estimate:
     """Return the supremum, found without the classes that have no maximum by themselves."""
-    odds, weight, codes = predictions.log_odds, predictions.sample_weight, predictions.model_codes
-    theta, free = likelihood.identity.copy(), likelihood.free
-    whole = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
-    null = whole.value_gradient(theta)
-    del whole
-    null = Derivatives(null.value, null.gradient[free], NO_HESSIAN)
-    solution = Solution(theta, null, Derivatives(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
-    rows, classes = peeled.rows, peeled.classes
+    odds = predictions.log_odds
+    weight = predictions.sample_weight
+    codes = predictions.model_codes
+    free = likelihood.free
+    classes = left.classes
+    theta = likelihood.identity.copy()
+    null = _null_terms(likelihood, odds, weight)
     if classes.any():
-        left, own = odds[np.ix_(classes, rows)], None if weight is None else weight[rows]
-        number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
-        statistic = sufficient_statistic(left, number[codes[rows]], own)
-        start, varies = identity_theta(len(left)), free_parameters(left)
-        few = fit_by_pcg(left, statistic, own, start=start, free=varies, hessian=False)
-        solution = few.solution
+        left_odds = odds[np.ix_(classes, left.rows)]
+        left_weight = None if weight is None else weight[left.rows]
+        # numbers among the classes that are left; the baseline stays the last
+        new_code = np.append(np.cumsum(classes) - 1, classes.sum())
+        statistic = sufficient_statistic(left_odds, new_code[codes[left.rows]], left_weight)
+        found = fit_by_pcg(
+            left_odds,
+            statistic,
+            left_weight,
+            start=identity_theta(len(left_odds)),
+            free=free_parameters(left_odds),
+            hessian=False,
+        )
+        solution = found.solution
         theta[np.tile(classes, 2)] = solution.x
-    total = float(predictions.n_samples if weight is None else weight.sum())
-    x = peeled.theta(theta, odds, codes, total)[free]
+    else:  # every row has the likelihood 1
+        certain = Derivatives(0.0, np.zeros(1), NO_HESSIAN)
+        solution = Solution(theta, null, certain, 0.0, 0, True)
+    total_weight = float(predictions.n_samples if weight is None else weight.sum())
+    x = left.theta(theta, odds, codes, total_weight)[free]
     gone = {predictions.compared[j] for j in np.flatnonzero(~classes)}
     return Estimate(
         solution=replace(solution, x=x, start=null),
@@ -296,6 +350,15 @@ def _estimate_separated(
         null=null,
         left_out=tuple(label for label in predictions.classes if label in gone),
     )
+
+
+def _null_terms(
+    likelihood: FreeLikelihood[Likelihood], odds: Floats, weight: Floats | None
+) -> Derivatives:
+    """Return value and gradient at the identity, of many classes."""
+    operator = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
+    null = operator.value_and_gradient(likelihood.identity)
+    return Derivatives(null.value, null.gradient[likelihood.free], NO_HESSIAN)
 
 
 def build_objective(
@@ -325,14 +388,18 @@ def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> floa
     if end.left_out:
         return 0.0
     free = likelihood.free
-    information_bound = likelihood.information_bound()[free]
-    at_identity = np.diagonal(end.null.hessian) if end.at_identity is None else end.at_identity
-    unit = np.maximum(at_identity, INFORMATION_ROUNDING_TOL * information_bound)
+    bound = likelihood.information_bound()[free]
+    at_identity = end.at_identity
+    if at_identity is None:
+        at_identity = np.diagonal(end.null.hessian)
+    unit = np.maximum(at_identity, INFORMATION_ROUNDING_TOL * bound)
     if end.blocks is not None:
-        return 1.0 if _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION) else 0.0
+        enough = _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION)
+        return 1.0 if enough else 0.0
+    # of many parameters a Cholesky factor says so sooner than eigenvalues
     if end.at_identity is not None and exceeds(end.hessian, SEPARATION_CHECK_INFORMATION, unit):
         return 1.0
-    if least_eigenvalue(end.hessian, information_bound) < INFORMATION_ROUNDING_TOL:
+    if least_eigenvalue(end.hessian, bound) < INFORMATION_ROUNDING_TOL:
         return 0.0
     return float(least_eigenvalue(end.hessian, unit))
 
@@ -343,11 +410,16 @@ def _blocks_exceed(
     """Whether the smallest eigenvalue of every 2 x 2 block in these units is above `bound`."""
     scale = np.ones(len(free))
     scale[free] = unit
-    tau, gamma = np.split(scale, 2)
-    a, d = blocks.tau / tau, np.where(np.split(free, 2)[1], blocks.gamma / gamma, np.inf)
-    cross = np.where(np.isinf(d), 0.0, blocks.cross / np.sqrt(tau) / np.sqrt(gamma))
-    enough = (a > bound) & (d > bound)
-    return bool((enough & ((a - bound) * (d - bound) > cross**2)).all())
+    tau_unit, gamma_unit = np.split(scale, 2)
+    _, gamma_is_free = np.split(free, 2)
+    tau = blocks.tau / tau_unit
+    gamma = np.where(gamma_is_free, blocks.gamma / gamma_unit, np.inf)
+    cross = blocks.cross / np.sqrt(tau_unit) / np.sqrt(gamma_unit)
+    cross = np.where(gamma_is_free, cross, 0.0)
+    # [[tau, cross], [cross, gamma]] - bound I is positive definite
+    positive = (tau > bound) & (gamma > bound)
+    definite = positive & ((tau - bound) * (gamma - bound) > cross**2)
+    return bool(definite.all())
 
 
 def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:

@@ -35,11 +35,8 @@ from .._validation.labels import Classes
 from .._validation.predictions import Predictions
 from ..exceptions import (
     ConvergenceWarning,
-    Either,
     InputError,
     MclloWarning,
-    Option,
-    Phrase,
     SeparationWarning,
 )
 from .estimate import Estimate, covariance, estimate
@@ -322,9 +319,11 @@ class MCLLOFit(MCLLOMap):
         check_share("level", level)
         from scipy.special import ndtri
 
-        reach = float(ndtri(0.5 + level / 2.0)) * np.array([-1.0, 1.0])
-        tau = self.tau[:, None] + self.se_tau[:, None] * reach
-        gamma = self.gamma[:, None] + self.se_gamma[:, None] * reach
+        z = float(ndtri(0.5 + level / 2.0))
+        tau_reach = z * self.se_tau
+        gamma_reach = z * self.se_gamma
+        tau = np.column_stack([self.tau - tau_reach, self.tau + tau_reach])
+        gamma = np.column_stack([self.gamma - gamma_reach, self.gamma + gamma_reach])
         return Intervals(level, tau, gamma, np.exp(tau), "wald", self.compared)
 
     def parameters(self, level: float = 0.95) -> Table:
@@ -340,57 +339,69 @@ class MCLLOFit(MCLLOMap):
         Table
             A row for each class other than the baseline.
         """
-        intervals, columns = self.confidence_interval(level), {"class": list(self.compared)}
-        for name in ("delta", "gamma"):
-            ends = getattr(intervals, name)
-            columns |= {name: getattr(self, name).tolist()}
-            columns |= {f"se_{name}": getattr(self, f"se_{name}").tolist()}
-            columns |= {f"{name}_low": ends[:, 0].tolist(), f"{name}_high": ends[:, 1].tolist()}
+        intervals = self.confidence_interval(level)
+        columns: dict[str, list[Any]] = {"class": list(self.compared)}
+        parameters = {
+            "delta": (self.delta, self.se_delta, intervals.delta),
+            "gamma": (self.gamma, self.se_gamma, intervals.gamma),
+        }
+        for name, (value, se, ends) in parameters.items():
+            columns[name] = value.tolist()
+            columns[f"se_{name}"] = se.tolist()
+            columns[f"{name}_low"] = ends[:, 0].tolist()
+            columns[f"{name}_high"] = ends[:, 1].tolist()
         return Table(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what cannot be estimated is None."""
         intervals = self.confidence_interval()
         estimated = {
-            **{name: getattr(self, name) for name in ("delta", "se_tau", "se_gamma", "se_delta")},
+            "delta": self.delta,
+            "se_tau": self.se_tau,
+            "se_gamma": self.se_gamma,
+            "se_delta": self.se_delta,
             "delta_interval": intervals.delta,
             "gamma_interval": intervals.gamma,
             "cov_theta": self.cov_theta if self.information == "full" else None,
         }
-        return {
-            **super().to_dict(),
-            **none_for_nan(estimated),
-            "compared": list(self.compared),
-            **{name: getattr(self, name) for name in (*_SCALARS, *_LATER_SCALARS)},
-            "separated_classes": list(self.separated_classes),
-        }
+        content = super().to_dict()
+        content |= none_for_nan(estimated)
+        content["compared"] = list(self.compared)
+        for name in (*_SCALARS, *_LATER_SCALARS):
+            content[name] = getattr(self, name)
+        content["separated_classes"] = list(self.separated_classes)
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
         """Return the fit that `to_dict` described."""
-        own = {name: content[name] for name in _SCALARS}
-        own |= {name: content.get(name, before) for name, before in _LATER_SCALARS.items()}
-        sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
+        scalars = {name: content[name] for name in _SCALARS}
+        for name, before in _LATER_SCALARS.items():
+            scalars[name] = content.get(name, before)
+        tau = np.array(content["tau"], dtype=np.float64)
+        gamma = np.array(content["gamma"], dtype=np.float64)
+        classes = tuple(content["classes"])
+        sizes = (len(tau) + 1, len(gamma) + 1, len(classes))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
-        covariance = NO_HESSIAN if own["information"] == "blocks" else content.get("cov_theta")
-        if covariance is None:  # a file without it: what the standard errors tell
-            own["information"] = "errors"
-            errors = np.array([*content["se_tau"], *content["se_gamma"]], dtype=np.float64)
-            covariance = np.full((len(errors), len(errors)), np.nan)
-            with np.errstate(over="ignore"):
-                np.fill_diagonal(covariance, errors**2)
-        cov_theta, size = np.array(covariance, dtype=np.float64), 2 * len(content["tau"])
-        if own["information"] != "blocks" and cov_theta.shape != (size, size):
+        if scalars["information"] == "blocks":
+            cov_theta = NO_HESSIAN
+        elif content.get("cov_theta") is None:
+            scalars["information"] = "errors"
+            cov_theta = _covariance_of_errors(content["se_tau"], content["se_gamma"])
+        else:
+            cov_theta = np.array(content["cov_theta"], dtype=np.float64)
+        size = 2 * len(tau)
+        if scalars["information"] != "blocks" and cov_theta.shape != (size, size):
             raise ValueError(f"a covariance of {size} parameters; got shape {cov_theta.shape}")
         return cls(
-            tau=np.array(content["tau"], dtype=np.float64),
-            gamma=np.array(content["gamma"], dtype=np.float64),
-            classes=tuple(content["classes"]),
+            tau=tau,
+            gamma=gamma,
+            classes=classes,
             baseline=content["baseline"],
             cov_theta=cov_theta,
             separated_classes=tuple(content.get("separated_classes", ())),
-            **own,
+            **scalars,
         )
 
     def __repr__(self) -> str:
@@ -399,6 +410,15 @@ class MCLLOFit(MCLLOMap):
             f"baseline={self.baseline!r}, statistic={self.statistic:.6g}, df={self.df}, "
             f"converged={self.converged}, separated={self.separated})"
         )
+
+
+def _covariance_of_errors(se_tau: Sequence[Any], se_gamma: Sequence[Any]) -> Floats:
+    """Return what standard errors tell of a covariance: its diagonal."""
+    errors = np.array([*se_tau, *se_gamma], dtype=np.float64)
+    covariance = np.full((len(errors), len(errors)), np.nan)
+    with np.errstate(over="ignore"):
+        np.fill_diagonal(covariance, errors**2)
+    return covariance
 
 
 def fit_predictions(
@@ -447,9 +467,11 @@ def assemble_fit(
     likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: FittedRows
 ) -> MCLLOFit:
     """Return the fit of an estimate, given what is known of the maximum."""
-    whole, cov_theta = has_whole_hessian(len(likelihood.free)), NO_HESSIAN
-    if whole:
+    cov_theta = NO_HESSIAN
+    information: Literal["full", "blocks"] = "blocks"
+    if has_whole_hessian(len(likelihood.free)):
         cov_theta = covariance(end.hessian, likelihood.free, found.determined)
+        information = "full"
     tau, gamma = np.split(likelihood.theta(end.solution.x), 2)
     return MCLLOFit(
         tau=tau,
@@ -471,7 +493,7 @@ def assemble_fit(
         penalty_rule=end.rule,
         center=end.center,
         center_gamma=end.center_gamma,
-        information="full" if whole else "blocks",
+        information=information,
     )
 
 
@@ -493,11 +515,8 @@ def fit_each_baseline(
     if len(baselines) > MAX_BASELINES:
         raise InputError(
             f"at most {MAX_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
-            remedy=Phrase(
-                "Name one with {}{}.",
-                Option("baseline"),
-                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
-            ),
+            remedy="Name one with {baseline}{baselines_to_try}.",
+            values={},
         )
     with suppress_warnings(*ESTIMATION_WARNINGS):
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
@@ -508,13 +527,18 @@ def warn_of_separated_fits(fits: Sequence[MCLLOFit]) -> None:
     bad = [f for f in fits if not f.converged]
     if not bad:
         return
-    which = f"baseline {bad[0].baseline!r}" + (f" and {len(bad) - 1} more" if bad[1:] else "")
+    which = f"baseline {bad[0].baseline!r}"
+    if len(bad) > 1:
+        which += f" and {len(bad) - 1} more"
     remedy = "To recalibrate, use a penalty (1.0 is a good start)."
     kind: type[MclloWarning] = ConvergenceWarning
-    cause, effect = "the likelihood is all but flat", "estimates are not determined."
+    cause = "the likelihood is all but flat"
+    effect = "estimates are not determined."
     if any(f.separated for f in bad):
         kind = SeparationWarning
         cause = "the maximum likelihood estimate does not exist"
         effect = "estimates drift to infinity."
-    short, whole = f"{cause}: {effect} {remedy}", f"{cause} ({which}): {effect} {remedy}"
-    warn(kind(short, detail=whole, numbers={"baselines": tuple(f.baseline for f in bad)}))
+    short = f"{cause}: {effect} {remedy}"
+    whole = f"{cause} ({which}): {effect} {remedy}"
+    baselines = tuple(f.baseline for f in bad)
+    warn(kind(short, detail=whole, numbers={"baselines": baselines}))

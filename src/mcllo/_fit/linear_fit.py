@@ -36,13 +36,14 @@ from typing import Any
 
 import numpy as np
 
-from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .._model.kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
 from .._model.linear_map import LinearMapLoss
-from .._model.many_classes import NO_HESSIAN
 from .._model.newton import (
+    Callback,
+    InverseHessian,
     Product,
-    SecantPairs,
     Solution,
+    StopWhenSlow,
     minimize,
     minimize_lbfgs,
     newton_direction,
@@ -65,18 +66,6 @@ MAX_PARAMETERS_WITHOUT_LBFGS = 200
 """Parameters up to which Newton's method begins at the start."""
 MAX_PARAMETERS_FOR_NEWTON = 500
 """Parameters up to which Newton's method ends the search."""
-MAX_DECREMENT_RATIO = 0.9
-"""Ratio of two decrements above which the search is left to it: blocks say little of sharp rows."""
-DECREMENT_TOL_PER_PARAMETER = 3e-10
-"""Decrement for each parameter where a search without Hessian ends (2e-5 standard errors)."""
-ACCEPTED_DECREMENT_PER_PARAMETER = 1e-5
-"""Decrement for each parameter up to which such a search counts as converged."""
-MAX_LBFGS_STEPS = 1000
-RELATIVE_BLOCK_RIDGE = 1e-8
-"""What is added to the blocks' diagonals, relatively: features may depend on each other."""
-MAX_BLOCK_SIZE_WITHOUT_CHOLESKY = 60
-"""Size of blocks, of which there are many, from which they are inverted by their factors."""
-TINY = float(np.finfo(np.float64).tiny)
 
 
 def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floats:
@@ -128,17 +117,16 @@ class LinearMap(Result):
         n_samples, n_classes = simplex.probs.shape
         present = np.setdiff1d(np.arange(n_classes), self.absent)
         mapped = simplex.probs.copy()
-        rows = max(256, CHUNK_ELEMENTS // n_classes)
         scores = transposed_scores(simplex, on)
-        for start in range(0, n_samples, rows):
-            z = scores[:, start : start + rows]
+        for rows in row_chunks(n_samples, n_classes):
+            z = scores[:, rows]
             if self.coef.ndim == 2:
                 g = self.coef[present] @ z
             else:
                 g = np.broadcast_to(self.coef, n_classes)[present, None] * z[present]
             g += self.intercept[present, None]
             softmax(g)
-            block = mapped[start : start + rows]
+            block = mapped[rows]
             if self.absent:
                 g *= block[:, present].sum(axis=1)
                 block[:, present] = g.T
@@ -149,8 +137,11 @@ class LinearMap(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LinearMap:
         """Return the map that `to_dict` described."""
-        arrays = {name: np.array(content[name], dtype=float) for name in ("coef", "intercept")}
-        return cls(**{**content, **arrays, "absent": tuple(content["absent"])})
+        known = dict(content)
+        known["coef"] = np.array(content["coef"], dtype=float)
+        known["intercept"] = np.array(content["intercept"], dtype=float)
+        known["absent"] = tuple(content["absent"])
+        return cls(**known)
 
 
 def check_penalty(name: str, value: float) -> None:
@@ -176,16 +167,16 @@ def fit_map(
     absent = np.setdiff1d(np.arange(len(theta)), present)
     end = _End(theta[present], 0, True, False)
     if len(present) > 1:
-        scores, weight = transposed_scores(predictions, on), predictions.sample_weight
+        scores = transposed_scores(predictions, on)
+        weight = predictions.sample_weight
         # rows of an absent class can only have weight 0; any code will do for them
         codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
         loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
         objective = _Objective(loss, theta[present], ridge[present])
         start = _first_scale(scores[present], codes, weight) * objective.identity
         if solver is None:
-            solver = (
-                minimize_by_newton if len(start) <= MAX_PARAMETERS_FOR_NEWTON else minimize_by_lbfgs
-            )
+            few = len(start) <= MAX_PARAMETERS_FOR_NEWTON
+            solver = minimize_by_newton if few else minimize_by_lbfgs
         end = _center(solver(objective, start), objective)
     theta[present] = end.theta
     fitted = LinearMap(
@@ -210,9 +201,11 @@ def fit_map(
 
 def identity_map(n_classes: int, diagonal: bool) -> Floats:
     """Return the theta that changes nothing: W = I (or its diagonal), b = 0."""
-    theta = np.ones((n_classes, 2)) if diagonal else np.eye(n_classes, n_classes + 1)
-    theta[:, -1] = 0.0
-    return theta
+    if diagonal:
+        theta = np.ones((n_classes, 2))
+        theta[:, -1] = 0.0
+        return theta
+    return np.eye(n_classes, n_classes + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,20 +225,24 @@ class PenalizedLoss:
     """``theta -> Derivatives`` of the penalised negative log likelihood, theta flat."""
 
     def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
-        self.loss, self.identity, self.ridge = loss, identity.ravel(), ridge.ravel()
+        self.loss = loss
+        self.identity = identity.ravel()
+        self.ridge = ridge.ravel()
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian."""
         away = theta - self.identity
         pull = self.ridge * away
-        return self.loss(theta) + Derivatives(0.5 * float(pull @ away), pull, np.diag(self.ridge))
+        penalty = Derivatives(0.5 * float(pull @ away), pull, np.diag(self.ridge))
+        return self.loss(theta) + penalty
 
     def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Return value and gradient alone."""
         away = theta - self.identity
         pull = self.ridge * away
-        value, gradient = self.loss.value_and_gradient(theta)
-        return Derivatives(value + 0.5 * float(pull @ away), gradient + pull, NO_HESSIAN)
+        terms = self.loss.value_and_gradient(theta)
+        value = terms.value + 0.5 * float(pull @ away)
+        return Derivatives(value, terms.gradient + pull, NO_HESSIAN)
 
 
 class _Objective(PenalizedLoss):
@@ -264,14 +261,17 @@ def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
     root = inverse_temperature(gaps, codes, weight)
     if root.bound <= 0:
         return root.value
-    return 1.0 / max(float(np.sqrt(np.mean(gaps**2))), TINY)
+    root_mean_square = float(np.sqrt(np.mean(gaps**2)))
+    return 1.0 / max(root_mean_square, 1e-300)
 
 
 def minimize_by_newton(objective: _Objective, start: Floats) -> _End:
     """Minimise with the exact Hessian, which also tells what the floor moves."""
-    loss, near = objective.loss, start
+    loss = objective.loss
+    near = start
     if len(start) > MAX_PARAMETERS_WITHOUT_LBFGS:
-        near = _search_by_lbfgs(objective, start, max_decrement_ratio=MAX_DECREMENT_RATIO).x
+        # left to Newton's method where decrements hardly fall: blocks say little of sharp rows
+        near = _search_by_lbfgs(objective, start, callback=StopWhenSlow(0.9)).x
     solution = minimize(objective, near)
     pull = objective.floor * (solution.x - objective.identity)
     moved = newton_direction(Derivatives(0.0, pull, solution.terms.hessian))
@@ -281,43 +281,39 @@ def minimize_by_newton(objective: _Objective, start: Floats) -> _End:
     return _End(theta, solution.n_iter, solution.converged, variance > MAX_FLOOR_EFFECT**2)
 
 
-def minimize_by_lbfgs(
-    objective: _Objective, start: Floats, max_iter: int = MAX_LBFGS_STEPS
-) -> _End:
+def minimize_by_lbfgs(objective: _Objective, start: Floats, max_iter: int = 1000) -> _End:
     """Minimise without a Hessian."""
     solution = _search_by_lbfgs(objective, start, max_iter)
     theta = solution.x.reshape(objective.loss.shape)
-    converged = solution.decrement < ACCEPTED_DECREMENT_PER_PARAMETER * len(start)
+    # 0.003 standard errors of each parameter: a search that is cut off there is good enough
+    converged = solution.decrement < 1e-5 * len(start)
     return _End(theta, solution.n_iter, converged, False)
 
 
 def _search_by_lbfgs(
-    objective: _Objective,
-    start: Floats,
-    max_iter: int = MAX_LBFGS_STEPS,
-    max_decrement_ratio: float = np.inf,
+    objective: _Objective, start: Floats, max_iter: int = 1000, callback: Callback | None = None
 ) -> Solution:
-    """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
+    """Return where L-BFGS ends that begins with the Hessian's blocks on single classes."""
     blocks = objective.loss.class_blocks(start, objective.gram)
-    secants = SecantPairs(by_blocks(blocks, objective.ridge))
-    decrement_tol = DECREMENT_TOL_PER_PARAMETER * len(start)
     return minimize_lbfgs(
         objective.value_and_gradient,
         start,
-        secants,
-        decrement_tol=decrement_tol,
+        InverseHessian(by_blocks(blocks, objective.ridge)),
+        tol=3e-10 * len(start),  # 2e-5 standard errors of each parameter
         max_iter=max_iter,
-        max_decrement_ratio=max_decrement_ratio,
+        callback=callback,
     )
 
 
 def by_blocks(blocks: Floats, ridge: Floats) -> Product:
     """Return products with the inverse of blocks on the diagonal, ridge included."""
     count, size, _ = blocks.shape
-    whole, place = blocks.copy(), np.arange(size)
-    whole[:, place, place] *= 1.0 + RELATIVE_BLOCK_RIDGE
+    place = np.arange(size)
+    whole = blocks.copy()
+    whole[:, place, place] *= 1.0 + 1e-8  # features may depend on each other
     whole[:, place, place] += ridge.reshape(count, size)
-    inverses = np.array([inverse(block, large=MAX_BLOCK_SIZE_WITHOUT_CHOLESKY) for block in whole])
+    # there are many: Cholesky factors pay for smaller ones than of a single matrix
+    inverses = np.array([inverse(block, large=60) for block in whole])
     return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 
@@ -326,8 +322,9 @@ def _center(end: _End, objective: _Objective) -> _End:
     away = end.theta - objective.identity.reshape(end.theta.shape)
     floor = objective.floor.reshape(away.shape)
     ridge = objective.ridge.reshape(away.shape) - floor
-    ridge = np.where(ridge.sum(axis=0) > floor.sum(axis=0), ridge, 1.0)
+    has_ridge = ridge.sum(axis=0) > floor.sum(axis=0)
+    ridge = np.where(has_ridge, ridge, 1.0)
     shift = (ridge * away).sum(axis=0) / ridge.sum(axis=0)
     if objective.loss.diagonal:
-        shift[0] = 0.0
+        shift[0] = 0.0  # of a vector map only intercepts are free to move together
     return replace(end, theta=end.theta - shift)

@@ -1,27 +1,24 @@
-"""Recalibration maps: `MCLLOMap` of one baseline, `AllBaselinesMap` in which no class is special.
+"""Recalibration maps, and intervals for the probabilities that they give.
 
-For one baseline, Eq. (3)-(4), the maps form a group: applying ``(tau_a, gamma_a)`` and then
-``(tau_b, gamma_b)`` is the map ``(tau_b + gamma_b tau_a, gamma_a gamma_b)``; the inverse of
-``(tau, gamma)`` is ``(-tau / gamma, 1 / gamma)``.
-
-The map of baseline b is affine in the log probabilities z before its softmax:
-``eta_j = tau_j + gamma_j (z_j - z_b)``, ``eta_b = 0``, that is ``eta = W_b z + a_b`` with
-
-=====================  ==============================================================
-weights                ``W_b[j, j] = gamma_j``, ``W_b[j, b] = -gamma_j``, else 0
-intercepts             ``a_b[j] = tau_j``, ``a_b[b] = 0``
-geometric mean         ``g ~ prod_b g_b^(1/c)``, rows divided by their sum
-                       ``= softmax(mean_b W_b z + mean_b a_b)``
-=====================  ==============================================================
+====================  ====================================================================
+`MCLLOMap`            one baseline b, Eq. (3)-(4): ``eta_j = tau_j + gamma_j (z_j - z_b)``,
+                      ``eta_b = 0``, z the log probabilities
+composition           ``(tau_a, gamma_a)`` and then ``(tau_b, gamma_b)`` is
+                      ``(tau_b + gamma_b tau_a, gamma_a gamma_b)``
+inverse               ``(-tau / gamma, 1 / gamma)``
+as a matrix           ``eta = W_b z + a_b``: ``W_b[j, j] = gamma_j``, ``W_b[j, b] = -gamma_j``,
+                      ``a_b[j] = tau_j``, else 0
+`AllBaselinesMap`     the geometric mean over baselines, ``g ~ prod_b g_b^(1/c)``
+                      ``= softmax(mean_b W_b z + mean_b a_b)``
+====================  ====================================================================
 
 Permuting classes permutes the columns of the mean and changes no number. For c = 2 all maps are
 one, and so is their mean. A softmax ignores what all rows of W share, so W and a are stored with
 columns that sum to 0; then equal maps have equal numbers.
 
-`RecalibratedProbabilities`: recalibrated probabilities with an interval for each.
-
 A recalibrated probability is a function of the estimate, ``g_j = softmax(eta, 0)_j`` with
-``eta_k = tau_k + gamma_k l_k``, and inherits its uncertainty (delta method):
+``eta_k = tau_k + gamma_k l_k``, and inherits its uncertainty (delta method); with the 2K features
+z_k of class k, 0 for the baseline:
 
 ====================  ====================================================================
 variance of g         ``J Cov J'``, ``J = (diag g - g g') Z``, ``Z = [I, diag l]``
@@ -31,12 +28,13 @@ its standard error    ``sqrt(a_j' Cov a_j)``: the sum of ``(a_j . f)^2`` over f,
 interval              ``expit(logit g_j -/+ z se)``; it stays inside (0, 1)
 ====================  ====================================================================
 
-z_k are the 2K features of class k, 0 for the baseline. Near ``g_j = 1`` the weights q_jk would be a
-ratio of rounding errors, so the class on top has its own softmax over the others.
+Near ``g_j = 1`` the weights q_jk would be a ratio of rounding errors, so the class on top has its
+own softmax over the others.
 
-An interval is about the map, at one row and one class: where the probability would lie had the map
-been fitted to all rows there are. It is not about the label, it does not hold for all rows at once,
-and it takes the model as true. Rows of `low` and of `high` do not sum to 1.
+An interval (`RecalibratedProbabilities`) is about the map, at one row and one class: where the
+probability would lie had the map been fitted to all rows there are. It is not about the label, it
+does not hold for all rows at once, and it takes the model as true. Rows of `low` and of `high` do
+not sum to 1.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._model.kernel import CHUNK_ELEMENTS
+from .._model.kernel import row_chunks, softmax
 from .._model.likelihood import log_odds_from_logs, recalibrate_rows
 from .._utils.formatting import Table
 from .._utils.linalg import unit_diagonal
@@ -167,9 +165,9 @@ class MCLLOMap(RecalibrationMap, NotebookResult):
 
     def apply(self, simplex: Simplex) -> Floats:
         """Return the map of already validated probabilities."""
-        given = simplex.logits is not None
-        rows = simplex.probs if simplex.logits is None else simplex.logits
-        return recalibrate_rows(self.theta, rows, self.baseline_index, logarithms=given)
+        if simplex.logits is None:
+            return recalibrate_rows(self.theta, simplex.probs, self.baseline_index)
+        return recalibrate_rows(self.theta, simplex.logits, self.baseline_index, logarithms=True)
 
     def log_odds(self, simplex: Simplex) -> Floats:
         """Return log odds against the baseline, shape (n_classes - 1, n_samples)."""
@@ -252,26 +250,26 @@ class AllBaselinesMap(RecalibrationMap):
                 f"got baselines {[m.baseline for m in maps]}."
             )
         c = len(classes)
-        weights, intercepts = np.zeros((c, c, c)), np.zeros((c, c))
+        weights = np.zeros((c, c, c))  # W_b
+        intercepts = np.zeros((c, c))  # a_b
         for one in maps:
             b = one.baseline_index
             others = np.delete(np.arange(c), b)
             weights[b, others, others] = one.gamma
             weights[b, others, b] = -one.gamma
             intercepts[b, others] = one.tau
-        w, a = weights.mean(axis=0), intercepts.mean(axis=0)
-        return cls(w - w.mean(axis=0), a - a.mean(), classes)
+        weight = weights.mean(axis=0)
+        intercept = intercepts.mean(axis=0)
+        return cls(weight - weight.mean(axis=0), intercept - intercept.mean(), classes)
 
     def apply(self, simplex: Simplex) -> Floats:
         """Return the map of already validated probabilities."""
-        raw = np.log(simplex.probs) if simplex.logits is None else simplex.logits
+        z = np.log(simplex.probs) if simplex.logits is None else simplex.logits
         # W ignores what a whole row shares; without it large logits stay small numbers
-        centred = np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
-        eta: Floats = centred @ self.weights.T + self.intercepts
-        eta -= eta.max(axis=1, keepdims=True)
-        np.exp(eta, out=eta)
-        eta /= eta.sum(axis=1, keepdims=True)
-        return eta
+        centred = np.subtract(z, z.max(axis=1, keepdims=True), dtype=np.float64)
+        eta = np.ascontiguousarray((centred @ self.weights.T + self.intercepts).T)
+        softmax(eta)
+        return np.ascontiguousarray(eta.T)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -374,9 +372,15 @@ class RecalibratedProbabilities:
     def table(self) -> Table:
         """One line for each row and class: row, class, prob, low, high."""
         n, c = self.probs.shape
-        columns = {"row": np.repeat(np.arange(n), c).tolist(), "class": list(self.classes) * n}
-        parts = {"prob": self.probs, "low": self.low, "high": self.high}
-        return Table(columns | {name: part.ravel().tolist() for name, part in parts.items()})
+        return Table(
+            {
+                "row": np.repeat(np.arange(n), c).tolist(),
+                "class": list(self.classes) * n,
+                "prob": self.probs.ravel().tolist(),
+                "low": self.low.ravel().tolist(),
+                "high": self.high.ravel().tolist(),
+            }
+        )
 
     def to_frame(self) -> Any:
         """Return `table` as a pandas ``DataFrame``."""
@@ -424,15 +428,18 @@ def recalibrate_with_intervals(
     from scipy.special import expit, ndtri
 
     factor = _factor(fit, covariance)
-    probs, odds, b = fit.apply(simplex), fit.log_odds(simplex), fit.baseline_index
-    low, high = np.empty_like(probs), np.empty_like(probs)
-    order = [*np.delete(np.arange(probs.shape[1]), b), b]
-    reach, rows = float(ndtri(0.5 + level / 2.0)), max(256, CHUNK_ELEMENTS // len(order))
-    for start in range(0, len(probs), rows):
-        block = slice(start, start + rows)
-        logit, se = logit_and_error(fit.theta, factor, odds[:, block])
-        low[block, order] = expit(logit - reach * se).T
-        high[block, order] = expit(logit + reach * se).T
+    probs = fit.apply(simplex)
+    log_odds = fit.log_odds(simplex)
+    n, c = probs.shape
+    others = np.delete(np.arange(c), fit.baseline_index)
+    baseline_last = np.append(others, fit.baseline_index)
+    z = float(ndtri(0.5 + level / 2.0))
+    low = np.empty_like(probs)
+    high = np.empty_like(probs)
+    for rows in row_chunks(n, c):
+        logit, se = logit_and_error(fit.theta, factor, log_odds[:, rows])
+        low[rows, baseline_last] = expit(logit - z * se).T
+        high[rows, baseline_last] = expit(logit + z * se).T
     # where nothing is uncertain the two ways to g may differ in the last digit
     np.minimum(low, probs, out=low)
     np.maximum(high, probs, out=high)
@@ -445,25 +452,24 @@ def logit_and_error(theta: Floats, factor: Floats, odds: Floats) -> tuple[Floats
     `factor` is F, shape (2K, r), with ``F F'`` the covariance of theta; `odds` has shape (K, rows).
     """
     eta = _linear(theta, odds)
+    # the class on top has its own softmax over the others: 1 - g would be rounding
     top = (eta.argmax(axis=0), np.arange(eta.shape[1]))
-    others = eta.copy()
-    others[top] = -np.inf
-    runner_up = others.max(axis=0)
-    q = np.exp(others - runner_up)
-    log_others = runner_up + np.log(q.sum(axis=0))
-    q /= q.sum(axis=0)
+    q = eta.copy()
+    q[top] = -np.inf
+    log_others = softmax(q)
     log_total = np.logaddexp(eta[top], log_others)
     g = np.exp(eta - log_total)
     rest = 1.0 - g
     rest[top] = 1.0  # not used: it may be 0
     logit = eta - log_total - np.log(rest)
     logit[top] = eta[top] - log_others
+
     variance = np.zeros_like(eta)
-    for column in factor.T:
-        u = _linear(column, odds)
-        slope = (u - (g * u).sum(axis=0)) / rest
-        slope[top] = u[top] - (q * u).sum(axis=0)
-        variance += slope * slope
+    for f in factor.T:
+        u = _linear(f, odds)  # z_k . f
+        along = (u - (g * u).sum(axis=0)) / rest  # a_j . f
+        along[top] = u[top] - (q * u).sum(axis=0)
+        variance += along**2
     return logit, np.sqrt(variance)
 
 

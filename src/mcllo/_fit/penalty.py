@@ -40,29 +40,21 @@ from typing import Literal
 
 import numpy as np
 
-from .._model.kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
+from .._model.kernel import Derivatives, predicted_probabilities, row_chunks
 from .._model.likelihood import Likelihood
-from .._model.newton import Solution, minimize
+from .._model.newton import Objective, Solution, minimize
 from .._model.temperature import inverse_temperature
 from .._utils.linalg import definite_inverse
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Option, Phrase, SeparationWarning
-from .objective import FreeLikelihood, Objective, free_parameters
+from ..exceptions import InputError, SeparationWarning
+from .objective import FreeLikelihood, free_parameters
 
 Penalty = float | Literal["auto", "firth"]
 Center = Literal["identity", "temperature"]
 
 CENTERS = ("identity", "temperature")
-LOG10_STRENGTH_RANGE = (-2.0, 4.0)
-"""Powers of ten between which the strength is chosen."""
-LOG10_STRENGTH_STEP = 0.5
-LOG10_STRENGTH_TOL = 0.005
-"""Powers of ten to which the strength of greatest evidence is found."""
-
-MIN_CORRECTION_COSINE = 1e-6
-"""Cosine of step and correction below which the correction would be rounding."""
 
 
 def check_penalty(penalty: Penalty, center: str) -> None:
@@ -88,8 +80,9 @@ class Ridge:
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
         away = x - self.centre
-        size = 0.5 * self.rho * float(away @ away)
-        return self.objective(x) + Derivatives(size, self.rho * away, self.rho * np.eye(len(x)))
+        value = 0.5 * self.rho * float(away @ away)
+        ridge = Derivatives(value, self.rho * away, self.rho * np.eye(len(x)))
+        return self.objective(x) + ridge
 
 
 def temperature_exponent(predictions: Predictions) -> float | None:
@@ -109,12 +102,11 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     exponent = temperature_exponent(predictions)
     if exponent is not None:
         return center, exponent
-    message = Phrase(
-        "{} needs a finite exponent; on these rows the likelihood never falls as predictions "
-        "sharpen. The penalty pulls to the identity instead.",
-        Option("center", center),
+    message = (
+        "{center:{given!r}} needs a finite exponent; on these rows the likelihood never falls as "
+        "predictions sharpen. The penalty pulls to the identity instead."
     )
-    warn(SeparationWarning(message))
+    warn(SeparationWarning(message, values={"given": center}))
     return "identity", 1.0
 
 
@@ -123,26 +115,31 @@ def penalty_center(log_odds: Floats, exponent: float) -> Floats:
 
     Where gamma_j is fixed at 1, log odds that never vary, tau_j does what gamma_j would have done.
     """
+    k = len(log_odds)
     free = free_parameters(log_odds)
-    varies = free[len(log_odds) :]
+    varies = free[k:]
     tau = np.where(varies, 0.0, (exponent - 1.0) * log_odds[:, 0])
-    return np.concatenate([tau, np.full(len(log_odds), exponent)])[free]
+    gamma = np.full(k, exponent)
+    return np.concatenate([tau, gamma])[free]
 
 
 def evidence(rho: float, solution: Solution) -> float:
     """Return the Laplace evidence of a ridge of strength `rho`, given its fit."""
-    logdet = float(np.linalg.slogdet(solution.terms.hessian)[1])
-    return -solution.value + 0.5 * len(solution.x) * math.log(rho) - 0.5 * logdet
+    log_determinant = float(np.linalg.slogdet(solution.terms.hessian)[1])
+    n_parameters = len(solution.x)
+    return -solution.value + 0.5 * n_parameters * math.log(rho) - 0.5 * log_determinant
 
 
 def strongest_evidence(objective: Objective, centre: Floats) -> float:
-    """Return the rho of greatest evidence."""
-    powers = np.arange(
-        LOG10_STRENGTH_RANGE[1],
-        LOG10_STRENGTH_RANGE[0] - 0.5 * LOG10_STRENGTH_STEP,
-        -LOG10_STRENGTH_STEP,
-    )
-    points, values = [centre], []
+    """Return the rho of greatest evidence between 0.01 and 10,000.
+
+    1. The best of half decades, from strong to weak; each fit starts at the last.
+    2. A search between its neighbours, for the power of ten to 0.005.
+    """
+    # 1. The best half decade.
+    powers = np.arange(4.0, -2.25, -0.5)
+    points = [centre]
+    values = []
     for power in powers:
         rho = 10.0**power
         solution = minimize(Ridge(objective, rho, centre), points[-1])
@@ -151,16 +148,17 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
     best = int(np.argmax(values))
     if best in (0, len(powers) - 1):
         return float(10.0 ** powers[best])
+    # 2. The search.
     from scipy.optimize import minimize_scalar
+
+    near = points[best + 1]
 
     def loss(power: float) -> float:
         rho = 10.0**power
-        return -evidence(rho, minimize(Ridge(objective, rho, centre), points[best + 1]))
+        return -evidence(rho, minimize(Ridge(objective, rho, centre), near))
 
-    bounds = (float(powers[best]) - LOG10_STRENGTH_STEP, float(powers[best]) + LOG10_STRENGTH_STEP)
-    found = minimize_scalar(
-        loss, bounds=bounds, method="bounded", options={"xatol": LOG10_STRENGTH_TOL}
-    )
+    neighbours = (float(powers[best + 1]), float(powers[best - 1]))
+    found = minimize_scalar(loss, bounds=neighbours, method="bounded", options={"xatol": 0.005})
     return float(10.0**found.x)
 
 
@@ -172,11 +170,13 @@ class FirthObjective:
     """
 
     def __init__(self, likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> None:
-        self.likelihood = likelihood
-        self.log_odds, self.weight = predictions.log_odds, predictions.sample_weight
         size = int(likelihood.free.sum())
+        self.likelihood = likelihood
+        self.log_odds = predictions.log_odds
+        self.weight = predictions.sample_weight
         self._curvature = np.zeros((size, size))
-        self._last: tuple[Floats, Floats] | None = None
+        self._last_x: Floats | None = None
+        self._last_slope: Floats | None = None
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and approximate Hessian at `x`."""
@@ -184,23 +184,29 @@ class FirthObjective:
         found = definite_inverse(terms.hessian)
         if found is None:
             return Derivatives(np.inf, terms.gradient, terms.hessian)
-        inverse, logdet = found
+        inverse, log_determinant = found
         free = self.likelihood.free
-        whole = np.zeros((len(free), len(free)))
-        whole[np.ix_(free, free)] = inverse
+        whole_inverse = np.zeros((len(free), len(free)))
+        whole_inverse[np.ix_(free, free)] = inverse
         theta = self.likelihood.theta(x)
-        slope = -0.5 * information_slope(theta, self.log_odds, whole, self.weight)[free]
-        if self._last is not None:  # what this step showed corrects the prior's curvature
-            step = x - self._last[0]
-            missed = slope - self._last[1] - self._curvature @ step
-            along = float(missed @ step)
-            if abs(along) > MIN_CORRECTION_COSINE * float(
-                np.linalg.norm(missed) * np.linalg.norm(step)
-            ):
-                self._curvature = self._curvature + np.outer(missed, missed) / along
-        self._last = x.copy(), slope
+        slope = information_slope(theta, self.log_odds, whole_inverse, self.weight)
+        slope = -0.5 * slope[free]
+        self._learn_curvature(x, slope)
         hessian = terms.hessian + self._curvature
-        return Derivatives(terms.value - 0.5 * logdet, terms.gradient + slope, hessian)
+        return Derivatives(terms.value - 0.5 * log_determinant, terms.gradient + slope, hessian)
+
+    def _learn_curvature(self, x: Floats, slope: Floats) -> None:
+        """Correct the prior's curvature by the last step: symmetric rank one."""
+        if self._last_x is not None and self._last_slope is not None:
+            step = x - self._last_x
+            missed = slope - self._last_slope - self._curvature @ step
+            along = float(missed @ step)
+            lengths = float(np.linalg.norm(missed) * np.linalg.norm(step))
+            # at a smaller cosine the correction would be rounding (Nocedal and Wright 6.26)
+            if abs(along) > 1e-6 * lengths:
+                self._curvature = self._curvature + np.outer(missed, missed) / along
+        self._last_x = x.copy()
+        self._last_slope = slope
 
 
 def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> Solution:
@@ -209,8 +215,9 @@ def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predicti
     It starts at the identity, with gamma lowered where log odds would saturate every row.
     """
     largest = np.maximum(np.abs(predictions.log_odds).max(axis=1), 1.0)
-    gentle = np.concatenate([np.zeros(len(largest)), np.minimum(1.0, 20.0 / largest)])
-    return minimize(FirthObjective(likelihood, predictions), gentle[likelihood.free])
+    gamma = np.minimum(1.0, 20.0 / largest)  # exp(20) against 1: still a number of some digits
+    start = np.concatenate([np.zeros(len(largest)), gamma])
+    return minimize(FirthObjective(likelihood, predictions), start[likelihood.free])
 
 
 def information_slope(
@@ -218,19 +225,20 @@ def information_slope(
 ) -> Floats:
     """Return the gradient of ``log|H(theta)|``, `inverse` being ``H(theta)^-1``."""
     k, n = log_odds.shape
-    slope, rows = np.zeros(2 * k), max(256, CHUNK_ELEMENTS // k)
-    own = np.diagonal(inverse)
-    cross = 2.0 * np.diagonal(inverse[:k, k:])[:, None]
-    for start in range(0, n, rows):
-        odds = log_odds[:, start : start + rows]
+    slope = np.zeros(2 * k)
+    m_tau = np.diagonal(inverse)[:k, None]
+    m_gamma = np.diagonal(inverse)[k:, None]
+    m_cross = np.diagonal(inverse[:k, k:])[:, None]
+    for rows in row_chunks(n, k):
+        odds = log_odds[:, rows]
         g = predicted_probabilities(theta, odds)[0][:k]
+        q_own = m_tau + 2.0 * m_cross * odds + m_gamma * odds**2  # q_jj
         mixed = inverse @ np.concatenate([g, g * odds])
-        a = own[:k, None] + odds * (cross + odds * own[k:, None])
-        a -= 2.0 * (mixed[:k] + odds * mixed[k:])
-        a -= np.einsum("ji,ji->i", g, a)
-        a *= g
+        q_g = mixed[:k] + odds * mixed[k:]  # (Q g)_j
+        a = q_own - 2.0 * q_g
+        r = g * (a - np.einsum("ji,ji->i", g, a))
         if weight is not None:
-            a *= weight[start : start + rows]
-        slope[:k] += a.sum(axis=1)
-        slope[k:] += np.einsum("ji,ji->j", a, odds)
+            r *= weight[rows]
+        slope[:k] += r.sum(axis=1)
+        slope[k:] += np.einsum("ji,ji->j", r, odds)
     return slope

@@ -4,7 +4,7 @@
 profile of v            ``l_p(v) = max l(theta)`` over all theta whose k-th parameter is v
 interval                all v with ``D(v) = 2 (l_hat - l_p(v)) <= q``, q the chi-square quantile
 slope                   ``D'(v) = -2 dl/dtheta_k`` at the constrained maximum
-next v                  Newton on ``sqrt(D)``, which is close to linear
+next v                  Newton on ``sqrt(D)``, which is close to linear (`_model/roots`)
 ======================  =====================================================================
 
 D is convex, so the interval is one piece and each end is bracketed: by the last v inside and the
@@ -39,7 +39,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._model.kernel import Derivatives
-from .._model.newton import minimize, newton_direction
+from .._model.newton import Objective, minimize, newton_direction
+from .._model.roots import find_root
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
@@ -47,17 +48,18 @@ from .._validation.predictions import TableOptions, judged_predictions, reads_ro
 from ..exceptions import InputError
 from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions
-from .objective import FreeLikelihood, Objective
+from .objective import FreeLikelihood
 from .penalty import Center, Penalty
 from .separation import unbounded_parameters
 
 INNER_DECREMENT_TOL = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
-RELATIVE_DEVIANCE_TOL = 1e-4
-"""Part of q by which D may miss it before the last Newton step, which squares the rest."""
+RELATIVE_STEP_TOL = 5e-5
+"""Step, relative to the distance from the estimate, that is the last: D then misses its quantile by
+about 1e-4 of it, and Newton's step squares that."""
 MAX_BRACKET_GROWTH = 3.0
-"""How many times further from the estimate the next v may lie while no v was outside."""
-MAX_PROFILE_STEPS = 100
+"""How many times further from the estimate the next v may lie while no v was outside. A round
+number."""
 
 
 @reads_rows(TableOptions)
@@ -130,9 +132,8 @@ def profile_intervals(
         baseline = fit.baseline
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     if fit is None:
-        with suppress_warnings(
-            *ESTIMATION_WARNINGS
-        ):  # what the warnings would say, the intervals show
+        # what the warnings would say, the intervals show
+        with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")
@@ -140,24 +141,33 @@ def profile_intervals(
 
     likelihood = FreeLikelihood.from_predictions(predictions)
     free = likelihood.free
+    objective = build_objective(
+        likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
+    )
     unbounded = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
         unbounded = unbounded_parameters(predictions)
-    rule, gamma = fit.penalty_rule, fit.center_gamma
-    objective = build_objective(likelihood, predictions, fit.penalty, rule, gamma)
-    variance = np.full(len(free), np.nan) if not fit.cov_theta.size else np.diagonal(fit.cov_theta)
+    variance = np.full(len(free), np.nan)
+    if fit.cov_theta.size:
+        variance = np.diagonal(fit.cov_theta)
     # a drifting estimate has come close to the supremum; the fit knows it
-    plain = fit.penalty == 0.0 and rule != "firth"
-    least = -fit.log_likelihood if plain else np.inf
+    least = np.inf
+    if fit.penalty == 0.0 and fit.penalty_rule != "firth":
+        least = -fit.log_likelihood
     reach = float(ndtri(0.5 + level / 2.0))
     profile = Profile(objective, fit.theta[free], variance[free], reach, least)
+
     ends = np.full((len(free), 2), np.nan)
     for position, k in enumerate(np.flatnonzero(free)):
         for side, sign in enumerate((-1.0, 1.0)):
-            ends[k, side] = sign * np.inf if unbounded[k, side] else profile.end(position, sign)
-    tau, gammas = np.split(ends, 2)
+            if unbounded[k, side]:
+                ends[k, side] = sign * np.inf
+            else:
+                ends[k, side] = profile.end(position, sign)
+    tau, gamma = np.split(ends, 2)
     with np.errstate(over="ignore"):
-        return Intervals(level, tau, gammas, np.exp(tau), "profile", fit.compared)
+        delta = np.exp(tau)
+    return Intervals(level, tau, gamma, delta, "profile", fit.compared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +177,13 @@ class _Pinned(Derivatives):
     whole: Derivatives
 
 
-def _pinned(whole: Derivatives, k: int) -> _Pinned:
-    gradient, hessian = whole.gradient.copy(), whole.hessian.copy()
+def _pin(whole: Derivatives, k: int) -> _Pinned:
+    """Return the terms for which Newton's direction does not move parameter k."""
+    gradient = whole.gradient.copy()
     gradient[k] = 0.0
-    hessian[k, :] = hessian[:, k] = 0.0
+    hessian = whole.hessian.copy()
+    hessian[k, :] = 0.0
+    hessian[:, k] = 0.0
     hessian[k, k] = whole.hessian[k, k]
     return _Pinned(whole.value, gradient, hessian, whole)
 
@@ -201,63 +214,56 @@ class Profile:
         reach: float,
         least: float = np.inf,
     ) -> None:
-        self.objective, self.theta, self.reach = objective, theta, reach
+        self.objective = objective
+        self.theta = theta
+        self.reach = reach
         self.terms = objective(theta)
         self.least = min(self.terms.value, least)
         # the first step is the Wald reach, or one unit of log odds where there is none
-        wald = not np.isnan(variance).any()
-        self.first = reach * np.sqrt(variance) if wald else np.ones(len(theta))
+        self.first = np.ones(len(theta))
+        if not np.isnan(variance).any():
+            self.first = reach * np.sqrt(variance)
 
     def end(self, k: int, sign: float) -> float:
         """Return where D reaches the quantile, from the estimate in the direction of `sign`."""
-        best, target = float(self.theta[k]), self.reach**2
-        inside, outside = 0.0, np.inf
+        best = float(self.theta[k])
         at = _ConstrainedMaximum(self.theta, 0.0, 0.0, self.terms)
-        distance = float(self.first[k])
-        for _ in range(MAX_PROFILE_STEPS):
-            at = self._maximise(k, best + sign * distance, at)
-            if at.deviance < target:
-                inside = distance
-            else:
-                outside = distance
-            step = self._newton(at, sign)
-            if abs(at.deviance - target) <= RELATIVE_DEVIANCE_TOL * target and np.isfinite(step):
-                return best + sign * (distance + step)
-            distance = _next(distance + step, inside, outside)
-            if not np.isfinite(best + sign * distance):
-                return sign * np.inf
-        return best + sign * distance
 
-    def _newton(self, at: _ConstrainedMaximum, sign: float) -> float:
-        """Return Newton's step on ``sqrt(D) - reach``; NaN where D is flat."""
-        rise = sign * at.slope
-        if at.deviance <= 0.0 or rise <= 0.0:
-            return math.nan
-        root = math.sqrt(at.deviance)
-        return (self.reach - root) * 2.0 * root / rise
+        def root_deviance(distance: float) -> tuple[float, float]:
+            """Return ``sqrt(D) - reach`` at this distance, and the step to where it is 0."""
+            nonlocal at
+            at = self._maximise(k, best + sign * distance, at)
+            root = math.sqrt(max(at.deviance, 0.0))
+            missing = self.reach - root
+            # not much further than known, and never back to the estimate itself
+            shortest = -0.9 * distance
+            longest = (MAX_BRACKET_GROWTH - 1.0) * distance
+            rise = sign * at.slope
+            if root == 0.0 or rise <= 0.0:  # D is flat here
+                return -missing, longest if missing > 0.0 else shortest
+            newton = missing * 2.0 * root / rise
+            return -missing, min(max(newton, shortest), longest)
+
+        first = float(self.first[k])
+        root = find_root(root_deviance, first, 0.0, math.inf, rtol=RELATIVE_STEP_TOL)
+        return best + sign * root.x
 
     def _maximise(self, k: int, value: float, near: _ConstrainedMaximum) -> _ConstrainedMaximum:
         """Return the constrained maximum at ``theta_k = value``, starting from a near one."""
+        # moving theta_k changes the other gradients by its column of H, which they then undo
         shift = (value - near.theta[k]) * near.whole.hessian[:, k]
-        ahead = newton_direction(_pinned(Derivatives(0.0, shift, near.whole.hessian), k))
-        start = near.theta + ahead
+        change = newton_direction(_pin(Derivatives(0.0, shift, near.whole.hessian), k))
+        start = near.theta + change
         start[k] = value
-        solution = minimize(lambda x: _pinned(self.objective(x), k), start, tol=INNER_DECREMENT_TOL)
+
+        def pinned(x: Floats) -> Derivatives:
+            return _pin(self.objective(x), k)
+
+        solution = minimize(pinned, start, tol=INNER_DECREMENT_TOL)
         assert isinstance(solution.terms, _Pinned)
         whole = solution.terms.whole
         slope = float(whole.gradient[k])
-        if solution.converged:
+        if solution.converged:  # one step ahead of the terms
             slope += float(whole.hessian[k] @ newton_direction(solution.terms))
-        return _ConstrainedMaximum(
-            solution.x, 2.0 * (solution.value - self.least), 2.0 * slope, whole
-        )
-
-
-def _next(wanted: float, inside: float, outside: float) -> float:
-    """Return `wanted` if it lies between what is known, else a place that does."""
-    if np.isinf(outside):
-        furthest = MAX_BRACKET_GROWTH * inside
-        return min(wanted, furthest) if wanted > inside else furthest
-    if inside < wanted < outside:
-        return wanted
-    return 0.5 * (inside + outside)
+        deviance = 2.0 * (solution.value - self.least)
+        return _ConstrainedMaximum(solution.x, deviance, 2.0 * slope, whole)

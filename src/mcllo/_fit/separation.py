@@ -39,7 +39,7 @@ from .._utils.results import Codes, Floats
 from .._utils.statements import warn
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
-from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
+from ..exceptions import ConvergenceWarning, SeparationWarning
 from .estimate import (
     MIN_DETERMINED_INFORMATION,
     SEPARATION_CHECK_INFORMATION,
@@ -59,6 +59,9 @@ RELATIVE_MARGIN_TOL = 1e-9
 RELATIVE_COORDINATE_TOL = 1e-6
 """Part of a sum, or of the largest coordinate, that is more than a solver's tolerance."""
 N_FIRST_ROWS = 4000
+"""Rows that the linear program starts with, and gets at most at a time. A round number."""
+MAX_CONSTRAINT_ELEMENTS = 1.2e8
+"""Numbers in the linear program beyond which it is not solved: 4000 rows of 120 classes."""
 
 
 class RecessionCone:
@@ -69,43 +72,54 @@ class RecessionCone:
     """
 
     def __init__(self, log_odds: Floats, codes: Codes, first_rows: int = N_FIRST_ROWS) -> None:
-        self.log_odds, self.codes, self.first_rows = log_odds, codes, first_rows
-        self.scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
+        k, n = log_odds.shape
+        self.log_odds = log_odds
+        self.codes = codes
+        self.first_rows = first_rows
+        self.scale = np.concatenate([np.ones(k), np.abs(log_odds).max(axis=1)])
         self.scale[self.scale == 0.0] = 1.0
-        # how far the true class leads the others: rows of small slack are hard
-        padded = np.vstack([log_odds, np.zeros(log_odds.shape[1])])
-        own = (codes, np.arange(len(codes)))
-        slack = padded[own]
+        # how far the true class leads the others: rows of small lead are hard
+        padded = np.vstack([log_odds, np.zeros(n)])
+        own = (codes, np.arange(n))
+        own_log_odds = padded[own]
         padded[own] = -np.inf
-        slack -= padded.max(axis=0)
-        self._hardest = np.argsort(slack, kind="stable")[:first_rows]
+        lead = own_log_odds - padded.max(axis=0)
+        self._hardest = np.argsort(lead, kind="stable")[:first_rows]
 
     def furthest(self, goal: Floats) -> Floats | None:
         """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
-        rows, goal = self._hardest, goal / self.scale
+        goal = goal / self.scale
+        rows = self._hardest
         while True:
             constraints = _constraints(self.log_odds[:, rows], self.codes[rows])
-            direction, value = _solve(constraints / self.scale, goal)
+            direction, value = _solve_program(constraints / self.scale, goal)
             if value <= OPTIMUM_TOL:
                 return None
-            margins = _margins(self.log_odds, self.codes, direction / self.scale).min(axis=0)
+            v = direction / self.scale
+            margins = _margins(self.log_odds, self.codes, v).min(axis=0)
             violated = np.flatnonzero(margins < -RELATIVE_MARGIN_TOL * value)
+            if len(violated) == 0:
+                return v
             fresh = np.setdiff1d(violated, rows)
-            if len(fresh) == 0:
-                return direction / self.scale if len(violated) == 0 else None
-            worst = fresh[np.argsort(margins[fresh], kind="stable")[: self.first_rows]]
-            rows = np.concatenate([rows, worst])
+            if len(fresh) == 0:  # the solver knew them and violates them: its value is rounding
+                return None
+            worst_first = np.argsort(margins[fresh], kind="stable")
+            rows = np.concatenate([rows, fresh[worst_first[: self.first_rows]]])
 
     def pairs(self) -> tuple[NDArray[np.bool_], Floats]:
         """Return which rows' classes (first axis) leave which classes, and the directions used."""
         c = len(self.log_odds) + 1
-        apart, directions = np.zeros((c, c), dtype=bool), []
-        while (found := self.furthest(_total(self.log_odds, self.codes, ~apart))) is not None:
-            margins = _margins(self.log_odds, self.codes, found)
+        apart = np.zeros((c, c), dtype=bool)
+        directions = []
+        while True:
+            v = self.furthest(_sum_of_constraints(self.log_odds, self.codes, ~apart))
+            if v is None:
+                break
+            directions.append(v)
+            margins = _margins(self.log_odds, self.codes, v)
             sums = np.array([margins[:, self.codes == a].sum(axis=1) for a in range(c)])
             sums[apart] = 0.0
             fresh = sums > RELATIVE_COORDINATE_TOL * sums.sum()
-            directions.append(found)
             apart |= fresh
             if not fresh.any():
                 break
@@ -116,7 +130,8 @@ def separating_direction(
     log_odds: Floats, codes: Codes, first_rows: int = N_FIRST_ROWS
 ) -> Floats | None:
     """Return a direction along which the likelihood never falls, or None when there is none."""
-    return RecessionCone(log_odds, codes, first_rows).furthest(_total(log_odds, codes))
+    cone = RecessionCone(log_odds, codes, first_rows)
+    return cone.furthest(_sum_of_constraints(log_odds, codes))
 
 
 def separated_classes(predictions: Predictions) -> Classes:
@@ -131,11 +146,12 @@ def separated_classes(predictions: Predictions) -> Classes:
         return predictions.absent
     leaves, _ = RecessionCone(*_rows_that_count(predictions)).pairs()
     apart = leaves | leaves.T
-    np.fill_diagonal(apart, True)
-    others = apart.sum(axis=1) - 1
-    least = others.max() if others.max() == len(apart) - 1 else 1
+    np.fill_diagonal(apart, False)
+    n_others = apart.sum(axis=1)
+    all_others = len(apart) - 1
+    needed = all_others if n_others.max() == all_others else 1
     ordered = (*predictions.compared, predictions.baseline)
-    named = [label for label, left in zip(ordered, others, strict=True) if left >= least]
+    named = {label for label, n in zip(ordered, n_others, strict=True) if n >= needed}
     return tuple(label for label in predictions.classes if label in named)
 
 
@@ -145,28 +161,33 @@ def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
     Along such a way the likelihood, maximised over all others, never falls.
     """
     cone = RecessionCone(*_rows_that_count(predictions))
-    _, found = cone.pairs()
+    _, directions = cone.pairs()
+    known = list(directions * cone.scale)
+    # a class that none of these directions moves is moved by none
+    moves = np.abs(directions * cone.scale) > RELATIVE_COORDINATE_TOL
+    class_moves = moves.reshape(-1, 2, len(cone.log_odds)).any(axis=(0, 1))
     unbounded = np.zeros((len(cone.scale), 2), dtype=bool)
-    known = list(found * cone.scale)
-    # a class that none of these moves is moved by none
-    moves = (np.abs(found * cone.scale) > RELATIVE_COORDINATE_TOL).reshape(
-        -1, 2, len(cone.log_odds)
-    )
-    moved = np.tile(moves.any(axis=(0, 1)), 2)
-    for j in np.flatnonzero(moved):
+    for j in np.flatnonzero(np.tile(class_moves, 2)).tolist():
         for side, sign in enumerate((-1.0, 1.0)):
-            if not any(sign * v[j] > RELATIVE_COORDINATE_TOL for v in known):
+            if not _some_direction_moves(known, j, sign):
                 goal = np.zeros(len(cone.scale))
                 goal[j] = sign * cone.scale[j]
-                direction = cone.furthest(goal)
-                known += [] if direction is None else [direction * cone.scale]
-            unbounded[j, side] = any(sign * v[j] > RELATIVE_COORDINATE_TOL for v in known)
+                v = cone.furthest(goal)
+                if v is not None:
+                    known.append(v * cone.scale)
+            unbounded[j, side] = _some_direction_moves(known, j, sign)
     return unbounded
+
+
+def _some_direction_moves(directions: list[Floats], j: int, sign: float) -> bool:
+    """Whether one of these scaled directions moves coordinate j that way."""
+    return any(sign * v[j] > RELATIVE_COORDINATE_TOL for v in directions)
 
 
 def _rows_that_count(predictions: Predictions) -> tuple[Floats, Codes]:
     """Return log odds and codes without the rows of weight 0."""
-    odds, codes = predictions.log_odds, predictions.model_codes
+    odds = predictions.log_odds
+    codes = predictions.model_codes
     if predictions.sample_weight is None:
         return odds, codes
     used = predictions.sample_weight > 0.0
@@ -177,27 +198,34 @@ def _constraints(log_odds: Floats, codes: Codes) -> Floats:
     """Return the rows ``z_{i,y_i} - z_{ik}``, k other than y_i, shape (m K, 2 K)."""
     k, m = log_odds.shape
     blocks = np.zeros((m, k + 1, 2 * k))
-    own = np.flatnonzero(codes < k)
-    blocks[own, :, codes[own]] += 1.0
-    blocks[own, :, k + codes[own]] += log_odds[codes[own], own][:, None]
+    rows = np.flatnonzero(codes < k)
+    labels = codes[rows]
+    blocks[rows, :, labels] += 1.0
+    blocks[rows, :, k + labels] += log_odds[labels, rows][:, None]
     for j in range(k):
         blocks[:, j, j] -= 1.0
         blocks[:, j, k + j] -= log_odds[j]
-    return blocks[np.arange(k + 1) != codes[:, None]]
+    is_other = np.arange(k + 1) != codes[:, None]
+    return blocks[is_other]
 
 
-def _total(log_odds: Floats, codes: Codes, wanted: NDArray[np.bool_] | None = None) -> Floats:
+def _sum_of_constraints(
+    log_odds: Floats, codes: Codes, wanted: NDArray[np.bool_] | None = None
+) -> Floats:
     """Return the sum of the constraint rows of the `wanted` pairs (all) without building them."""
-    c, n = len(log_odds) + 1, log_odds.shape[1]
-    wanted = np.ones((c, c), dtype=bool) if wanted is None else wanted
-    times = wanted & ~np.eye(c, dtype=bool)
-    member = np.zeros((c, n))
-    member[codes, np.arange(n)] = 1.0
-    counts, sums = member.sum(axis=1), member @ log_odds.T
-    # a row of class a leaves k: + z_a - z_k
-    taken, left = times.sum(axis=1), times[:, :-1].T.astype(np.float64)
-    tau = (taken * counts)[:-1] - left @ counts
-    gamma = taken[:-1] * np.diagonal(sums) - np.einsum("ka,ak->k", left, sums)
+    k, n = log_odds.shape
+    if wanted is None:
+        wanted = np.ones((k + 1, k + 1), dtype=bool)
+    pairs = wanted & ~np.eye(k + 1, dtype=bool)
+    is_label = np.zeros((k + 1, n))
+    is_label[codes, np.arange(n)] = 1.0
+    counts = is_label.sum(axis=1)
+    sums = is_label @ log_odds.T  # of class k's log odds among rows of class a, at (a, k)
+    # a row of class a leaves class k: + z_a - z_k
+    times_taken = pairs.sum(axis=1)[:k]
+    times_left = pairs[:, :k].T.astype(np.float64)
+    tau = times_taken * counts[:k] - times_left @ counts
+    gamma = times_taken * np.diagonal(sums) - np.einsum("ka,ak->k", times_left, sums)
     return np.concatenate([tau, gamma])
 
 
@@ -209,11 +237,12 @@ def _margins(log_odds: Floats, codes: Codes, direction: Floats) -> Floats:
     return eta[codes, np.arange(n)] - eta
 
 
-def _solve(constraints: Floats, total: Floats) -> tuple[Floats, float]:
+def _solve_program(constraints: Floats, goal: Floats) -> tuple[Floats, float]:
+    """Return the v of largest ``goal . v`` and that value, for ``constraints v >= 0, |v| <= 1``."""
     from scipy.optimize import linprog
 
     answer = linprog(
-        -total,
+        -goal,
         A_ub=-constraints,
         b_ub=np.zeros(len(constraints)),
         bounds=(-1.0, 1.0),
@@ -221,12 +250,8 @@ def _solve(constraints: Floats, total: Floats) -> tuple[Floats, float]:
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if answer.x is None:
-        return np.zeros(len(total)), 0.0
-    return np.asarray(answer.x), float(answer.x @ total)
-
-
-MAX_CONSTRAINT_ELEMENTS = 1.2e8
-"""Numbers in the linear program beyond which it is not solved: 4000 rows of 120 classes."""
+        return np.zeros(len(goal)), 0.0
+    return np.asarray(answer.x), float(answer.x @ goal)
 
 
 @dataclass(frozen=True)
@@ -252,19 +277,27 @@ def check_separation(
     """Return what is known of the maximum, given where a solver stopped.
 
     `absent` are the classes without rows; `rows` returns the rows, for the linear program alone, or
-    None where they are too many to be in memory.
+    None where they are too many to be in memory. The steps are those of the module.
     """
-    plain = end.penalty == 0.0 and end.rule != "firth"
-    if plain and (causes := absent or end.left_out):
-        return Existence(causes)
-    left = relative_information(end, likelihood)
-    if left >= SEPARATION_CHECK_INFORMATION:
+    # 1. and 2.
+    is_penalised = end.penalty != 0.0 or end.rule == "firth"
+    if not is_penalised and (absent or end.left_out):
+        return Existence(absent or end.left_out)
+    # 3.
+    information = relative_information(end, likelihood)
+    if information >= SEPARATION_CHECK_INFORMATION:
         return Existence(determined=True)
-    k, found = len(likelihood.free) // 2, rows()
-    if found is None or 2.0 * k * k * min(found.n_samples, N_FIRST_ROWS) > most_constraints:
+    # 4.
+    found = rows()
+    if found is None:
+        return Existence(undecided=True)
+    k = len(likelihood.free) // 2
+    n_constraint_elements = 2.0 * k * k * min(found.n_samples, N_FIRST_ROWS)
+    if n_constraint_elements > most_constraints:
         return Existence(undecided=True)
     causes = separated_classes(found)
-    return Existence(causes, determined=not causes and left >= MIN_DETERMINED_INFORMATION)
+    determined = not causes and information >= MIN_DETERMINED_INFORMATION
+    return Existence(causes, determined=determined)
 
 
 def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
@@ -277,27 +310,26 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
         more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
         some = f"no row has class {first}{' and more' if more else ''}"
         cause = some if absent else "the log odds separate the labels"
-        short = Phrase(
-            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity. "
-            "To recalibrate, {}.",
-            cause,
-            USE_A_PENALTY,
+        short = (
+            "the maximum likelihood estimate does not exist ({cause}): estimates drift to "
+            "infinity. To recalibrate, {use_a_penalty}."
         )
-        whole = Phrase(
-            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
-            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
-            f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}",
-            USE_A_PENALTY,
+        whole = (
+            "the maximum likelihood estimate does not exist ({causes}): estimates drift to "
+            "infinity, standard errors are NaN, the statistic is the supremum's. To recalibrate, "
+            "{use_a_penalty}."
         )
-        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}))
+        causes = f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}"
+        values = {"cause": cause, "causes": causes}
+        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}, values=values))
     else:
         unknown = "Whether a maximum exists was not decided: the linear program is too large. "
-        end = Phrase("{}To recalibrate, {}.", unknown if undecided else "", USE_A_PENALTY)
-        short = Phrase("the likelihood is all but flat: the estimates are not determined. {}", end)
-        whole = Phrase(
-            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
-            "the estimates are not determined. {}",
-            *(fit.n_iter, fit.gradient_norm, end),
+        end = f"{unknown if undecided else ''}To recalibrate, {{use_a_penalty}}."
+        short = f"the likelihood is all but flat: the estimates are not determined. {end}"
+        whole = (
+            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
+            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
+            f"{end}"
         )
         numbers = {"n_iter": fit.n_iter, "gradient_norm": fit.gradient_norm}
-        warn(ConvergenceWarning(short, detail=whole, numbers=numbers))
+        warn(ConvergenceWarning(short, detail=whole, numbers=numbers, values={}))

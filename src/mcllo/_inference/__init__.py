@@ -1,5 +1,5 @@
 """Everything that ends in a p-value, an interval by simulation or a posterior.
 
-Imports all rooms above it. The room that draws labels; what is simulated up to which size stands in
-`_inference/budget`.
+Results of all tests are in `results`, draws of labels in `monte_carlo`, how many of them up to
+which size in `budget`.
 """

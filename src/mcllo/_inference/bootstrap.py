@@ -54,9 +54,6 @@ from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
 from .monte_carlo import Seed, StatisticDraws, check_resamples, draw_labels, seed_entropy
 
-MAX_NEWTON_DECREMENT_AT_FIT = 1e-4
-"""Newton decrement at a fit above which it is not the fit of these rows."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BootstrapFits:
@@ -131,14 +128,16 @@ class BootstrapFits:
         """
         check_level(interval)
         tail = 0.5 - interval / 2.0
-        if tail * (self.n_resamples + 1) < 1.0 - 1e-9:
+        n_draws_beyond = tail * (self.n_resamples + 1)
+        if n_draws_beyond < 1.0 - 1e-9:  # the end would lie beyond all draws
             needed = int(np.ceil(1.0 / tail - 1e-6)) - 1
             raise InputError(
                 f"interval={interval:g} needs at least {needed} draws; "
                 f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
             )
-        fit, simplex = self.fit, read_simplex(self.fit.classes, probs, logits, normalize, clip)
-        if self.n_separated > tail * (self.n_resamples + 1):
+        fit = self.fit
+        simplex = read_simplex(fit.classes, probs, logits, normalize, clip)
+        if self.n_separated > n_draws_beyond:
             says = (
                 "{} draws have no maximum likelihood estimate: ends of intervals may rest on "
                 "estimates that drift to infinity and are then 0 or 1. Use a fit with penalty=1.0."
@@ -146,9 +145,10 @@ class BootstrapFits:
             counts = {"n_separated": self.n_separated, "n_resamples": self.n_resamples}
             whole = says.format(f"{self.n_separated} of {self.n_resamples}")
             warn(SeparationWarning(says.format("some"), detail=whole, numbers=counts))
-        ends = quantiles_of_draws(self.theta, fit.log_odds(simplex), fit.baseline_index, tail)
+        log_odds = fit.log_odds(simplex)
+        low, high = quantiles_of_draws(self.theta, log_odds, fit.baseline_index, tail)
         return RecalibratedProbabilities(
-            fit.apply(simplex), *ends, interval, "bootstrap", fit.classes
+            fit.apply(simplex), low, high, interval, "bootstrap", fit.classes
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -250,21 +250,27 @@ def bootstrap_refits(
 ) -> BootstrapFits:
     """Refit independent rows to labels drawn from their `fit`; `batch` changes no number."""
     check_resamples(n_resamples)
-    _refuse(predictions, fit)
-    odds, b = predictions.log_odds, predictions.baseline_index
-    logits = np.insert(odds, b, 0.0, axis=0).T  # log odds stay those of the predictions
-    fitted = replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits)
-    draws = StatisticDraws(fitted, seed_entropy(seed))
-    refits, batch = Refits(predictions, fit), batch or draws.batch
-    parts = [(k, min(batch, n_resamples - k)) for k in range(0, n_resamples, batch)]
-    workers = n_threads() if odds.size >= MIN_LOG_ODDS_FOR_THREADS else 1
-    found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
-    theta = np.concatenate([estimates for estimates, _ in found])
-    faded = np.flatnonzero(
-        np.concatenate([left for _, left in found]) < SEPARATION_CHECK_INFORMATION
+    _check_fit(predictions, fit)
+    odds = predictions.log_odds
+    baseline = predictions.baseline_index
+    logits = np.insert(odds, baseline, 0.0, axis=0).T  # log odds stay those of the predictions
+    fitted_probs = recalibrate(fit.theta, odds, baseline)
+    draws = StatisticDraws(
+        replace(predictions, probs=fitted_probs, logits=logits), seed_entropy(seed)
     )
+    refits = Refits(predictions, fit)
+    batch = batch or draws.batch
+
+    def refit_batch(start: int) -> tuple[Floats, Floats]:
+        return refits.estimates(draws(start, min(batch, n_resamples - start)))
+
+    n_workers = n_threads() if odds.size >= MIN_LOG_ODDS_FOR_THREADS else 1
+    found = list(ordered_map(refit_batch, range(0, n_resamples, batch), n_workers))
+    theta = np.concatenate([estimates for estimates, _ in found])
+    information = np.concatenate([least for _, least in found])
+    # Where information has all but vanished: is there an estimate?
     n_separated = 0
-    for index in faded:  # their information has vanished: is there an estimate?
+    for index in np.flatnonzero(information < SEPARATION_CHECK_INFORMATION):
         [labels] = draw_labels(draws.probs, draws.seed, int(index), 1)
         rows = replace(predictions.expand_weights(), codes=labels)
         n_separated += separating_direction(rows.log_odds, rows.model_codes) is not None
@@ -275,37 +281,48 @@ class Refits:
     """Estimates of many sufficient statistics, from the fit on, with the fit's penalty."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
-        self.predictions, self.fit = predictions, fit
-        self.free = free_parameters(predictions.log_odds)
-        self.centre = identity_theta(len(predictions.log_odds))
-        self.centre[self.free] = penalty_center(predictions.log_odds, fit.center_gamma)
-        information = LogPartition(predictions.log_odds, predictions.sample_weight)(fit.theta)
-        self.at_the_fit = np.diagonal(information.hessian)[self.free]
+        odds = predictions.log_odds
+        self.predictions = predictions
+        self.fit = fit
+        self.free = free_parameters(odds)
+        self.center = identity_theta(len(odds))
+        self.center[self.free] = penalty_center(odds, fit.center_gamma)
+        terms = LogPartition(odds, predictions.sample_weight)(fit.theta)
+        self.information_at_fit = np.diagonal(terms.hessian)[self.free]
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
         """Return the estimate for each row of `statistics`, and the least information there.
 
         The latter in units of that at the fit; 1 where a penalty makes all estimates exist.
         """
-        rows, start, enough = self.predictions, self.fit.theta, np.ones(len(statistics))
-        if self.fit.penalty_rule == "firth":  # Jeffreys' prior makes no exponential family
-            likelihood = FreeLikelihood.from_predictions(rows)
-            theta = np.tile(start, (len(statistics), 1))
-            objective = FirthObjective(likelihood, rows)
-            for own, statistic in zip(theta, statistics, strict=True):
-                likelihood.whole.statistic = statistic
-                own[self.free] = minimize(objective, start[self.free]).x
-            return theta, enough
-        basis = None if self.free.all() else np.eye(len(self.free))[:, self.free]
-        problems = BatchedProblems(statistics, start, basis, self.fit.penalty, self.centre)
+        rows = self.predictions
+        start = self.fit.theta
+        full_information = np.ones(len(statistics))
+        if self.fit.penalty_rule == "firth":
+            return self._firth_estimates(statistics), full_information
+        basis = None
+        if not self.free.all():
+            basis = np.eye(len(self.free))[:, self.free]
+        problems = BatchedProblems(statistics, start, basis, self.fit.penalty, self.center)
         found = problems.minima(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:
-            return found.theta, enough
-        return found.theta, least_eigenvalue(found.hessian, self.at_the_fit)
+            return found.theta, full_information
+        return found.theta, least_eigenvalue(found.hessian, self.information_at_fit)
+
+    def _firth_estimates(self, statistics: Floats) -> Floats:
+        """Return the estimates one by one: Jeffreys' prior makes no exponential family."""
+        likelihood = FreeLikelihood.from_predictions(self.predictions)
+        objective = FirthObjective(likelihood, self.predictions)
+        start = self.fit.theta
+        theta = np.tile(start, (len(statistics), 1))
+        for own, statistic in zip(theta, statistics, strict=True):
+            likelihood.whole.statistic = statistic
+            own[self.free] = minimize(objective, start[self.free]).x
+        return theta
 
 
-def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
-    """Labels are drawn from an estimate that exists, and is that of these rows."""
+def _check_fit(predictions: Predictions, fit: MCLLOFit) -> None:
+    """Refuse a fit that does not exist, or is not that of these rows."""
     if fit.classes != predictions.classes or fit.baseline != predictions.baseline:
         raise InputError(
             f"fit and predictions must share classes and baseline; got baselines {fit.baseline!r} "
@@ -317,10 +334,12 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
             "Fit with penalty=1.0."
         )
     likelihood = FreeLikelihood.from_predictions(predictions)
-    penalty = (fit.penalty, fit.penalty_rule)
-    objective = build_objective(likelihood, predictions, *penalty, fit.center_gamma)
+    objective = build_objective(
+        likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
+    )
     terms = objective(fit.theta[likelihood.free])
-    if -float(terms.gradient @ newton_direction(terms)) > MAX_NEWTON_DECREMENT_AT_FIT:
+    decrement = -float(terms.gradient @ newton_direction(terms))
+    if decrement > 1e-4:  # a hundredth of a standard error away from the minimum
         raise InputError(
             "fit must be the fit of these predictions; their likelihood is not largest at its "
             "estimate. Pass the predictions that it was fitted to."
@@ -338,10 +357,13 @@ def quantiles_of_draws(
     """Return the `tail` and ``1 - tail`` quantiles of g over the draws, each of shape (n, c)."""
     k, n = odds.shape
     ends = np.empty((2, n, k + 1))
-    order = [*np.delete(np.arange(k + 1), baseline), baseline]
-    rows = max(1, held // (len(theta) * (k + 1)))
-    for start in range(0, n, rows):
-        g, _ = predicted_probabilities(theta.T, odds[:, None, start : start + rows])
-        found = np.quantile(g, [tail, 1.0 - tail], axis=1, method="weibull")
-        ends[:, start : start + rows, order] = found.transpose(0, 2, 1)
-    return ends[0], ends[1]
+    column_order = [*np.delete(np.arange(k + 1), baseline), baseline]  # g has the baseline last
+    step = max(1, held // (len(theta) * (k + 1)))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        g, _ = predicted_probabilities(theta.T, odds[:, None, rows])
+        # "weibull" takes the (B + 1) q-th order statistic.
+        quantiles = np.quantile(g, [tail, 1.0 - tail], axis=1, method="weibull")
+        ends[:, rows, column_order] = quantiles.transpose(0, 2, 1)
+    low, high = ends
+    return low, high

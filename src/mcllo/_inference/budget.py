@@ -51,6 +51,9 @@ one map for all subgroups   `N_RESAMPLES`                           `SUBGROUPS_W
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `MAX_ENTRIES_FOR_QUANTILES` probabilities kept for
 quantiles.
+
+All are round numbers; seconds are those of one core. Numbers of draws are one less than a round
+number, so that 1 / (draws + 1), the smallest p-value, is round.
 """
 
 from __future__ import annotations

@@ -1,5 +1,14 @@
-"""One exact p-value for all baselines: the largest score statistic, ``max_b S_b``.
+"""`calibration_test`: the test that suits the rows and the baseline that was asked for.
 
+==================  =============================================  ==============================
+baseline a class    likelihood ratio (score, Wald) of that fit     `_inference/likelihood_tests`
+baseline "auto"     fit of the likeliest baseline, p-value of the  `best_baseline`
+                    largest score over all baselines
+groups, or weights  score test with the variance of the groups'    `_inference/robust`
+that are no counts  scores; standard errors by the sandwich
+==================  =============================================  ==============================
+
+`max_score_test`: one exact p-value for all baselines, of the largest score statistic ``max_b S_b``.
 For baseline b the score at the identity needs the class counts and, of each other class j, the sum
 of its log odds against b over the rows labelled j. With z = log x,
 
@@ -19,16 +28,6 @@ a sparse one-hot matrix and z, as many additions as there are (draw, row, baseli
 fit has the largest likelihood ratio ``max_b lambda_b``, and its chi-square p-value is too small: it
 ignores that the labels chose b. The exact one would refit every draw with every baseline; that of
 ``max_b S_b`` needs no fit and holds over all baselines whatever the labels choose.
-
-`calibration_test`: the test that suits the rows and the baseline that was asked for.
-
-==================  =============================================  ==============================
-baseline a class    likelihood ratio (score, Wald) of that fit     `_inference/likelihood_tests`
-baseline "auto"     fit of the likeliest baseline, p-value of the  `_inference/calibration_test`
-                    largest score over all baselines
-groups, or weights  score test with the variance of the groups'    `_inference/robust`
-that are no counts  scores; standard errors by the sandwich
-==================  =============================================  ==============================
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from .._utils.results import Codes, Floats
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions, RowOptions, reads_rows
 from .._validation.rounding import unrounded_predictions
-from ..exceptions import Either, InputError, Phrase
+from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .monte_carlo import (
@@ -63,11 +62,8 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .pvalue import Ground, PValue, Reason
+from .results import Ground, Reason, TestResult
 from .robust import RobustTest, robust_test
-
-BASELINE_TIE_TOL = 1e-7
-"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
 def max_score_test(
@@ -77,61 +73,75 @@ def max_score_test(
     n_resamples: int = N_RESAMPLES,
     stop_at: int | None = None,
     seed: Seed = None,
-) -> tuple[Floats, PValue]:
+) -> tuple[Floats, TestResult]:
     """Test calibration by the largest score statistic over the baselines in these columns.
 
     Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
     drawn from the predictions, until `stop_at` of them, if given, were as extreme.
     """
     check_resamples(n_resamples)
-    entropy, scores = seed_entropy(seed), BaselineScores(predictions, columns)
+    entropy = seed_entropy(seed)
+    scores = BaselineScores(predictions, columns)
     observed = scores.observed()
-    threshold = float(observed.max()) * (1.0 - RELATIVE_TIE_TOL) - 1e-12
+    largest = float(observed.max())
+    # Draws that tie with the data may differ from them by rounding, relative and around 0.
+    threshold = largest * (1.0 - RELATIVE_TIE_TOL) - 1e-12
     rows = expand_weights(predictions)
+    logs = _centred_logs(rows)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.probs, entropy, start, size)
-        return scores(*log_odds_sums(labels, logs, columns)).max(axis=1) >= threshold
+        counts, odds_sums = log_odds_sums(labels, logs, columns)
+        return np.asarray(scores(counts, odds_sums).max(axis=1) >= threshold)
 
-    logs, entries = _centred_logs(rows), max(rows.n_samples, rows.n_classes * len(columns))
-    batch = max(1, min(512, BATCH_ENTRIES // entries))
-    return observed, monte_carlo_p(
+    entries_of_draw = max(rows.n_samples, rows.n_classes * len(columns))
+    batch = max(1, min(512, BATCH_ENTRIES // entries_of_draw))
+    found = monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=batch, seed=entropy, stop_at=stop_at
     )
+    return observed, replace(found, statistic=largest)
 
 
 class BaselineScores:
     """``(counts, log odds sums) -> S_b`` of every baseline, for many label vectors at once."""
 
     def __init__(self, predictions: Predictions, columns: NDArray[np.intp]) -> None:
-        self.predictions, self.columns = predictions, columns
-        weight = predictions.sample_weight
-        expected = predictions.probs if weight is None else predictions.probs * weight[:, None]
+        self.predictions = predictions
+        self.columns = columns
         self.logs = _centred_logs(predictions)
+        expected = predictions.probs
+        if predictions.sample_weight is not None:
+            expected = expected * predictions.sample_weight[:, None]
         self.mean_counts, self.mean_odds = self._sums(expected)
-        parts = [_inverse_information(predictions, int(b)) for b in columns]
-        self.inverse = np.stack([inverse for inverse, _ in parts])
-        self.df = [df for _, df in parts]
+        self.df = []
+        inverses = []
+        for b in columns:
+            inverse, df = _inverse_information(predictions, int(b))
+            inverses.append(inverse)
+            self.df.append(df)
+        self.inverse = np.stack(inverses)
 
     def __call__(self, counts: Floats, odds: Floats) -> Floats:
         """Return statistics of shape (B, m) from counts (B, c) and log odds sums (B, c, m)."""
-        away = (odds - self.mean_odds).transpose(2, 0, 1)
-        shift = np.broadcast_to(counts - self.mean_counts, away.shape)
-        u = np.concatenate([shift, away], axis=2)
-        return np.einsum("mbi,mbi->bm", u @ self.inverse, u)
+        by_gamma = (odds - self.mean_odds).transpose(2, 0, 1)
+        by_tau = np.broadcast_to(counts - self.mean_counts, by_gamma.shape)
+        score = np.concatenate([by_tau, by_gamma], axis=2)
+        return np.einsum("mbi,mbi->bm", score @ self.inverse, score)
 
     def observed(self) -> Floats:
         """Return the statistics of the labels that came true, any weights."""
         p = self.predictions
-        marks = np.zeros(p.probs.shape)
-        marks[np.arange(p.n_samples), p.codes] = 1.0 if p.sample_weight is None else p.sample_weight
-        counts, odds = self._sums(marks)
+        weight = 1.0 if p.sample_weight is None else p.sample_weight
+        one_hot = np.zeros(p.probs.shape)
+        one_hot[np.arange(p.n_samples), p.codes] = weight
+        counts, odds = self._sums(one_hot)
         return self(counts[None], odds[None])[0]
 
-    def _sums(self, marks: Floats) -> tuple[Floats, Floats]:
-        """Return counts and log odds sums of rows that belong to class j by ``marks[i, j]``."""
-        own = np.einsum("ij,ij->j", marks, self.logs)
-        return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
+    def _sums(self, membership: Floats) -> tuple[Floats, Floats]:
+        """Return counts and log odds sums; row i is of class j by ``membership[i, j]``."""
+        own_sums = np.einsum("ij,ij->j", membership, self.logs)
+        cross_sums = membership.T @ self.logs[:, self.columns]
+        return membership.sum(axis=0), own_sums[:, None] - cross_sums
 
 
 def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, Floats]:
@@ -141,31 +151,40 @@ def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, 
     """
     from scipy.sparse import csr_array
 
-    (size, n), c = labels.shape, logs.shape[1]
-    counts, own = label_sums(labels, logs.T)
-    cells = (labels + c * np.arange(size)[:, None]).T.astype(np.int32).ravel()
-    ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
-    marks = csr_array((np.ones(cells.size), cells, ends), shape=(n, size * c))
-    cross = np.asarray(marks.T @ np.ascontiguousarray(logs[:, columns]))
-    return counts, own[:, :, None] - cross.reshape(size, c, -1)
+    size, n = labels.shape
+    c = logs.shape[1]
+    counts, own_sums = label_sums(labels, logs.T)
+    draw_offset = c * np.arange(size)[:, None]
+    cells = (labels + draw_offset).T
+    cells = cells.astype(np.int32).ravel()
+    row_ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
+    ones = np.ones(cells.size)
+    one_hot = csr_array((ones, cells, row_ends), shape=(n, size * c))
+    of_baselines = np.ascontiguousarray(logs[:, columns])
+    cross_sums = np.asarray(one_hot.T @ of_baselines)
+    cross_sums = cross_sums.reshape(size, c, -1)
+    return counts, own_sums[:, :, None] - cross_sums
 
 
 def _centred_logs(predictions: Predictions) -> Floats:
     """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
-    raw = np.log(predictions.probs) if predictions.logits is None else predictions.logits
-    return np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
+    logits = predictions.logits
+    if logits is None:
+        logits = np.log(predictions.probs)
+    largest = logits.max(axis=1, keepdims=True)
+    return np.subtract(logits, largest, dtype=np.float64)
 
 
 def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:
     """Return ``H_b(theta0)^-1`` in 2c rows, 0 for the baseline and what is fixed; and the df."""
     c = predictions.n_classes
-    moved = predictions.with_baseline(predictions.classes[baseline])
-    free = free_parameters(moved.log_odds)
-    hessian = LogPartition(moved.log_odds, moved.sample_weight)(identity_theta(c - 1)).hessian
+    rows = predictions.with_baseline(predictions.classes[baseline])
+    free = free_parameters(rows.log_odds)
+    terms = LogPartition(rows.log_odds, rows.sample_weight)(identity_theta(c - 1))
     compared = np.delete(np.arange(c), baseline)
     place = np.concatenate([compared, compared + c])[free]
     inverse = np.zeros((2 * c, 2 * c))
-    inverse[np.ix_(place, place)] = pseudo_inverse(hessian[np.ix_(free, free)])
+    inverse[np.ix_(place, place)] = pseudo_inverse(terms.hessian[np.ix_(free, free)])
     return inverse, int(free.sum())
 
 
@@ -182,9 +201,9 @@ def best_baseline(
     fit = _likeliest(fits, predictions.baseline)
     warn_of_separated_fits([fit])
     columns = np.arange(predictions.n_classes)
-    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
-    found = replace(found, why=Reason(Ground.BASELINE))
-    return fit, CalibrationTest.from_pvalue(float(scores.max()), fit.df, "max_score", found)
+    _, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    test = CalibrationTest.from_result(replace(found, df=fit.df), kind="max_score")
+    return fit, test.because(Reason("baseline"))
 
 
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
@@ -195,11 +214,15 @@ def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
 
 def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
-    exist = [fit for fit in fits if fit.converged] or list(fits)
-    best = max(fit.log_likelihood for fit in exist)
-    least = best - BASELINE_TIE_TOL * max(1.0, abs(best))
-    equals = [fit for fit in exist if fit.log_likelihood >= least]
-    return next((fit for fit in equals if fit.baseline == preferred), equals[0])
+    existing = [fit for fit in fits if fit.converged] or list(fits)
+    best = max(fit.log_likelihood for fit in existing)
+    # Of two classes both baselines give the same fit, and rounding must not choose between them.
+    least = best - 1e-7 * max(1.0, abs(best))
+    equals = [fit for fit in existing if fit.log_likelihood >= least]
+    for fit in equals:
+        if fit.baseline == preferred:
+            return fit
+    return equals[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,8 +333,15 @@ def calibration_test(
     """
     rule, baseline = split_baseline(baseline)
     predictions = unrounded_predictions(probs, y, baseline=baseline, **data)
-    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-    return fit_and_test(predictions, rule, statistic=statistic, method=method, **options).test
+    fitted = fit_and_test(
+        predictions,
+        rule,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+    return fitted.test
 
 
 def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
@@ -319,10 +349,9 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
     if not (isinstance(baseline, str) and baseline in RESERVED_LABELS):
         return "", baseline
     if baseline not in allowed:
-        message = Phrase(
-            "{found} averages maps and is for recalibration ({}); here baseline must be a class, "
-            "or 'auto'.",
-            Either("MCLLOCalibrator", shell="mcllo fit"),
+        message = (
+            "{found} averages maps and is for recalibration ({mcllo_calibrator}); here baseline "
+            "must be a class, or 'auto'."
         )
         raise InputError(message, argument="baseline", value=baseline)
     return baseline, None
@@ -339,14 +368,20 @@ def fit_and_test(
 ) -> FittedTest:
     """Fit and test validated predictions; `rule` is that of `split_baseline`."""
     refuse_choice(predictions, rule)
-    draws: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     if rule == "auto":
-        fit, test = best_baseline(predictions, **draws)
+        fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
     if needs_robust(predictions):
-        return robust_score_test(predictions, fit, **draws)
-    test = run_test(predictions, fit, statistic=statistic, method=method, **draws)
+        return robust_score_test(predictions, fit, n_resamples=n_resamples, seed=seed)
+    test = run_test(
+        predictions,
+        fit,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
     return FittedTest(predictions, fit, test)
 
 
@@ -364,7 +399,7 @@ def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
 def refuse_choice(predictions: Predictions, rule: str) -> None:
     """Refuse a baseline chosen by the labels where no p-value pays for the choice."""
     if rule and needs_robust(predictions):
-        message = Phrase(
+        message = (
             "{found} must not be combined with groups or weights that are no counts: the p-value "
             "that pays for the choice needs independent rows."
         )
@@ -376,9 +411,10 @@ def robust_score_test(
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    weighted = f"{predictions.weight_kind} weights"
-    ground = Ground(weighted) if predictions.groups is None else Ground.GROUPS
+    ground: Ground = "groups"
+    if predictions.groups is None:
+        is_survey = predictions.weight_kind == "survey"
+        ground = "survey_weights" if is_survey else "importance_weights"
     why = Reason(ground, notes=(found.reason,))
-    own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
-    test = CalibrationTest.from_pvalue(found.statistic, found.df, "robust_score", own)
+    test = CalibrationTest.from_result(found, kind="robust_score").because(why)
     return FittedTest(predictions, robust_fit(predictions, fit), test, found)

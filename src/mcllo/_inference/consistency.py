@@ -37,8 +37,7 @@ from ..metrics._scores import ScoreDecomposition
 from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, MIN_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
 from .monte_carlo import MetricNull, Seed, check_resamples, seed_entropy, uniforms
 
-MAX_BAND_POINTS = 200
-"""Values at which the band is given."""
+MAX_BAND_POINTS = 200  # values at which the band is given: more than a figure shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,8 +104,9 @@ class IsotonicCurve(Result, NotebookResult):
     @property
     def outside(self) -> NDArray[np.bool_]:
         """Values at which the curve lies outside the band."""
-        low, high = self.band_low - 1e-12, self.band_high + 1e-12  # but for rounding
-        return np.asarray((self.observed < low) | (self.observed > high))
+        is_below = self.observed < self.band_low - 1e-12  # 1e-12: but for rounding
+        is_above = self.observed > self.band_high + 1e-12
+        return np.asarray(is_below | is_above)
 
     def at(self, predicted: Any) -> Floats:
         """Return the curve at other predictions: straight lines, flat beyond the first and last.
@@ -121,9 +121,12 @@ class IsotonicCurve(Result, NotebookResult):
         ndarray
             Frequencies, one for each.
         """
-        ends = [*zip(self.blocks["from"], self.blocks["to"], strict=True)]
+        first = self.blocks["from"]
+        last = self.blocks["to"]
+        ends = np.column_stack([first, last]).ravel()
         levels = np.repeat(self.blocks["observed"], 2)
-        return np.interp(np.asarray(predicted, dtype=np.float64), np.ravel(ends), levels)
+        predicted = np.asarray(predicted, dtype=np.float64)
+        return np.interp(predicted, ends, levels)
 
     def to_table(self) -> Table:
         """Return one row for each value of the band."""
@@ -209,67 +212,94 @@ def isotonic_curve(
     """
     check_share("level", level)
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
-    pooled, entropy = pooled_predictions(predictions, label), seed_entropy(seed)
-    curve, points = pooled.curve(), spread_points(pooled)
+    pooled = pooled_predictions(predictions, label)
+    entropy = seed_entropy(seed)
+    curve = pooled.curve()
+    points = spread_points(pooled)
     if n_resamples is None:
         total = int(pooled.weight.sum())
         affordable = max(MIN_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
         n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
     check_resamples(n_resamples)
-    low, high, null = np.full(len(points), np.nan), np.full(len(points), np.nan), None
+    # Half a row cannot have a label: of fractional weights the curve stands alone.
+    band_low = np.full(len(points), np.nan)
+    band_high = np.full(len(points), np.nan)
+    null = None
     if predictions.has_whole_weights:
-        drawn, missed = _drawn_curves(pooled, points, n_resamples, entropy)
-        low, high = central_band(drawn, level)
-        null = MetricNull.from_draws(_gain(pooled, pooled.frequency, curve), missed, level, entropy)
-    band = (pooled.values[points], curve[points], low, high, level)
-    scores = pooled.decomposed("brier"), pooled.decomposed("log_loss")
-    drawn_from = (0 if null is None else n_resamples, entropy)
-    return IsotonicCurve(label, *band, _blocks(pooled, curve), *scores, null, *drawn_from)
+        curves, miscalibration = _draw_curves(pooled, points, n_resamples, entropy)
+        band_low, band_high = central_band(curves, level)
+        observed = _miscalibration(pooled, pooled.frequency, curve)
+        null = MetricNull.from_draws(observed, miscalibration, level, entropy)
+    return IsotonicCurve(
+        label=label,
+        predicted=pooled.values[points],
+        observed=curve[points],
+        band_low=band_low,
+        band_high=band_high,
+        level=level,
+        blocks=_blocks(pooled, curve),
+        brier=pooled.decomposed("brier"),
+        log_loss=pooled.decomposed("log_loss"),
+        null=null,
+        n_resamples=0 if null is None else n_resamples,
+        seed=entropy,
+    )
 
 
 def spread_points(pooled: Pooled) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
-    values, half = pooled.values, MAX_BAND_POINTS // 2
+    values = pooled.values
     if len(values) <= MAX_BAND_POINTS:
         return np.arange(len(values))
-    reach = np.cumsum(pooled.weight)
-    of_rows = np.searchsorted(reach, reach[-1] * np.linspace(0.0, 1.0, half))
-    of_range = np.searchsorted(values, np.linspace(values[0], values[-1], half))
-    return np.unique(np.minimum([of_rows, of_range], len(values) - 1))
+    half = MAX_BAND_POINTS // 2
+    cumulative = np.cumsum(pooled.weight)
+    # Over the rows alone, a few sure rows in a wide range would have no band.
+    shares = cumulative[-1] * np.linspace(0.0, 1.0, half)
+    over_rows = np.searchsorted(cumulative, shares)
+    evenly = np.linspace(values[0], values[-1], half)
+    over_range = np.searchsorted(values, evenly)
+    points = np.minimum([over_rows, over_range], len(values) - 1)
+    return np.unique(points)
 
 
 def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     """Return the k-th smallest and largest of each column; one more draw is inside at `level`."""
     n_draws, width = drawn.shape
-    k = int(np.floor((n_draws + 1) * (1.0 - level) / 2.0 + 1e-9))
+    k = int(np.floor((n_draws + 1) * (1.0 - level) / 2.0 + 1e-9))  # 1e-9 for rounding
     if k == 0:
         return np.zeros(width), np.ones(width)
     ordered = np.partition(drawn, [k - 1, n_draws - k], axis=0)
     return ordered[k - 1], ordered[n_draws - k]
 
 
-def _drawn_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tuple[Floats, Floats]:
+def _draw_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
     counts = written_times(pooled.weight, 1)
-    chances, starts = np.repeat(pooled.values, counts), np.cumsum(counts) - counts
-    curves, missed = np.empty((n_draws, len(points))), np.empty(n_draws)
-    batch = max(1, BATCH_ENTRIES // len(chances))
+    starts = np.cumsum(counts) - counts
+    probs = np.repeat(pooled.values, counts)
+    n_rows = len(probs)
+    curves = np.empty((n_draws, len(points)))
+    miscalibration = np.empty(n_draws)
+    batch = max(1, BATCH_ENTRIES // n_rows)
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
-        hits = (uniforms(seed, start, size, len(chances)) < chances).astype(np.float64)
-        if len(chances) > len(counts):
+        u = uniforms(seed, start, size, n_rows)
+        hits = (u < probs).astype(np.float64)
+        # Some values stand for several rows: their hits are counted.
+        if n_rows > len(counts):
             hits = np.add.reduceat(hits, starts, axis=1)
-        for draw, row in enumerate(hits, start):
-            frequency = row / pooled.weight
+        for draw, n_hits in enumerate(hits, start):
+            frequency = n_hits / pooled.weight
             curve = isotonic(frequency, pooled.weight)
-            curves[draw], missed[draw] = curve[points], _gain(pooled, frequency, curve)
-    return curves, missed
+            curves[draw] = curve[points]
+            miscalibration[draw] = _miscalibration(pooled, frequency, curve)
+    return curves, miscalibration
 
 
-def _gain(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
+def _miscalibration(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
     """Return the miscalibration part of the Brier score: what the curve gains over the values."""
-    away = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
-    return float(pooled.weight @ away / pooled.weight.sum())
+    gain = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
+    return float(pooled.weight @ gain / pooled.weight.sum())
 
 
 def _blocks(pooled: Pooled, curve: Floats) -> Table:
@@ -277,7 +307,13 @@ def _blocks(pooled: Pooled, curve: Floats) -> Table:
     first = np.flatnonzero(np.append(True, np.diff(curve) > 0.0))
     last = np.append(first[1:], len(curve)) - 1
     counts = np.add.reduceat(pooled.weight, first)
-    counts = counts.astype(np.int64) if (counts == np.floor(counts)).all() else counts
-    columns = {"from": pooled.values[first], "to": pooled.values[last], "counts": counts}
-    columns["observed"] = curve[first]
-    return Table({name: column.tolist() for name, column in columns.items()})
+    if (counts == np.floor(counts)).all():
+        counts = counts.astype(np.int64)
+    return Table(
+        {
+            "from": pooled.values[first].tolist(),
+            "to": pooled.values[last].tolist(),
+            "counts": counts.tolist(),
+            "observed": curve[first].tolist(),
+        }
+    )

@@ -9,16 +9,36 @@ size says by how much, from the fitted map g, and does not depend on how many ro
 `top_mean_change`  the same of the most probable class alone, ``|g_top - x_top|``
 `gain`             mean of ``KL(g || x)``: log loss (nats a row) that the recalibration would save
 `levels`           "when it says 94 %, it is right about 84 %": from the rows near 94 %, without the
-                   map, and what the map says of them (`sizes/levels`)
+                   map, and what the map says of them (`_inference/levels`)
 `power`            chance that the test would have seen a change of `MEAN_CHANGE_FOR_POWER` by one
                    temperature
 =================  =================================================================================
 
-Sizes are corrected for chance and 0 where calibrated rows would show as much (`sizes/law`). An
-interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %: `EffectSize.within`
-says "equivalent at this tolerance" where it lies below, wrongly in about 2.5 % of data sets at
-most. All of these assume that what is wrong is a shift or slope. `levels` and `at_least` do not
-(`sizes/observed`), nor does the gain of a recalibration (`calibrators/_auto/gain`).
+How the first three get their estimate and their interval; the numbers are those of the comments in
+`estimate_effect_size`, and `_inference/effect_size_distribution` has formulas and references:
+
+1. Take the map theta_hat that was fitted, its covariance, and the rows (of very many, a sample).
+   Where rows depend on each other, few groups could make that covariance too small: it is mixed
+   with that of independent rows (`stabilized_covariance`).
+2. Draw errors e of the estimate: normal numbers with this covariance, Student's t where there are
+   few errors or groups per parameter (`EffectiveRows.spread`).
+3. The sizes of theta_hat itself are too large, since noise moves probabilities as well. Therefore
+   ask of each place theta on a ray from the identity: which sizes would an estimate ``theta + e``
+   of it have? The reported estimate is the place whose median size is the observed one; the ends
+   of the interval are the places whose upper and lower quantile are (test inversion). Two rays: the
+   direction of theta_hat, and of the part of it that is more than noise. The mean of both
+   estimates, the wider limits (`_limits_over_rays`). An estimate is 0 where calibrated rows would
+   show as much.
+4. Where labels are separated there is no theta_hat: a penalised map stands in
+   (`_penalised_effect_size`). With too many parameters for a covariance there is no interval.
+5. No change is below the difference of accuracy and mean confidence, which needs no map
+   (`_at_least_in_the_large`).
+
+An interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %:
+`EffectSize.within` says "equivalent at this tolerance" where it lies below, wrongly in about 2.5 %
+of data sets at most. All of these assume that what is wrong is a shift or slope. `levels` and
+`at_least` do not (`_inference/levels`), nor does the gain of a recalibration
+(`calibrators/_auto/gain`).
 """
 
 from __future__ import annotations
@@ -39,7 +59,7 @@ from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warning
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
-from .effect_size_distribution import SIZES, MapChanges, clear_part, covariance_root, limits
+from .effect_size_distribution import SIZES, MapChanges, clear_part, covariance_root, ray_limits
 from .levels import ObservedError, RightAt, map_level, observed_error, observed_levels
 from .monte_carlo import Seed, check_resamples, seed_entropy
 
@@ -48,25 +68,16 @@ EFFECT_SIZE_COLUMNS = (
     *("gain", "gain_low", "gain_high"),
 )
 """What estimate, low and high of each of the `SIZES` are called."""
-MEAN_CHANGE_FOR_POWER = 0.10
-"""Mean change that the power is about."""
+MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
-"""Level of the test that the power is about."""
-# probabilities from which effect sizes are computed; of more, a sample of the rows
 MAX_ENTRIES = 400_000
-MAX_ROWS = 20_000  # the same in rows
+"""Probabilities from which sizes are computed; of more, a sample of at most 20,000 rows. A mean
+over 20,000 rows is known to a hundredth of the rows' standard deviation."""
 MAX_OBSERVED_ENTRIES = 4_000_000
 """The same for what needs no map, which is one pass over the rows for each class."""
-# probabilities from which a sampling distribution is computed, once for each draw
 MAX_SAMPLING_ENTRIES = 5_000
-MAX_SAMPLING_ROWS = 600  # the same in rows
-MIN_SAMPLING_ROWS = 60  # however many classes there are
-MAX_PLACE_ON_RAY = 1e3
-"""Place on a ray that is as far as any."""
-MIN_DEGREES_OF_FREEDOM = 3.0  # of the sampling distribution of an estimate
-MAX_DEGREES_OF_FREEDOM = 1e6  # beyond, the sampling distribution is normal
-MAX_LOG_TEMPERATURE = 6.0
-"""Logarithm of the steepest temperature that is tried."""
+"""Probabilities of the 60 to 600 rows that a sampling distribution is computed from, each time for
+all draws."""
 RIDGE_WITHOUT_ESTIMATE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -104,7 +115,7 @@ class EffectSize(Result):
         map is best, and the sizes are those of a penalised one, less what chance adds, with upper
         ends that are rough; "blocks": there are too many parameters for intervals.
     n_resamples, seed : int
-        Draws of the law of an estimate, and what they were made from.
+        Draws of the sampling distribution of an estimate, and what they were made from.
     reason : str
         Why numbers are missing or rough; empty where they are neither.
 
@@ -193,41 +204,49 @@ def estimate_effect_size(
 ) -> EffectSize:
     """Return how far predictions are off by a map that was fitted to them, or to more such rows.
 
-    Where rows depend on each other the fit needs its robust covariance (`robust_fit`).
-    `n_resamples` are draws from the law of the estimate.
+    The steps are those of the module's text. Where rows depend on each other the fit needs its
+    robust covariance (`robust_fit`). `n_resamples` are draws of the error of the estimate.
     """
     check_share("confidence", confidence)
     check_resamples(n_resamples)
-    entropy, size, known = seed_entropy(seed), len(fit.theta), fit.cov_theta
+    entropy = seed_entropy(seed)
+    # 1. The rows, and the map that was fitted to them.
     rows = sample_rows(predictions.with_baseline(fit.baseline), entropy)
-    moved = MapChanges(rows.log_odds, rows.row_weight)
-    counted, effect = EffectiveRows(predictions, fit.n_samples), 1.0
+    changes = MapChanges(rows.log_odds, rows.row_weight)
+    effective = EffectiveRows(predictions, fit.n_samples)
+    # 2. Errors of the estimate, here in units of their standard deviation.
     rng = np.random.default_rng(entropy)
-    draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
+    n_parameters = len(fit.theta)
+    unit_errors = rng.standard_normal((n_resamples, n_parameters))
+    uniforms = rng.random(n_resamples)
+    # 3. and 4. Estimate and interval of each size.
+    design_effect = 1.0
     if not fit.converged:
-        found = _penalised_effect_size(rows, moved, counted, draws, confidence)
-    elif known.shape != (size, size):
-        found = _without_intervals(moved, fit.theta)
+        found = _penalised_effect_size(rows, changes, effective, unit_errors, confidence)
+    elif fit.cov_theta.shape != (n_parameters, n_parameters):
+        found = _without_intervals(changes, fit.theta)
     else:
-        if counted.dependent:
-            known, effect = stabilized_covariance(known, moved, fit, counted)
-        draws *= counted.spread(fit.df, moved.errors(fit.theta), chances)[:, None]
-        found = _limits_over_rays(moved, fit.theta, known, draws, confidence)
-    many = predictions.n_samples * predictions.n_classes > MAX_OBSERVED_ENTRIES
-    observed = observed_error(rows if many else predictions, confidence)
-    sizes = _at_least_in_the_large(found.ends, observed, dependent=counted.dependent)
-    ends = dict(zip(EFFECT_SIZE_COLUMNS, sizes.ravel().tolist(), strict=True))
+        covariance = fit.cov_theta
+        if effective.dependent:
+            covariance, design_effect = stabilized_covariance(covariance, changes, fit, effective)
+        error_share = changes.errors(fit.theta)
+        unit_errors *= effective.spread(fit.df, error_share, uniforms)[:, None]
+        found = _limits_over_rays(changes, fit.theta, covariance, unit_errors, confidence)
+    # 5. What needs no map, and what no size can be below.
+    is_large = predictions.n_samples * predictions.n_classes > MAX_OBSERVED_ENTRIES
+    observed = observed_error(rows if is_large else predictions, confidence)
+    ends = _at_least_in_the_large(found.ends, observed, dependent=effective.dependent)
     return EffectSize(
-        **ends,
+        **dict(zip(EFFECT_SIZE_COLUMNS, ends.ravel().tolist(), strict=True)),
         p95_change=found.p95[0],
         top_p95_change=found.p95[1],
         confidence=confidence,
-        power=power_at_large_effect(moved, fit.df, counted, effect),
+        power=power_at_large_effect(changes, fit.df, effective, design_effect),
         at_least=observed.at_least,
         in_the_large=observed.in_the_large,
-        levels=_levels(predictions, moved, found, confidence),
+        levels=_levels(predictions, changes, found, confidence),
         method=found.method,
-        n_resamples=0 if found.known is None else n_resamples,
+        n_resamples=0 if found.covariance is None else n_resamples,
         seed=entropy,
         reason=found.reason,
     )
@@ -246,7 +265,8 @@ def _at_least_in_the_large(ends: Floats, observed: ObservedError, *, dependent: 
     raised = ends.copy()
     for change in raised[:2]:
         estimate, _, high = change
-        if not (observed.large_low > 0.0 and observed.in_the_large > estimate):
+        is_above_estimate = observed.large_low > 0.0 and observed.in_the_large > estimate
+        if not is_above_estimate:
             change[2] = np.maximum(high, observed.in_the_large)
             continue
         change[2] = np.maximum(high, observed.large_high)  # NaN where there is no interval
@@ -256,13 +276,12 @@ def _at_least_in_the_large(ends: Floats, observed: ObservedError, *, dependent: 
 
 
 def _levels(
-    predictions: Predictions, moved: MapChanges, found: _Estimates, confidence: float
+    predictions: Predictions, changes: MapChanges, found: _Estimates, confidence: float
 ) -> tuple[RightAt, ...]:
     """Return how often rows near a few levels are right, and what the map says of these levels."""
     levels = []
     for level in observed_levels(predictions, confidence):
-        by_map = map_level(moved, found.theta, found.known, level.says, confidence)
-        right, low, high = by_map
+        right, low, high = map_level(changes, found.theta, found.covariance, level.says, confidence)
         levels.append(replace(level, map_right=right, map_low=low, map_high=high))
     return tuple(levels)
 
@@ -270,64 +289,90 @@ def _levels(
 class _Estimates(NamedTuple):
     """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
 
-    `theta` is the map with the covariance `known`, or None; `p95` the 95th percentiles over rows.
+    `theta` is the map with this `covariance`, or None; `p95` the 95th percentiles over rows of both
+    changes.
     """
 
     ends: Floats
     p95: list[float]
     theta: Floats
-    known: Floats | None
+    covariance: Floats | None
     method: str
     reason: str = ""
 
 
 def _limits_over_rays(
-    moved: MapChanges, theta: Floats, known: Floats, draws: Floats, level: float
+    changes: MapChanges, theta: Floats, covariance: Floats, unit_errors: Floats, confidence: float
 ) -> _Estimates:
-    """Return the wider limits of both rays, and the mean of their middles."""
+    """Return the mean of the estimates on both rays, and the wider limits."""
     theta0 = identity_theta(len(theta) // 2)
-    clear = clear_part(theta - theta0, known)
-    rays = [theta - theta0] if clear is None else [theta - theta0, clear]
-    noise = draws @ covariance_root(known).T
-    found = limits(sampling_distribution_rows(moved), theta, rays, noise, level)
-    most = np.array([1.0, 1.0, math.inf])  # of each size, where a ray does not end
+    rays = [theta - theta0]
+    clear = clear_part(theta - theta0, covariance)
+    if clear is not None:
+        rays.append(clear)
+    noise = unit_errors @ covariance_root(covariance).T
+    found = ray_limits(sampling_distribution_rows(changes), theta, rays, noise, confidence)
 
-    def at(v: Floats, t: float, j: int) -> float:
-        return float(moved.sizes(theta0 + t * v)[j] if math.isfinite(t) else most[j]) if t else 0.0
-
+    # Places on a ray as sizes, of all rows: (rays, sizes, low middle high).
     sizes = np.array(
-        [[[at(v, t, j) for t in row] for j, row in enumerate(times)] for v, times in found]
+        [
+            [
+                [_size_on_ray(changes, ray, t, size) for t in places[size]]
+                for size in range(len(SIZES))
+            ]
+            for ray, places in found
+        ]
     )
     low, middle, high = np.moveaxis(sizes, -1, 0)
-    ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
-    middles = [
-        [_p95(moved, theta0 + min(row[1], MAX_PLACE_ON_RAY) * v) for row in t[:2]] for v, t in found
-    ]
-    p95 = np.mean([(first[0], second[1]) for first, second in middles], axis=0)
-    return _Estimates(ends, p95.tolist(), theta, known, "ray")
+    estimate = middle.mean(axis=0)
+    ends = np.column_stack([estimate, low.min(axis=0), high.max(axis=0)])
+
+    p95_of_rays = []
+    for ray, places in found:
+        middle_of_change, middle_of_top = np.minimum(places[:2, 1], 1e3)  # as good as infinite
+        change, _ = _p95(changes, theta0 + middle_of_change * ray)
+        _, top = _p95(changes, theta0 + middle_of_top * ray)
+        p95_of_rays.append((change, top))
+    p95 = np.mean(p95_of_rays, axis=0)
+    return _Estimates(ends, p95.tolist(), theta, covariance, "ray")
+
+
+def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size: int) -> float:
+    """Return one of the `SIZES` at ``theta0 + t v``; the largest possible where t is infinite."""
+    if t == 0.0:
+        return 0.0
+    if not math.isfinite(t):
+        return math.inf if SIZES[size] == "gain" else 1.0
+    theta0 = identity_theta(len(ray) // 2)
+    return float(changes.sizes(theta0 + t * ray)[size])
 
 
 def _penalised_effect_size(
-    rows: Predictions, moved: MapChanges, counted: EffectiveRows, draws: Floats, confidence: float
+    rows: Predictions,
+    changes: MapChanges,
+    effective: EffectiveRows,
+    unit_errors: Floats,
+    confidence: float,
 ) -> _Estimates:
-    """Return the sizes of a penalised map, with the upper quantile of its own law for `high`."""
+    """Return the sizes of a penalised map; `high` is the upper quantile of its own distribution."""
     with suppress_warnings(*ESTIMATION_WARNINGS):
         fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
     if fit.information == "blocks":
-        return _without_intervals(moved, fit.theta)
-    if counted.dependent and counted.groups > 1.0:
+        return _without_intervals(changes, fit.theta)
+    if effective.dependent and effective.groups > 1.0:
         fit = robust_fit(rows, fit)
-    noise = draws @ covariance_root(fit.cov_theta).T
-    law = sampling_distribution_rows(moved).law(fit.theta, noise)
-    sizes = moved.sizes(fit.theta)
-    high = np.maximum(sizes, np.quantile(law, 0.5 + 0.5 * confidence, axis=0))
+    noise = unit_errors @ covariance_root(fit.cov_theta).T
+    drawn = sampling_distribution_rows(changes).sampling_distribution(fit.theta, noise)
+    sizes = changes.sizes(fit.theta)
+    upper_quantile = np.quantile(drawn, 0.5 + 0.5 * confidence, axis=0)
+    high = np.maximum(sizes, upper_quantile)
     high[:2] = np.minimum(high[:2], 1.0)
     estimates = sizes
-    p95 = np.array(_p95(moved, fit.theta))
-    if len(fit.theta) < counted.rows:
+    p95 = np.array(_p95(changes, fit.theta))
+    if len(fit.theta) < effective.rows:
         # The sizes of the map itself are above 0 for calibrated rows too: .037 where the truth is
         # 0. With fewer rows than parameters nothing is known, and the correction would be slow.
-        corrected = _limits_over_rays(moved, fit.theta, fit.cov_theta, draws, confidence)
+        corrected = _limits_over_rays(changes, fit.theta, fit.cov_theta, unit_errors, confidence)
         estimates = np.minimum(sizes, corrected.ends[:, 0])
         p95 = np.minimum(p95, corrected.p95)
     ends = np.column_stack([estimates, np.zeros(len(SIZES)), high])
@@ -335,105 +380,121 @@ def _penalised_effect_size(
     return _Estimates(ends, p95.tolist(), fit.theta, fit.cov_theta, "ridge", reason)
 
 
-def _without_intervals(moved: MapChanges, theta: Floats) -> _Estimates:
+def _without_intervals(changes: MapChanges, theta: Floats) -> _Estimates:
     """Return the sizes of a map that has no covariance."""
     ends = np.full((len(SIZES), 3), np.nan)
-    ends[:, 0] = moved.sizes(theta)
+    ends[:, 0] = changes.sizes(theta)
     reason = "the map has too many parameters to say how sure it is"
-    return _Estimates(ends, _p95(moved, theta), theta, None, "blocks", reason)
+    return _Estimates(ends, _p95(changes, theta), theta, None, "blocks", reason)
 
 
 def sample_rows(predictions: Predictions, seed: int) -> Predictions:
     """Return the rows, or so many of them as sizes need: drawn by weight, and equal in it.
 
-    One row is drawn from each of so many stretches of equal weight.
+    One row is drawn from each of so many stretches of equal weight (systematic sampling with a
+    random place in each stretch): rows in an order of their own are sampled from all of it.
     """
-    most = min(MAX_ROWS, max(2_000, MAX_ENTRIES // predictions.n_classes))
-    if predictions.n_samples <= most:
+    n_rows = min(20_000, max(2_000, MAX_ENTRIES // predictions.n_classes))
+    if predictions.n_samples <= n_rows:
         return predictions
-    places = (np.arange(most) + np.random.default_rng([seed, 1]).random(most)) / most
-    upto = np.cumsum(predictions.row_weight)
-    picked = np.searchsorted(upto, places * upto[-1], side="right")
-    taken = predictions.take(np.minimum(picked, predictions.n_samples - 1))
-    return replace(taken, sample_weight=None)
+    rng = np.random.default_rng([seed, 1])
+    places = (np.arange(n_rows) + rng.random(n_rows)) / n_rows
+    cumulative = np.cumsum(predictions.row_weight)
+    total = cumulative[-1]
+    picked = np.searchsorted(cumulative, places * total, side="right")
+    picked = np.minimum(picked, predictions.n_samples - 1)  # rounding may point beyond the last
+    sampled = predictions.take(picked)
+    return replace(sampled, sample_weight=None)
 
 
-def sampling_distribution_rows(moved: MapChanges) -> MapChanges:
+def sampling_distribution_rows(changes: MapChanges) -> MapChanges:
     """Return a few rows, evenly spaced by top probability, since each draw needs all of them."""
-    k, n = moved.odds.shape
-    most = min(MAX_SAMPLING_ROWS, max(MIN_SAMPLING_ROWS, MAX_SAMPLING_ENTRIES // (k + 1)))
+    k, n = changes.odds.shape
+    most = min(600, max(60, MAX_SAMPLING_ENTRIES // (k + 1)))
     if n <= most:
-        return moved
-    order = np.argsort(moved.top_probs, kind="stable")
-    upto = np.cumsum(moved.weight[order])
-    picked = order[np.searchsorted(upto, (np.arange(most) + 0.5) / most * upto[-1])]
-    return MapChanges(np.ascontiguousarray(moved.odds[:, picked]), np.ones(most))
+        return changes
+    order = np.argsort(changes.top_probs, kind="stable")
+    cumulative = np.cumsum(changes.weight[order])
+    places = (np.arange(most) + 0.5) / most * cumulative[-1]
+    picked = order[np.searchsorted(cumulative, places)]
+    odds = np.ascontiguousarray(changes.odds[:, picked])
+    return MapChanges(odds, np.ones(most))
 
 
-def _p95(moved: MapChanges, theta: Floats) -> list[float]:
+def _p95(changes: MapChanges, theta: Floats) -> list[float]:
     """Return the 95th percentile over rows of both changes."""
-    change, top = moved.by_row(theta)
-    found = []
-    for values in (change, np.abs(top - moved.top_probs)):
+    change, recalibrated_top = changes.by_row(theta)
+    top_change = np.abs(recalibrated_top - changes.top_probs)
+    weight = changes.weight
+    percentiles = []
+    for values in (change, top_change):
         order = np.argsort(values, kind="stable")
-        place = np.searchsorted(np.cumsum(moved.weight[order]), 0.95 * moved.weight.sum() - 1e-12)
-        found.append(float(values[order[min(int(place), len(order) - 1)]]))
-    return found
+        cumulative = np.cumsum(weight[order])
+        place = int(np.searchsorted(cumulative, 0.95 * weight.sum() - 1e-12))
+        place = min(place, len(order) - 1)
+        percentiles.append(float(values[order[place]]))
+    return percentiles
 
 
 class EffectiveRows:
     """How much the rows that were fitted count for, of which `predictions` may be a sample.
 
     Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
-    (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights
-    are no counts, they are `dependent`.
+    (Kish 1965, Survey Sampling); infinitely many groups where there are none. Where rows depend on
+    each other, or weights are no counts, they are `dependent`.
     """
 
     def __init__(self, predictions: Predictions, n_samples: int) -> None:
-        grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
+        grouped = predictions.groups is not None
+        times = n_samples / predictions.n_samples
         self.total = times * float(predictions.row_weight.sum())
         self.rows = times * n_effective(replace(predictions, groups=None))
         self.groups = n_effective(predictions) if grouped else math.inf
         self.dependent = grouped or not predictions.counts_rows
 
-    def units(self, errors: float = 1.0) -> float:
+    def units(self, error_share: float = 1.0) -> float:
         """Return how many groups there are, or rows, or errors of this share of the rows."""
-        return max(1.0, min(self.groups, errors * self.rows))
+        return max(1.0, min(self.groups, error_share * self.rows))
 
-    def spread(self, df: int, errors: float, chances: Floats) -> Floats:
-        """Return what makes normal draws those of Student's t, at these chances."""
+    def spread(self, df: int, error_share: float, uniforms: Floats) -> Floats:
+        """Return what makes normal draws those of Student's t, at these uniform numbers.
+
+        Its degrees of freedom are errors per parameter, or groups less one if these are fewer; at
+        least 3, below which it has no variance.
+        """
         from scipy.special import chdtri
 
-        freedom = max(
-            MIN_DEGREES_OF_FREEDOM, min(self.groups - 1.0, errors * self.rows / max(df, 1))
-        )
-        if not freedom < MAX_DEGREES_OF_FREEDOM:
-            return np.ones(len(chances))
-        return np.asarray(np.sqrt(freedom / chdtri(freedom, chances)))
+        errors_per_parameter = error_share * self.rows / max(df, 1)
+        freedom = max(3.0, min(self.groups - 1.0, errors_per_parameter))
+        if not freedom < 1e6:  # normal to six digits
+            return np.ones(len(uniforms))
+        return np.asarray(np.sqrt(freedom / chdtri(freedom, uniforms)))
 
 
 def stabilized_covariance(
-    known: Floats, moved: MapChanges, fit: MCLLOFit, counted: EffectiveRows
+    robust: Floats, changes: MapChanges, fit: MCLLOFit, effective: EffectiveRows
 ) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
-    So many rows are worth one independent row. The covariance is mixed with that of independent
-    rows times the design effect, the mean over parameters, as if one more group for each parameter
-    had shown this.
+    The design effect is the mean over parameters of robust over independent variances: so many
+    rows are worth one independent row. The covariance is mixed with that of independent rows times
+    the design effect, as if one more group for each parameter had shown this.
     """
-    free = np.flatnonzero(~np.isnan(np.diagonal(known)))
+    free = np.flatnonzero(~np.isnan(np.diagonal(robust)))
     own = np.ix_(free, free)
-    hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
-    effect = float(np.einsum("ij,ji->", hessian, known[own])) / len(free)
-    units = counted.units(moved.errors(fit.theta))
+    information = LogPartition(changes.odds, changes.weight * effective.total)(fit.theta)
+    hessian = information.hessian[own]
+    design_effect = float(np.einsum("ij,ji->", hessian, robust[own])) / len(free)
+    units = effective.units(changes.errors(fit.theta))
     share = units / (units + len(free))
-    mixed = known.copy()
-    mixed[own] = share * known[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
-    return mixed, effect
+    independent = pseudo_inverse(hessian)
+    mixed = robust.copy()
+    mixed[own] = share * robust[own] + (1.0 - share) * design_effect * independent
+    return mixed, design_effect
 
 
 def power_at_large_effect(
-    moved: MapChanges, df: int, counted: EffectiveRows, effect: float
+    changes: MapChanges, df: int, effective: EffectiveRows, design_effect: float
 ) -> float:
     """Return the chance that the test would see a mean change of `MEAN_CHANGE_FOR_POWER` by one
     temperature.
@@ -443,32 +504,40 @@ def power_at_large_effect(
     """
     from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    gain = min(_gain_at(moved, 1.0), _gain_at(moved, -1.0))
-    if gain == math.inf or df < 1 or not effect > 0.0:
+    gain = min(_gain_of_temperature(changes, 1.0), _gain_of_temperature(changes, -1.0))
+    if gain == math.inf or df < 1 or not design_effect > 0.0:
         return math.nan
-    away = 2.0 * counted.total * gain / effect
-    if not counted.dependent:
-        return 1.0 - float(chndtr(chdtri(df, TEST_LEVEL_FOR_POWER), df, away))
-    others = df * max(counted.units() - 1.0, 1.0)
-    return 1.0 - float(
-        ncfdtr(df, others, away, float(fdtri(df, others, 1.0 - TEST_LEVEL_FOR_POWER)))
-    )
+    noncentrality = 2.0 * effective.total * gain / design_effect
+    if not effective.dependent:
+        critical = float(chdtri(df, TEST_LEVEL_FOR_POWER))
+        return 1.0 - float(chndtr(critical, df, noncentrality))
+    df_of_variance = df * max(effective.units() - 1.0, 1.0)
+    critical = float(fdtri(df, df_of_variance, 1.0 - TEST_LEVEL_FOR_POWER))
+    return 1.0 - float(ncfdtr(df, df_of_variance, noncentrality, critical))
 
 
-def _gain_at(moved: MapChanges, sign: float) -> float:
-    """Return the gain of the temperature that changes by `MEAN_CHANGE_FOR_POWER`; infinite where
-    none does.
+def _gain_of_temperature(changes: MapChanges, sign: float) -> float:
+    """Return the gain of the temperature that changes by `MEAN_CHANGE_FOR_POWER`.
+
+    The slope is ``exp(sign s)``, s > 0; infinite where no s up to 6 (slopes of 1/400 and 400)
+    changes so much.
     """
 
     def sizes(log_slope: float) -> Floats:
-        return moved.sizes(np.repeat([0.0, np.exp(sign * log_slope)], len(moved.odds)))
+        slope = np.exp(sign * log_slope)
+        return changes.sizes(np.repeat([0.0, slope], len(changes.odds)))
 
-    low, high = 0.0, 0.125
+    low = 0.0
+    high = 0.125
     while sizes(high)[0] < MEAN_CHANGE_FOR_POWER:
-        low, high = high, 2.0 * high
-        if high > MAX_LOG_TEMPERATURE:
+        low = high
+        high = 2.0 * high
+        if high > 6.0:
             return math.inf
-    for _ in range(12):
+    for _ in range(12):  # bisection, to a part in 4,000
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if sizes(middle)[0] < MEAN_CHANGE_FOR_POWER else (low, middle)
+        if sizes(middle)[0] < MEAN_CHANGE_FOR_POWER:
+            low = middle
+        else:
+            high = middle
     return float(sizes(high)[2])

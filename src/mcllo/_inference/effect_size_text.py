@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAP_CONDITION = "If the error is one of shifts and slopes of the log odds"
 """What every size of the map assumes."""
 MIN_UNINFORMATIVE_BOUND = 0.995
-"""Change from which an upper end says nothing."""
+"""Change from which an upper end says nothing: it would be printed as 100 percentage points."""
 
 
 class Unit(NamedTuple):
@@ -61,54 +61,70 @@ def size_statements(
     `fits`: more than chance was not found to be left after the map. `bounded`: nor was any error
     that is no shift or slope.
     """
-    found = _without_a_model(size)
-    found += _by_the_map(size, bounded) if fits else _nearest_map(size)
+    statements = _without_a_model(size)
+    statements += _by_the_map(size, bounded) if fits else _nearest_map(size)
     for level in size.levels:
         says, right, ends = shown_level(level)
-        words = f"When it says {says}, it is right about {right}{f' ({ends})' if ends else ''}."
-        found.append(Statement("effect_size.level", words, numbers=level.to_dict()))
+        interval = f" ({ends})" if ends else ""
+        words = f"When it says {says}, it is right about {right}{interval}."
+        statements.append(Statement("effect_size.level", words, numbers=level.to_dict()))
     if fits and bounded:
-        found += _levels_by_the_map(size)
+        statements += _levels_by_the_map(size)
     if size.reason:
         words = f"Sizes are rough: {size.reason}."
-        found.append(Statement("effect_size.reason", words, "doubt", {"method": size.method}))
-    return found
+        statements.append(Statement("effect_size.reason", words, "doubt", {"method": size.method}))
+    return statements
 
 
 def _without_a_model(size: EffectSize) -> list[Statement]:
     """Return the lower limit that holds whatever the shape of the error."""
     if not POINTS.factor * size.at_least >= POINTS.least:
         return []
-    least = _number(size.at_least, POINTS, _decimals(size.at_least, POINTS))
+    one_sided = 50.0 * (1.0 + size.confidence)
     words = (
-        f"At least {least}{POINTS.name} of probability stand on the wrong classes on average, "
-        f"whatever the kind of error ({50.0 * (1.0 + size.confidence):g} % confidence)."
+        f"At least {points(size.at_least)}{POINTS.name} of probability stand on the wrong classes "
+        f"on average, whatever the kind of error ({one_sided:g} % confidence)."
     )
     return [Statement("effect_size.at_least", words, numbers={"at_least": size.at_least})]
 
 
 def _by_the_map(size: EffectSize, bounded: bool) -> list[Statement]:
     """Return the sizes of a map against which nothing speaks, as those of shifts and slopes."""
-    known = size.to_dict()
-
-    def state_size(kind: str, words: str, unit: Unit, *names: str) -> list[Statement]:
-        value, low, high = (float(getattr(size, name)) for name in names)
-        if math.isnan(value) or (low <= 0.0 and not bounded):
-            return []
-        found = amount(value, low, high, unit, f"{100.0 * size.confidence:g} % confidence")
-        numbers = {name: known[name] for name in (*names, "confidence")}
-        return [Statement(kind, words.format(*found), numbers=numbers)]
-
     average = f"{MAP_CONDITION}, {{}} of probability stand on the wrong classes on average{{}}."
-    found = state_size("effect_size", average, POINTS, "mean_change", "low", "high")
+    names = ("mean_change", "low", "high")
+    statements = _state_size(size, "effect_size", average, POINTS, names, bounded)
     if size.low > 0.0 and POINTS.factor * size.p95_change >= POINTS.least:
-        most = _number(size.p95_change, POINTS, _decimals(size.p95_change, POINTS))
-        words = f"In one row of twenty it is then more than {most}{POINTS.name}."
-        found.append(Statement("effect_size.p95", words, numbers={"p95_change": size.p95_change}))
+        words = f"In one row of twenty it is then more than {points(size.p95_change)}{POINTS.name}."
+        numbers = {"p95_change": size.p95_change}
+        statements.append(Statement("effect_size.p95", words, numbers=numbers))
     top = "The most probable class of a row is off by {} on average{}."
-    found += state_size("effect_size.top", top, POINTS, "top_mean_change", "top_low", "top_high")
+    names = ("top_mean_change", "top_low", "top_high")
+    statements += _state_size(size, "effect_size.top", top, POINTS, names, bounded)
     gain = "A recalibration by shifts and slopes would lower the log loss by {} per row{}."
-    return found + state_size("effect_size.gain", gain, NATS, "gain", "gain_low", "gain_high")
+    names = ("gain", "gain_low", "gain_high")
+    statements += _state_size(size, "effect_size.gain", gain, NATS, names, bounded)
+    return statements
+
+
+def _state_size(
+    size: EffectSize, kind: str, words: str, unit: Unit, names: tuple[str, str, str], bounded: bool
+) -> list[Statement]:
+    """Return the statement of one size, whose estimate, low and high have these names.
+
+    None where it is not known, and where only its upper end says something and nothing may be said
+    of that (`bounded`).
+    """
+    known = size.to_dict()
+    value, low, high = (float(getattr(size, name)) for name in names)
+    if math.isnan(value):
+        return []
+    if low <= 0.0 and not bounded:
+        return []
+    confidence = f"{100.0 * size.confidence:g} % confidence"
+    number, interval = amount(value, low, high, unit, confidence)
+    sentence = words.format(number, interval)
+    numbers = {name: known[name] for name in (*names, "confidence")}
+    return [Statement(kind, sentence, numbers=numbers)]
 
 
 def _nearest_map(size: EffectSize) -> list[Statement]:
@@ -124,20 +140,21 @@ def _nearest_map(size: EffectSize) -> list[Statement]:
 
 def _levels_by_the_map(size: EffectSize) -> list[Statement]:
     """Return what the map says of each level: narrower, and true only if the map is."""
-    found = []
+    statements = []
     for level in size.levels:
         if math.isnan(level.map_low):
             continue
         by_map = (level.map_right, level.map_low, level.map_high)
         says, right, ends = shown_level(level, by_map)
         words = f"When it says {says}, the map says {right} ({ends})."
-        found.append(Statement("effect_size.map_level", words, numbers=level.to_dict()))
-    return found
+        statements.append(Statement("effect_size.map_level", words, numbers=level.to_dict()))
+    return statements
 
 
 def amount(value: float, low: float, high: float, unit: Unit, sure: str) -> tuple[str, str]:
     """Return a number in words, and what is known of it, to stand in brackets after it."""
-    if not high < (MIN_UNINFORMATIVE_BOUND if unit is POINTS else math.inf):
+    informative_below = MIN_UNINFORMATIVE_BOUND if unit is POINTS else math.inf
+    if not high < informative_below:
         some = _number(value, unit, _decimals(value, unit))
         return f"about {some}{unit.name}", ", but these rows set no bounds"
     decimals = _decimals(high - low, unit)
@@ -145,8 +162,9 @@ def amount(value: float, low: float, high: float, unit: Unit, sure: str) -> tupl
         return f"less than {unit.least}{unit.name}", f" ({sure})"
     if low <= 0.0:
         return f"at most {_number(high, unit, decimals)}{unit.name}", f" ({sure})"
+    number = _number(value, unit, decimals)
     ends = f"{_number(low, unit, decimals)} to {_number(high, unit, decimals)}"
-    return f"{_number(value, unit, decimals)}{unit.name}", f" ({sure}: {ends})"
+    return f"{number}{unit.name}", f" ({sure}: {ends})"
 
 
 def shown_level(
@@ -158,22 +176,29 @@ def shown_level(
     """
     right, low, high = share or (level.right, level.low, level.high)
     width = high - low
-    decimals = _decimals(0.04 if math.isnan(width) else width, PERCENT)
-    ends = (
-        "" if math.isnan(width) else " to ".join(_number(p, PERCENT, decimals) for p in (low, high))
-    )
-    return f"{100.0 * level.says:g} %", f"{_number(right, PERCENT, decimals)} %", ends
+    has_interval = not math.isnan(width)
+    decimals = _decimals(width if has_interval else 0.04, PERCENT)
+    ends = ""
+    if has_interval:
+        ends = f"{_number(low, PERCENT, decimals)} to {_number(high, PERCENT, decimals)}"
+    says = f"{100.0 * level.says:g} %"
+    return says, f"{_number(right, PERCENT, decimals)} %", ends
 
 
 def points(share: float, width: float = math.nan) -> str:
     """Return a change in percentage points, as a number; `width` is that of its interval."""
-    return _number(share, POINTS, _decimals(share if math.isnan(width) else width, POINTS))
+    if math.isnan(width):
+        width = share
+    return _number(share, POINTS, _decimals(width, POINTS))
 
 
 def _decimals(width: float, unit: Unit) -> int:
     """Return the decimals of numbers whose interval has this width."""
-    steps = unit.factor * width / unit.steps
-    return min(unit.decimals, max(0, -math.floor(math.log10(steps)))) if steps > 0.0 else 0
+    last_decimal = unit.factor * width / unit.steps
+    if not last_decimal > 0.0:
+        return 0
+    decimals = max(0, -math.floor(math.log10(last_decimal)))
+    return min(unit.decimals, decimals)
 
 
 def _number(value: float, unit: Unit, decimals: int) -> str:

@@ -28,41 +28,39 @@ Where the test does not reject, the map may still be wrong by less than these ro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 
 from .._fit.fit import MCLLOFit
 from .._model.kernel import LogPartition, predicted_probabilities
-from .._utils.formatting import format_number, format_p
+from .._utils.formatting import format_number
 from .._utils.linalg import pseudo_inverse
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Codes, Floats, Result
+from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
 from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
+from .results import TestResult
 
-N_TOP_GROUPS = 10
+N_TOP_GROUPS = 10  # Hosmer and Lemeshow's deciles
 MIN_CLASS_GROUPS = 4
 MAX_CLASS_GROUPS = 10
 N_CLASS_CELLS = 40
 """Groups of a class: so many cells in all, few classes finely and many coarsely. A step between
 25 and 75 % of 2,000 rows is found in 24 of 24 data sets with 10 groups, in 11 of 16 with 5."""
-MIN_CELL_VARIANCE = 4.0
-"""Variance that a group of a class must have to be split off."""
 MAX_CLASSES_BY_CLASS = 50
 """Classes beyond which there are top cells alone: covariances of class cells cost their square."""
 MAX_CLASSES = 400
 """Classes beyond which there is no test: the information has the square of so many entries."""
-MIN_SD_IN_CELL_VARIANCES = 1e-9
-"""Standard deviation of a sum of squares, in variances of cells, that is rounding and no chance."""
 MAX_FLIPPED_ENTRIES = 4_000_000
-"""Groups times cells whose signs are changed; of more rows some are taken."""
+"""Groups times cells whose signs are changed (32 MB); of more rows some are taken."""
 
 
-@dataclass(frozen=True, eq=False)
-class GoodnessOfFit(Result):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GoodnessOfFit(TestResult):
     """A test of H0: labels follow the fitted map of the predictions.
 
     Attributes
@@ -78,32 +76,32 @@ class GoodnessOfFit(Result):
         Why there is no test; else empty.
     """
 
-    statistic: float
     expected: float
     high: float
-    pvalue: float
-    method: Literal["bootstrap", "flip", "none"]
     n_samples: int
-    n_resamples: int
-    seed: int | None
-    reason: str = ""
+    left_out = ("df", "why")
+    method_texts: ClassVar[Mapping[str, str]] = {"bootstrap": "simulated", "flip": "simulated"}
 
     @classmethod
     def without(cls, reason: str) -> GoodnessOfFit:
         """Return that there is no test, and why."""
-        nan = math.nan
-        return cls(nan, nan, nan, nan, "none", 0, 0, None, reason)
-
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether something is left that the map does not explain, at level `alpha`."""
-        return self.pvalue <= alpha
+        return cls(
+            statistic=math.nan,
+            df=None,
+            pvalue=math.nan,
+            method="none",
+            reason=reason,
+            expected=math.nan,
+            high=math.nan,
+            n_samples=0,
+        )
 
     def __str__(self) -> str:
         if self.method == "none":
             return f"What the map leaves was not tested: {self.reason}"
         return (
             f"What the map leaves: {format_number(self.statistic)} (if the map is right: 95 % "
-            f"below {format_number(self.high)}), p {format_p(self.pvalue)} (simulated)"
+            f"below {format_number(self.high)}), {self.p_text} ({self.how})"
         )
 
 
@@ -131,41 +129,45 @@ def goodness_of_fit(
     if predictions.n_classes > MAX_CLASSES:
         return GoodnessOfFit.without(f"{predictions.n_classes:,} classes are too many")
     entropy = seed_entropy(seed)
-    drawn = predictions.has_whole_weights and predictions.groups is None
-    rows = _some_rows(predictions.with_baseline(fit.baseline), entropy, drawn=drawn)
+    can_draw = predictions.has_whole_weights and predictions.groups is None
+    rows = _some_rows(predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw)
     cells = _Cells(rows, fit.theta)
-    draws = int(min(n_resamples, max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))))
-    if drawn:
+    affordable = max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))
+    n_draws = int(min(n_resamples, affordable))
+    if can_draw:
         observed = cells.residuals(cells.codes[None])
-        null = np.concatenate(
-            [cells.residuals(labels) for labels in _labels(cells, draws, entropy)]
-        )
+        drawn = [cells.residuals(labels) for labels in _draw_labels(cells, n_draws, entropy)]
+        null = np.concatenate(drawn)
         variance = cells.variance + 1.0
     else:
-        parts = cells.by_group(rows)
-        signs = np.random.default_rng([entropy, 2]).choice([-1.0, 1.0], (draws, len(parts)))
-        observed = parts.sum(axis=0, keepdims=True)
-        null = signs @ parts
-        variance = np.maximum((parts**2).sum(axis=0), np.finfo(np.float64).tiny)
-    statistics = _larger(np.concatenate([observed, null]) ** 2 / variance, cells.n_top)
-    value, drawn_values = float(statistics[0]), statistics[1:]
-    pvalue = float(1 + (drawn_values >= value - 1e-12).sum()) / (draws + 1)
+        group_residuals = cells.by_group(rows)
+        rng = np.random.default_rng([entropy, 2])
+        signs = rng.choice([-1.0, 1.0], (n_draws, len(group_residuals)))
+        observed = group_residuals.sum(axis=0, keepdims=True)
+        null = signs @ group_residuals
+        variance = np.maximum((group_residuals**2).sum(axis=0), 1e-300)
+    residuals = np.concatenate([observed, null])
+    statistics = _larger_sum(residuals**2 / variance, cells.n_top)
+    value = float(statistics[0])
+    drawn_values = statistics[1:]
+    n_exceed = (drawn_values >= value - 1e-12).sum()  # equal but for rounding counts
     return GoodnessOfFit(
         statistic=value,
+        df=None,
+        pvalue=float(1 + n_exceed) / (n_draws + 1),
+        method="bootstrap" if can_draw else "flip",
+        n_resamples=n_draws,
+        seed=entropy,
         expected=float(drawn_values.mean()),
         high=critical_value(drawn_values, 0.95),
-        pvalue=pvalue,
-        method="bootstrap" if drawn else "flip",
         n_samples=rows.n_samples,
-        n_resamples=draws,
-        seed=entropy,
     )
 
 
-def _some_rows(predictions: Predictions, seed: int, *, drawn: bool) -> Predictions:
+def _some_rows(predictions: Predictions, seed: int, *, can_draw: bool) -> Predictions:
     """Return the rows, each as often as it counts; of too many, some at random."""
     most = int(FIT_WORK / MIN_FIT_DRAWS)
-    if not drawn:
+    if not can_draw:
         n_cells = N_TOP_GROUPS + max(N_CLASS_CELLS, MIN_CLASS_GROUPS * predictions.n_classes)
         most = min(most, MAX_FLIPPED_ENTRIES // n_cells)
     elif predictions.sample_weight is not None and predictions.row_weight.sum() <= most:
@@ -175,36 +177,39 @@ def _some_rows(predictions: Predictions, seed: int, *, drawn: bool) -> Predictio
         taken = rng.choice(predictions.n_samples, most, replace=False, shuffle=False)
         predictions = predictions.take(np.sort(taken))
     # Very many counted rows: each stands for itself once, which tests the same with fewer rows.
-    return predictions if not drawn else replace(predictions, sample_weight=None)
+    return replace(predictions, sample_weight=None) if can_draw else predictions
 
 
-def _labels(cells: _Cells, draws: int, seed: int) -> list[Codes]:
+def _draw_labels(cells: _Cells, n_draws: int, seed: int) -> list[Codes]:
     """Return labels drawn from the map, in batches that stay small."""
     probs = np.ascontiguousarray(cells.g.T)
     batch = max(1, BATCH_ENTRIES // len(probs))
-    starts = range(0, draws, batch)
-    return [draw_labels(probs, seed, start, min(batch, draws - start)) for start in starts]
+    starts = range(0, n_draws, batch)
+    return [draw_labels(probs, seed, start, min(batch, n_draws - start)) for start in starts]
 
 
-def _larger(squares: Floats, n_top: int) -> Floats:
+def _larger_sum(squares: Floats, n_top: int) -> Floats:
     """Return the larger one of both sums, each in standard deviations from its mean."""
-    sums = [squares[:, :n_top].sum(axis=1), squares[:, n_top:].sum(axis=1)]
+    top_sums = squares[:, :n_top].sum(axis=1)
+    class_sums = squares[:, n_top:].sum(axis=1)
     # Cells that the score determines leave rounding alone, which must not be standardised.
-    used = [own for own in sums if own.std() > MIN_SD_IN_CELL_VARIANCES]
-    if not used:
+    used = [sums for sums in (top_sums, class_sums) if sums.std() > 1e-9]
+    standardized = [(sums - sums.mean()) / sums.std() for sums in used]
+    if not standardized:
         return np.zeros(len(squares))
-    return np.max([(own - own.mean()) / own.std() for own in used], axis=0)
+    return np.max(standardized, axis=0)
 
 
 class _Cells:
     """Cells of rows for the labels of fixed predictions; columns in the order of the model."""
 
     def __init__(self, rows: Predictions, theta: Floats) -> None:
+        n = rows.n_samples
         self.odds = rows.log_odds
-        self.weight = rows.row_weight if not rows.has_whole_weights else np.ones(rows.n_samples)
+        self.weight = np.ones(n) if rows.has_whole_weights else rows.row_weight
         self.codes = rows.model_codes
         self.g, _ = predicted_probabilities(theta, self.odds)
-        self.n_classes, n = self.g.shape
+        self.n_classes = len(self.g)
         # The predictions themselves, not a softmax of their log odds: groups must not hang on a
         # last digit, which differs between kernels, and equal predictions must stay together.
         others = np.delete(np.arange(self.n_classes), rows.baseline_index)
@@ -226,30 +231,44 @@ class _Cells:
         for j in range(self.n_classes):
             # By the predictions, not by the map: cells must not depend on labels.
             variance = self.weight * x[j] * (1.0 - x[j])
-            parts = int(min(most, max(1.0, variance.sum() / MIN_CELL_VARIANCE)))
-            group = equal_parts(x[j], variance, parts)
+            n_groups = int(min(most, max(1.0, variance.sum() / 4.0)))  # 4: two rows either way
+            group = equal_parts(x[j], variance, n_groups)
             self.class_cell[j] = self.n_class_cells + group
             self.n_class_cells += int(group.max()) + 1
 
+    @property
+    def _classes_with_cells(self) -> range:
+        """Columns of the classes that have cells of their own: all, or none."""
+        return range(self.n_classes if self.n_class_cells else 0)
+
     def _project(self, theta: Floats) -> None:
-        """Set what the residuals of a cell lose for each unit of the score: C I^-1."""
+        """Set what the residuals of a cell lose for each unit of the score: C I^-1.
+
+        And the variance that is left, ``v = diag(V - C I^-1 C')``.
+        """
         k = self.n_classes - 1
         # In one row the covariance of 1[y = j] and the features of y is g_j (z_j - sum_l g_l z_l).
-        mean_features = np.concatenate([self.g[:k], self.g[:k] * self.odds])
-        blocks = [self._covariance(self.top_group, self.g_top, self.top, mean_features)]
-        raw = [np.bincount(self.top_group, self.weight * self.g_top * (1.0 - self.g_top))]
-        for j in range(self.n_classes if self.n_class_cells else 0):
+        g = self.g[:k]
+        mean_features = np.concatenate([g, g * self.odds])
+        covariances = [self._covariance(self.top_group, self.g_top, self.top, mean_features)]
+        variances = [self._count_variance(self.top_group, self.g_top)]
+        for j in self._classes_with_cells:
             group = self.class_cell[j] - self.class_cell[j].min()
-            own_class = np.full(len(group), j)
-            blocks.append(self._covariance(group, self.g[j], own_class, mean_features))
-            raw.append(np.bincount(group, self.weight * self.g[j] * (1.0 - self.g[j])))
-        covariance = np.concatenate(blocks)
+            counted_class = np.full(len(group), j)
+            covariances.append(self._covariance(group, self.g[j], counted_class, mean_features))
+            variances.append(self._count_variance(group, self.g[j]))
+        covariance = np.concatenate(covariances)
         information = LogPartition(self.odds, self.weight)(theta).hessian
         self.projection = covariance @ pseudo_inverse(information)
         explained = np.einsum("ij,ij->i", self.projection, covariance)
-        self.variance = np.maximum(np.concatenate(raw) - explained, 0.0)
+        self.variance = np.maximum(np.concatenate(variances) - explained, 0.0)
         self.expected_cells = self._expected_cells()
         self.expected_score = mean_features @ self.weight
+
+    def _count_variance(self, group: Codes, prob: Floats) -> Floats:
+        """Return the variance of the count of each group, `prob` the chance that a row counts."""
+        variance = self.weight * prob * (1.0 - prob)
+        return np.asarray(np.bincount(group, variance), np.float64)
 
     def _covariance(
         self, group: Codes, prob: Floats, classes: Codes, mean_features: Floats
@@ -260,42 +279,46 @@ class _Cells:
         """
         k = self.n_classes - 1
         n_groups = int(group.max()) + 1
-        found = np.empty((n_groups, 2 * k))
-        for which in range(n_groups):
-            rows = np.flatnonzero(group == which)
-            found[which] = -mean_features[:, rows] @ (self.weight[rows] * prob[rows])
+        covariance = np.empty((n_groups, 2 * k))
+        for own in range(n_groups):
+            rows = np.flatnonzero(group == own)
+            expected = self.weight[rows] * prob[rows]
+            covariance[own] = -mean_features[:, rows] @ expected
         # The counted class's own features; the reference class, the last, has none.
         rows = np.flatnonzero(classes < k)
-        place = (group[rows], classes[rows])
-        weight = self.weight[rows] * prob[rows]
-        np.add.at(found, place, weight)
-        np.add.at(found, (place[0], k + place[1]), weight * self.odds[classes[rows], rows])
-        return found
+        group_of_row = group[rows]
+        class_of_row = classes[rows]
+        expected = self.weight[rows] * prob[rows]
+        np.add.at(covariance, (group_of_row, class_of_row), expected)
+        expected_odds = expected * self.odds[class_of_row, rows]
+        np.add.at(covariance, (group_of_row, k + class_of_row), expected_odds)
+        return covariance
 
     def _expected_cells(self) -> Floats:
+        """Return the counts of all cells that the map expects."""
         top = np.bincount(self.top_group, self.weight * self.g_top, self.n_top)
         if not self.n_class_cells:
             return np.asarray(top, np.float64)
-        weights = (self.weight * self.g).ravel()
-        own = np.bincount(self.class_cell.ravel(), weights, self.n_class_cells)
-        return np.concatenate([top, own])
+        expected = (self.weight * self.g).ravel()
+        by_class = np.bincount(self.class_cell.ravel(), expected, self.n_class_cells)
+        return np.concatenate([top, by_class])
 
     def residuals(self, labels: Codes) -> Floats:
         """Return the projected residuals of labels of shape (draws, n): (draws, cells)."""
-        size, n = labels.shape
+        n = labels.shape[1]
         k = self.n_classes - 1
         hit = (labels == self.top).astype(np.float64)
-        cells = (self.top_group + self.n_top * np.arange(size)[:, None]).ravel()
-        counts = [np.bincount(cells, hit.ravel(), size * self.n_top).reshape(size, -1)]
+        top_cell = np.broadcast_to(self.top_group, labels.shape)
+        counts = _count_by_draw(top_cell, self.n_top, hit)
         if self.n_class_cells:
-            own = self.class_cell[labels, np.arange(n)]
-            own = own + self.n_class_cells * np.arange(size)[:, None]
-            found = np.bincount(own.ravel(), minlength=size * self.n_class_cells)
-            counts.append(found.reshape(size, -1).astype(np.float64))
-        values = np.concatenate([self.odds, np.zeros((1, n))])
-        classes, sums = label_sums(labels, values)
-        score = np.hstack([classes[:, :k], sums[:, :k]]) - self.expected_score
-        return np.hstack(counts) - self.expected_cells - score @ self.projection.T
+            class_cell = self.class_cell[labels, np.arange(n)]
+            class_counts = _count_by_draw(class_cell, self.n_class_cells)
+            counts = np.hstack([counts, class_counts])
+        log_odds = np.concatenate([self.odds, np.zeros((1, n))])
+        n_labels, odds_sums = label_sums(labels, log_odds)
+        sufficient = np.hstack([n_labels[:, :k], odds_sums[:, :k]])
+        score = sufficient - self.expected_score
+        return counts - self.expected_cells - score @ self.projection.T
 
     def by_group(self, rows: Predictions) -> Floats:
         """Return what each group adds to the projected residuals: (groups, cells).
@@ -308,20 +331,31 @@ class _Cells:
             groups = np.unique(rows.groups, return_inverse=True)[1]
         n_groups = int(groups.max()) + 1
         k = self.n_classes - 1
-        n_cells = self.n_top + self.n_class_cells
-        found = np.zeros((n_groups, n_cells))
         residual = -self.g
         residual[self.codes, np.arange(n)] += 1.0
         residual *= self.weight
-        own_top = residual[self.top, np.arange(n)]
-        np.add.at(found, (groups, self.top_group), own_top)
+        of_cells = np.zeros((n_groups, self.n_top + self.n_class_cells))
+        residual_of_top = residual[self.top, np.arange(n)]
+        np.add.at(of_cells, (groups, self.top_group), residual_of_top)
+        for j in self._classes_with_cells:
+            cell = self.n_top + self.class_cell[j]
+            np.add.at(of_cells, (groups, cell), residual[j])
         score = np.zeros((n_groups, 2 * k))
         for j in range(k):
+            by_gamma = residual[j] * self.odds[j]
             score[:, j] = np.bincount(groups, residual[j], n_groups)
-            score[:, k + j] = np.bincount(groups, residual[j] * self.odds[j], n_groups)
-        for j in range(self.n_classes if self.n_class_cells else 0):
-            np.add.at(found, (groups, self.n_top + self.class_cell[j]), residual[j])
-        return found - score @ self.projection.T
+            score[:, k + j] = np.bincount(groups, by_gamma, n_groups)
+        return of_cells - score @ self.projection.T
+
+
+def _count_by_draw(cell: Codes, n_cells: int, counts: Floats | None = None) -> Floats:
+    """Return how many of each row of `cell` fall into each cell, or the sums of their `counts`."""
+    n_draws = len(cell)
+    offset = n_cells * np.arange(n_draws)[:, None]
+    place = (cell + offset).ravel()
+    weights = None if counts is None else counts.ravel()
+    totals = np.bincount(place, weights, n_draws * n_cells)
+    return totals.reshape(n_draws, n_cells).astype(np.float64)
 
 
 def equal_parts(values: Floats, weight: Floats, n_parts: int) -> Codes:
@@ -330,11 +364,16 @@ def equal_parts(values: Floats, weight: Floats, n_parts: int) -> Codes:
     Equal values stay together, so that the order of the rows is nothing.
     """
     order = np.argsort(values, kind="stable")
-    upto = np.cumsum(weight[order])
-    middle = (upto - 0.5 * weight[order]) / max(float(upto[-1]), np.finfo(np.float64).tiny)
-    part = np.minimum((middle * n_parts).astype(np.intp), n_parts - 1)
     sorted_values = values[order]
-    first = np.searchsorted(sorted_values, sorted_values, side="left")
-    found = np.empty(len(values), dtype=np.intp)
-    found[order] = part[first]
-    return np.unique(found, return_inverse=True)[1]
+    sorted_weight = weight[order]
+    cumulative = np.cumsum(sorted_weight)
+    total = max(float(cumulative[-1]), 1e-300)
+    middle = (cumulative - 0.5 * sorted_weight) / total
+    part = (middle * n_parts).astype(np.intp)
+    part = np.minimum(part, n_parts - 1)
+    first_of_equals = np.searchsorted(sorted_values, sorted_values, side="left")
+    part_of_row = np.empty(len(values), dtype=np.intp)
+    part_of_row[order] = part[first_of_equals]
+    # Parts that no value fell into are none.
+    _, numbered = np.unique(part_of_row, return_inverse=True)
+    return np.asarray(numbered, np.intp)

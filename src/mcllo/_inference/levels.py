@@ -1,4 +1,6 @@
-"""How often are predictions right when they say 94 %? From the rows near 94 %, without a model.
+"""What rows show without a model: how often they are right near 94 %, and the least mean error.
+
+`observed_levels`: how often are predictions right when they say 94 %?
 
 At a level p, over the m rows whose top probability is nearest to p:
 
@@ -8,7 +10,7 @@ right                 ``p + mean (1[y = top] - x_top)``: the share of right answ
 its interval          Wilson's for the share of right answers, moved as far
 m                     `rows_near`: an eighth of the rows while they are few, then 400, and
                       ``n^(2/3)`` of many, so that rows near a level stay alike as n grows; only
-                      rows within ``2 width_at(p)``, and at least `MIN_ROWS_AT_LEVEL`
+                      rows within ``2 width_at(p)``, and at least 30
 ====================  ==========================================================================
 
 Nothing is assumed of how labels depart from predictions, only that the departure hardly varies
@@ -30,7 +32,8 @@ its interval          delta method on the logit of `map_right`: ``a' Cov a``, a 
                       ``g_top (z_top - sum_k g_k z_k)``, z_k the 2K features of class k
 ====================  ==========================================================================
 
-How much probability stands on the wrong classes at least, whatever the shape of the error?
+`observed_error`: how much probability stands on the wrong classes at least, whatever the shape of
+the error?
 
 For any set of classes ``A_i`` chosen without looking at the label of row i,
 
@@ -71,19 +74,14 @@ LEVELS = (
     *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
     *(0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.98, 0.99, 0.999),
 )
-"""Levels to choose from."""
+"""Levels to choose from: numbers that people say."""
 TOP_PROB_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of the top probability that levels should be near."""
-MIN_ROWS_AT_LEVEL = 30  # rows near a level from which it is shown
-MIN_SHARE_AT_LEVEL = 0.01  # their share of all rows
-MAX_LEVEL_WIDTH = 0.03
-MIN_DISTANCE_FROM_CERTAINTY = 1e-9
-DISTANCE_TOL = 1e-12
-"""Distances closer than this are equal."""
-MIN_ROWS_NEAR = 50
-"""Rows that a level is estimated from at least, if so many are near enough."""
+MIN_ROWS_AT_LEVEL = 30  # rows near a level from which it is shown: a round number
+MIN_ROWS_NEAR = 50  # rows that a level is estimated from at least, if so many are near enough
 MIN_ROWS_NEAR_GROWTH = 400
 """Rows from which on their number grows as ``n^(2/3)``: from 8,000 rows in all."""
+MIN_DISTANCE_FROM_CERTAINTY = 1e-9  # of what the map says: its logit must be finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +112,10 @@ class RightAt(Result):
 
 
 def width_at(level: float) -> float:
-    """Return how far rows near a level may be from it."""
-    return min(MAX_LEVEL_WIDTH, 0.3 * level, 0.4 * (1.0 - level))
+    """Return how far rows near a level may be from it: less towards 0 and 1, where a share of right
+    answers changes faster.
+    """
+    return min(0.03, 0.3 * level, 0.4 * (1.0 - level))
 
 
 def rows_near(n_samples: float) -> int:
@@ -126,33 +126,50 @@ def rows_near(n_samples: float) -> int:
     >>> [rows_near(n) for n in (100, 2000, 8000, 1_000_000)]
     [50, 250, 400, 10000]
     """
-    many = max(MIN_ROWS_NEAR_GROWTH, round(n_samples ** (2.0 / 3.0)))
-    return max(MIN_ROWS_NEAR, min(round(n_samples / 8.0), many))
+    most = max(MIN_ROWS_NEAR_GROWTH, round(n_samples ** (2.0 / 3.0)))
+    eighth = round(n_samples / 8.0)
+    return max(MIN_ROWS_NEAR, min(eighth, most))
 
 
 def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     """Return at most five levels that the rows support, in order.
 
     Rows of top probability `top` count with `weight`, and each stands for `times` rows.
+
+    1. Levels with 30 rows near them, and 1 % of all.
+    2. Of these, for each of `TOP_PROB_QUANTILES` of the rows the nearest one on the scale of
+       logits.
     """
     from scipy.special import logit
 
-    near = [(p, np.abs(top - p) <= width_at(p)) for p in LEVELS]
-    many = [(p, weight[rows].sum()) for p, rows in near if times[rows].sum() >= MIN_ROWS_AT_LEVEL]
-    fit = [p for p, found in many if found >= MIN_SHARE_AT_LEVEL * weight.sum()]
-    if not fit:
+    # 1.
+    supported = []
+    for level in LEVELS:
+        is_near = np.abs(top - level) <= width_at(level)
+        has_rows = times[is_near].sum() >= MIN_ROWS_AT_LEVEL
+        has_share = weight[is_near].sum() >= 0.01 * weight.sum()
+        if has_rows and has_share:
+            supported.append(level)
+    if not supported:
         return []
+    # 2.
     order = np.argsort(top, kind="stable")
-    upto = np.cumsum(weight[order]) / weight.sum()
-    found = top[order[np.minimum(np.searchsorted(upto, TOP_PROB_QUANTILES), len(top) - 1)]]
-    places = logit(np.clip(found, 1e-12, 1.0 - 1e-12))
-    return sorted({fit[int(np.argmin(np.abs(logit(fit) - place)))] for place in places})
+    cumulative = np.cumsum(weight[order]) / weight.sum()
+    places = np.searchsorted(cumulative, TOP_PROB_QUANTILES)
+    places = np.minimum(places, len(top) - 1)
+    quantiles = np.clip(top[order[places]], 1e-12, 1.0 - 1e-12)  # their logits are finite
+    logits = logit(supported)
+    chosen = set()
+    for quantile in logit(quantiles):
+        nearest = int(np.argmin(np.abs(logits - quantile)))
+        chosen.add(supported[nearest])
+    return sorted(chosen)
 
 
 def observed_levels(predictions: Predictions, confidence: float) -> tuple[RightAt, ...]:
     """Return how often rows near a few levels are right, whatever the predictions do wrong."""
     rows = _TopRows(predictions)
-    times = rows.weight if rows.counts else np.ones(len(rows.top))
+    times = rows.weight if rows.counts_rows else np.ones(len(rows.top))
     levels = chosen_levels(rows.top, rows.weight, times)
     return tuple(_estimate_level(rows, times, level, confidence) for level in levels)
 
@@ -162,61 +179,76 @@ def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: flo
     distance = np.abs(rows.top - level)
     near = np.flatnonzero(distance <= 2.0 * width_at(level))
     near = near[np.argsort(distance[near], kind="stable")]
-    upto = np.cumsum(times[near])
-    last = int(np.searchsorted(upto, rows_near(float(times.sum()))))
-    # Rows that are equally near (votes, rounded numbers) are all taken, so that order is nothing.
-    farthest = distance[near[min(last, len(near) - 1)]]
-    near = near[distance[near] <= farthest + DISTANCE_TOL]
+    n_wanted = rows_near(float(times.sum()))
+    last = int(np.searchsorted(np.cumsum(times[near]), n_wanted))
+    last = min(last, len(near) - 1)
+    # Rows that are equally near (votes, rounded numbers) are all taken, so that order is nothing;
+    # 1e-12 since distances are rounded.
+    farthest = distance[near[last]]
+    near = near[distance[near] <= farthest + 1e-12]
     share = rows.weight[near] / rows.weight[near].sum()
-    moves = level - float(rows.top[near] @ share)
-    hits = float(rows.hit[near] @ share)
-    low, high = wilson_interval(hits, rows.n_effective(near), rows.quantile(near, confidence))
-    right, low, high = np.clip([hits + moves, low + moves, high + moves], 0.0, 1.0).tolist()
-    if hits == 1.0:  # not 0.9999 because the rows were a little surer than the level
-        right = high = 1.0
-    return RightAt(level, right, low, high, round(float(times[near].sum())))
+    hit_rate = float(rows.hit[near] @ share)
+    shift = level - float(rows.top[near] @ share)  # from the mean prediction of these rows
+    quantile = rows.quantile(near, confidence)
+    wilson_low, wilson_high = wilson_interval(hit_rate, rows.n_effective(near), quantile)
+    right = min(max(hit_rate + shift, 0.0), 1.0)
+    low = min(max(wilson_low + shift, 0.0), 1.0)
+    high = min(max(wilson_high + shift, 0.0), 1.0)
+    if hit_rate == 1.0:  # not 0.9999 because the rows were a little surer than the level
+        right = 1.0
+        high = 1.0
+    n_samples = round(float(times[near].sum()))
+    return RightAt(level, right, low, high, n_samples)
 
 
 class _TopRows:
     """Top probability, whether it came true, weight and group of each row."""
 
     def __init__(self, predictions: Predictions) -> None:
-        top, self.top = top_label(predictions.probs)
-        self.hit = (top == predictions.codes).astype(np.float64)
+        top_class, self.top = top_label(predictions.probs)
+        self.hit = (top_class == predictions.codes).astype(np.float64)
         self.weight = predictions.row_weight
-        self.counts = predictions.counts_rows
+        self.counts_rows = predictions.counts_rows
         self.groups: Codes | None = predictions.groups
         self.correlation = 0.0 if self.groups is None else self._correlation(self.groups)
 
-    def _units(self, rows: Codes) -> Floats:
-        """Return what a row adds to the variance of a weighted sum, in variances of one label."""
+    def _squared_weights(self, rows: Codes) -> Floats:
+        """Return what a row adds to the variance of a weighted sum, in variances of one label.
+
+        A row that stands for w rows adds w variances, a row that is weighted by w adds ``w^2``.
+        """
         weight = self.weight[rows]
-        return weight if self.counts else weight**2
+        return weight if self.counts_rows else weight**2
 
     def _correlation(self, groups: Codes) -> float:
         """Return the correlation of residuals within groups, at least 0.
 
         It is taken from all rows: those near one level are too few of each group to tell.
         """
-        every = np.arange(len(self.top))
         residual = self.hit - self.top
         residual = residual - np.average(residual, weights=self.weight)
-        units = self._units(every)
-        sums = np.bincount(groups, self.weight * residual)
-        pairs = _pairs(self.weight, units, groups)
-        products = float(sums @ sums - units @ residual**2)
-        variance = float(self.weight @ residual**2) / float(self.weight.sum())
-        if not (pairs > 0.0 and variance > 0.0):
+        squared_residual = residual**2
+        every_row = np.arange(len(residual))
+        squared_weights = self._squared_weights(every_row)
+        group_sums = np.bincount(groups, self.weight * residual)
+        of_all_pairs = group_sums @ group_sums
+        of_rows_with_themselves = squared_weights @ squared_residual
+        products_of_pairs = float(of_all_pairs - of_rows_with_themselves)
+        weight_of_pairs = _weight_of_pairs(self.weight, squared_weights, groups)
+        total = float(self.weight.sum())
+        variance = float(self.weight @ squared_residual) / total
+        if not (weight_of_pairs > 0.0 and variance > 0.0):
             return 0.0
-        return min(1.0, max(0.0, products / pairs / variance))
+        correlation = products_of_pairs / weight_of_pairs / variance
+        return min(1.0, max(0.0, correlation))
 
     def n_effective(self, rows: Codes) -> float:
         """Return how many independent rows of equal weight average as well as these."""
         weight = self.weight[rows]
-        units = self._units(rows)
-        variance = float(units.sum())
+        squared = self._squared_weights(rows)
+        variance = float(squared.sum())
         if self.groups is not None:
-            variance += self.correlation * _pairs(weight, units, self.groups[rows])
+            variance += self.correlation * _weight_of_pairs(weight, squared, self.groups[rows])
         return float(weight.sum()) ** 2 / variance
 
     def quantile(self, rows: Codes, confidence: float) -> float:
@@ -226,17 +258,18 @@ class _TopRows:
         upper = 0.5 + 0.5 * confidence
         if self.groups is None:
             return float(ndtri(upper))
-        return float(stdtrit(max(1, len(np.unique(self.groups[rows])) - 1), upper))
+        n_groups = len(np.unique(self.groups[rows]))
+        return float(stdtrit(max(1, n_groups - 1), upper))
 
 
-def _pairs(weight: Floats, units: Floats, groups: Codes) -> float:
+def _weight_of_pairs(weight: Floats, squared: Floats, groups: Codes) -> float:
     """Return the sum of the products of weights over all ordered pairs of rows of one group."""
-    sums = np.bincount(groups, weight)
-    return float(sums @ sums - units.sum())
+    group_sums = np.bincount(groups, weight)
+    return float(group_sums @ group_sums - squared.sum())
 
 
 def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of n rows.
+    """Return Wilson's (1927) interval of a share of n rows.
 
     Examples
     --------
@@ -244,49 +277,52 @@ def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, flo
     [0.8256, 0.9448]
     """
     square = quantile**2 / n
-    middle = (share + 0.5 * square) / (1.0 + square)
-    half = math.sqrt(square * (share * (1.0 - share) + 0.25 * square)) / (1.0 + square)
-    return middle - half, middle + half
+    denominator = 1.0 + square
+    middle = (share + 0.5 * square) / denominator
+    variance = share * (1.0 - share) + 0.25 * square
+    half_width = math.sqrt(square * variance) / denominator
+    return middle - half_width, middle + half_width
 
 
 def map_level(
-    moved: MapChanges, theta: Floats, covariance: Floats | None, level: float, confidence: float
+    changes: MapChanges, theta: Floats, covariance: Floats | None, level: float, confidence: float
 ) -> tuple[float, float, float]:
     """Return what the map `theta` says of a level, with its interval; NaN without rows there."""
     from scipy.special import expit, logit, ndtri
 
-    near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
+    distance = np.abs(changes.top_probs - level)
+    near = np.flatnonzero(distance <= width_at(level))
     if not len(near):
         return math.nan, math.nan, math.nan
-    k = len(moved.odds)
-    odds = moved.odds[:, near]
+    odds = changes.odds[:, near]
     g, _ = predicted_probabilities(theta, odds)
-    own = (moved.top[near], np.arange(len(near)))
-    share = moved.weight[near] / moved.weight[near].sum()
-    top = g[own]
-    right = level + float((top - moved.top_probs[near]) @ share)
+    top_cells = (changes.top[near], np.arange(len(near)))
+    g_top = g[top_cells]
+    share = changes.weight[near] / changes.weight[near].sum()
+    change = g_top - changes.top_probs[near]
+    right = level + float(change @ share)
     right = min(max(right, MIN_DISTANCE_FROM_CERTAINTY), 1.0 - MIN_DISTANCE_FROM_CERTAINTY)
     if covariance is None:
         return right, math.nan, math.nan
-    by_class = -g * top
-    by_class[own] += top
-    slope = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds) @ share])
+    # Derivatives of g_top by the linear predictor of each class, then by tau and gamma.
+    by_class = -g * g_top
+    by_class[top_cells] += g_top
+    k = len(odds)
+    gradient = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds) @ share])
     varies = ~np.isnan(np.diagonal(covariance))  # a parameter that is fixed adds nothing
     if not varies.all():
-        slope, covariance = slope[varies], covariance[np.ix_(varies, varies)]
-    spread = math.sqrt(max(0.0, float(slope @ covariance @ slope)))
-    error = float(ndtri(0.5 + 0.5 * confidence)) * spread / (right * (1.0 - right))
-    return right, float(expit(logit(right) - error)), float(expit(logit(right) + error))
+        gradient = gradient[varies]
+        covariance = covariance[np.ix_(varies, varies)]
+    variance = float(gradient @ covariance @ gradient)
+    standard_error = math.sqrt(max(0.0, variance))
+    logit_error = standard_error / (right * (1.0 - right))
+    margin = float(ndtri(0.5 + 0.5 * confidence)) * logit_error
+    low = float(expit(logit(right) - margin))
+    high = float(expit(logit(right) + margin))
+    return right, low, high
 
 
 N_FOLDS = 5
-MAX_GROUPS = 8
-"""Groups of similar rows, of a class or by top probability, at most."""
-MIN_GROUP_VARIANCE = 8.0
-"""Variance of the count of a group; below, its neighbours are part of it."""
-MIN_Z = 1.0
-"""Standard errors from which other folds say that a class is predicted too rarely or too often."""
-N_BOUNDS = 3
 
 
 class ObservedError(NamedTuple):
@@ -308,20 +344,21 @@ def observed_error(predictions: Predictions, confidence: float) -> ObservedError
     from scipy.special import ndtri
 
     rows = _FoldedRows(predictions)
-    upper = 0.5 + 0.5 * confidence
-    quantile = float(ndtri(upper))
-    shared = float(ndtri(1.0 - (1.0 - upper) / N_BOUNDS))
-    large, error = rows.mean(rows.hit - rows.top, rows.top)
-    by_sign = abs(large) - float(ndtri(1.0 - (1.0 - upper) / N_BOUNDS / 2.0)) * error
-    limits = [by_sign]
+    error_probability = 1.0 - (0.5 + 0.5 * confidence)
+    quantile = float(ndtri(0.5 + 0.5 * confidence))
+    # Each of the three limits has a third; that in the large, of either sign, half of its third.
+    quantile_of_third = float(ndtri(1.0 - error_probability / 3.0))
+    quantile_of_sixth = float(ndtri(1.0 - error_probability / 3.0 / 2.0))
+    large, large_error = rows.mean(rows.hit - rows.top, rows.top)
+    limits = [abs(large) - quantile_of_sixth * large_error]
     for excess, prob in (rows.excess_of_classes(), rows.excess_of_top()):
-        mean, own_error = rows.mean(excess, prob)
-        limits.append(mean - shared * own_error)
+        mean, error = rows.mean(excess, prob)
+        limits.append(mean - quantile_of_third * error)
     return ObservedError(
         at_least=max(0.0, *limits),
         in_the_large=abs(large),
-        large_low=max(0.0, abs(large) - quantile * error),
-        large_high=abs(large) + quantile * error,
+        large_low=max(0.0, abs(large) - quantile * large_error),
+        large_high=abs(large) + quantile * large_error,
     )
 
 
@@ -329,7 +366,8 @@ class _FoldedRows:
     """Predictions, labels and folds: what sets are made from."""
 
     def __init__(self, predictions: Predictions) -> None:
-        self.probs, self.codes = predictions.probs, predictions.codes
+        self.probs = predictions.probs
+        self.codes = predictions.codes
         self.weight = predictions.row_weight
         n = len(self.codes)
         # Weights that are no counts: each row is a unit of its own, whatever its weight.
@@ -340,7 +378,8 @@ class _FoldedRows:
         self.top = self.probs[np.arange(n), self.top_class]
         self.hit = (self.top_class == self.codes).astype(np.float64)
         # Every fold gets sure and unsure rows alike, and groups whole.
-        places = np.argsort(np.argsort(self.top, kind="stable"), kind="stable")
+        order = np.argsort(self.top, kind="stable")
+        places = np.argsort(order, kind="stable")
         if predictions.groups is not None:
             places = np.unique(predictions.groups, return_inverse=True)[1]
         self.fold = places % N_FOLDS
@@ -353,9 +392,10 @@ class _FoldedRows:
         too small.
         """
         mean = float(np.average(excess, weights=self.weight))
-        observed = error_of_mean(excess - mean, self.weight, self.units)[0]
+        observed, _ = error_of_mean(excess - mean, self.weight, self.units)
         squares = self.weight if self.units is None else self.weight**2
-        expected = float(np.sqrt(squares @ (prob * (1.0 - prob)))) / float(self.weight.sum())
+        variance = squares @ (prob * (1.0 - prob))
+        expected = float(np.sqrt(variance)) / float(self.weight.sum())
         return mean, max(observed, expected)
 
     def excess_of_top(self) -> tuple[Floats, Floats]:
@@ -363,36 +403,42 @@ class _FoldedRows:
 
         And the predicted probability of that set; 0 where it is empty.
         """
-        sign = self._direction(self.top, self.hit - self.top, self.weight)
-        return sign * (self.hit - self.top), np.where(sign != 0.0, self.top, 0.0)
+        residual = self.hit - self.top
+        sign = self._direction(self.top, residual, self.weight)
+        return sign * residual, np.where(sign != 0.0, self.top, 0.0)
 
     def excess_of_classes(self) -> tuple[Floats, Floats]:
         """Return the excess of the classes that other folds show to be predicted too rarely."""
-        found = np.zeros(len(self.codes))
-        mass = np.zeros(len(self.codes))
+        excess = np.zeros(len(self.codes))
+        prob_of_set = np.zeros(len(self.codes))
         for j in range(self.probs.shape[1]):
             prob = self.probs[:, j]
-            came_true = self.codes == j
-            size = self.weight * prob * (1.0 - prob)
-            raised = self._direction(prob, came_true - prob, size) > 0.0
-            found[raised] += came_true[raised] - prob[raised]
-            mass[raised] += prob[raised]
-        return found, np.minimum(mass, 1.0)
+            residual = (self.codes == j) - prob
+            variance = self.weight * prob * (1.0 - prob)
+            is_in_set = self._direction(prob, residual, variance) > 0.0
+            excess[is_in_set] += residual[is_in_set]
+            prob_of_set[is_in_set] += prob[is_in_set]
+        return excess, np.minimum(prob_of_set, 1.0)
 
     def _direction(self, values: Floats, residual: Floats, size: Floats) -> Floats:
         """Return, for each row, the sign of the residuals of similar rows of other folds, or 0.
 
         Rows are similar if their `values` fall into the same group; groups are about equal in
-        `size`.
+        `size`, 8 at most. 0 where the sum of the residuals is within one standard error.
         """
         variance = self.weight * values * (1.0 - values)
-        n_groups = int(min(MAX_GROUPS, max(1.0, variance.sum() / MIN_GROUP_VARIANCE)))
+        # A group whose count has a variance below 8 would show no more than chance.
+        n_groups = int(min(8, max(1.0, variance.sum() / 8.0)))
         group = equal_parts(values, size, n_groups)
         cell = self.fold * n_groups + group
+        n_cells = N_FOLDS * n_groups
         shape = (N_FOLDS, n_groups)
-        sums = np.bincount(cell, self.weight * residual, N_FOLDS * n_groups).reshape(shape)
-        spread = np.bincount(cell, variance, N_FOLDS * n_groups).reshape(shape)
-        others = sums.sum(axis=0) - sums
-        spread_of_others = np.maximum(spread.sum(axis=0) - spread, 1e-12)
-        clear = np.abs(others) > MIN_Z * np.sqrt(spread_of_others)
-        return np.asarray(np.where(clear, np.sign(others), 0.0)[self.fold, group], np.float64)
+        weighted = self.weight * residual
+        residuals_of_cell = np.bincount(cell, weighted, n_cells).reshape(shape)
+        variance_of_cell = np.bincount(cell, variance, n_cells).reshape(shape)
+        # Of the other folds: all less the own one.
+        residuals = residuals_of_cell.sum(axis=0) - residuals_of_cell
+        variances = np.maximum(variance_of_cell.sum(axis=0) - variance_of_cell, 1e-12)
+        is_clear = np.abs(residuals) > np.sqrt(variances)
+        signs = np.where(is_clear, np.sign(residuals), 0.0)
+        return np.asarray(signs[self.fold, group], np.float64)

@@ -1,4 +1,6 @@
-"""`run_test`: is delta = gamma = 1? Likelihood ratio, score and Wald; chi-square and exact.
+"""`run_test`: is delta = gamma = 1? And `same_map`: do two samples follow one map?
+
+Tests of the identity by likelihood ratio, score and Wald; chi-square and exact:
 
 ==================  =======================================  =======================================
 likelihood ratio    ``2 [l(theta_hat) - l(theta0)]``         Eq. (6)
@@ -57,10 +59,10 @@ Measured where training rows hold few errors for each parameter, nominal 5 %: se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,12 +86,12 @@ from .._model.many_classes import (
     has_whole_hessian,
 )
 from .._model.newton import minimize
-from .._utils.formatting import PWords, format_number, p_words
+from .._utils.formatting import MIN_PRINTED_PVALUE, format_number
 from .._utils.parallel import row_blocks
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.predictions import Predictions
-from ..exceptions import Either, InputError, Option, Phrase
+from ..exceptions import InputError
 from .budget import (
     LARGE_TABLE_ENTRIES,
     N_EXCEEDANCES,
@@ -105,35 +107,27 @@ from .monte_carlo import (
     monte_carlo_p,
     seed_entropy,
 )
-from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
-
-RIDGE = 1.0
-MIN_PVALUE = 1e-300
+from .results import SCORE_INSTEAD_NOTE, TOO_MANY_REFITS_NOTE, Reason, TestResult
 
 Statistic = Literal["lr", "score", "wald"]
 Method = Literal["auto", "chi2", "exact", "sequential"]
 METHODS = get_args(Method)
 MIN_EXPECTED_ERRORS = 20.0
+"""Expected errors per parameter from which chi-square is trusted; the module's text has the sizes
+that were measured."""
 MIN_CLASS_VARIANCE = 20.0
+"""``sum_i x_ij (1 - x_ij)`` of the rarest class from which it is trusted; the same studies."""
 SPLIT_RATIO_EXPONENTS = (0.25, 0.5, 0.75, 1.33, 2.0)
-"""Overconfident, and underconfident: alternatives that see no labels."""
-RESIDUAL_TOL = 1e-7
-"""Part of the residual that conjugate gradients leave: of the statistic, about its square."""
+"""Overconfident, and underconfident: alternatives that see no labels. Round numbers."""
 MIN_BOUND_FACTOR = 20.0
-"""How many times smaller than any simulated p-value the bound must be to be reported."""
+"""How many times smaller than any simulated p-value the bound must be to be reported: that adds a
+twentieth to the size of the test at most."""
 STATISTIC_NAMES = {
     "lr": "likelihood ratio",
     "score": "score",
     "wald": "Wald",
     "max_score": "largest score (over all baselines)",
     "robust_score": "robust score",
-}
-METHOD_TEXTS = {
-    "chi2": "chi-square",
-    "bound": "guaranteed bound, split likelihood ratio",
-    "flip": "{:,} sign flips of the groups' scores",
-    "draw": "{:,} simulated data sets",
-    "f": "F",
 }
 
 
@@ -153,43 +147,56 @@ def split_ratio_bound(halves: Sequence[LikelihoodHalf], basis: Floats | None = N
 
     Without one all parameters are free.
     """
-    gains = []
-    for learn, judge in (halves, halves[::-1]):
-        penalised = RestrictedObjective(learn.likelihood, learn.origin, basis, RIDGE)
-        size = len(learn.origin) if basis is None else basis.shape[1]
-        theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
-        gains.append(-judge.likelihood(theta).value - judge.supremum)
-    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
-    return float(min(1.0, max(MIN_PVALUE, np.exp(-log_e))))
+    first, second = halves
+    log_e_first = _split_log_ratio(first, second, basis)
+    log_e_second = _split_log_ratio(second, first, basis)
+    log_e = float(np.logaddexp(log_e_first, log_e_second)) - np.log(2.0)
+    return float(min(1.0, max(MIN_PRINTED_PVALUE, np.exp(-log_e))))
+
+
+def _split_log_ratio(learn: LikelihoodHalf, judge: LikelihoodHalf, basis: Floats | None) -> float:
+    """Return the log of E, the larger model fitted to one half and judged on the other."""
+    size = len(learn.origin) if basis is None else basis.shape[1]
+    # A ridge of 1: half of the rows may be separated where all are not.
+    penalised = RestrictedObjective(learn.likelihood, learn.origin, basis, 1.0)
+    estimate = minimize(penalised, np.zeros(size)).x
+    terms = judge.likelihood(penalised.theta(estimate))
+    return -terms.value - judge.supremum
 
 
 def temperature_ratio_bound(predictions: Predictions) -> float:
-    """Return ``min(1, 1 / E)``, E the mean of ``L(gamma = u) / L(1)`` over `SPLIT_RATIO_EXPONENTS`
-    u.
+    """Return ``min(1, 1 / E)``, E the mean of ``L(gamma = u) / L(1)``.
+
+    Over the u of `SPLIT_RATIO_EXPONENTS`.
     """
-    light = LogPartition(predictions.log_odds, predictions.sample_weight).without_hessian
-    of = negative_log_likelihood(predictions).from_partition
+    partition = LogPartition(predictions.log_odds, predictions.sample_weight).without_hessian
+    likelihood = negative_log_likelihood(predictions).from_partition
     null = identity_theta(len(predictions.log_odds))
-    values = [of(u * null, light(u * null)).value for u in (1.0, *SPLIT_RATIO_EXPONENTS)]
-    log_e = float(np.logaddexp.reduce(values[0] - np.array(values[1:])))
-    return float(min(1.0, max(MIN_PVALUE, len(SPLIT_RATIO_EXPONENTS) * np.exp(-log_e))))
+
+    def negative_log_likelihood_at(u: float) -> float:
+        return likelihood(u * null, partition(u * null)).value
+
+    at_null = negative_log_likelihood_at(1.0)
+    values = np.array([negative_log_likelihood_at(u) for u in SPLIT_RATIO_EXPONENTS])
+    log_sum = float(np.logaddexp.reduce(at_null - values))
+    return float(min(1.0, max(MIN_PRINTED_PVALUE, len(SPLIT_RATIO_EXPONENTS) * np.exp(-log_sum))))
 
 
 def split_pvalue(predictions: Predictions) -> float:
     """Return the bound of the identity against MCLLO; rows alternate between the halves."""
     if predictions.n_samples < 4:
         return 1.0
-    null, halves = identity_theta(len(predictions.log_odds)), []
-    for k in (0, 1):
-        likelihood = negative_log_likelihood(
-            predictions.take(np.arange(k, predictions.n_samples, 2))
-        )
+    null = identity_theta(len(predictions.log_odds))
+    halves = []
+    for first in (0, 1):
+        rows = np.arange(first, predictions.n_samples, 2)
+        likelihood = negative_log_likelihood(predictions.take(rows))
         halves.append(LikelihoodHalf(likelihood, null, -likelihood(null).value))
     return split_ratio_bound(halves)
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CalibrationTest(TestResult):
     """A test of H0: labels follow the predicted probabilities (delta = gamma = 1).
 
     Not rejecting H0 does not show that the probabilities are calibrated: the test looks for linear
@@ -230,45 +237,21 @@ class CalibrationTest(Tested):
     (2, 'lr', False)
     """
 
-    statistic: float
     df: int
-    pvalue: float
-    method: str
     kind: str
-    n_resamples: int
-    sequential: bool
-    seed: int | None
-    reason: str
-    why: Reason | None = field(default=None, repr=False)
-    left_out = ("why",)
-
-    @classmethod
-    def from_pvalue(
-        cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
-    ) -> CalibrationTest:
-        """Return the test whose p-value is `found`."""
-        how = (found.n_resamples, sequential, found.seed, found.reason, found.why)
-        return cls(statistic, df, found.pvalue, found.method, kind, *how)
+    sequential: bool = False
+    method_texts: ClassVar[Mapping[str, str]] = {
+        **TestResult.method_texts,
+        "bound": "guaranteed bound, split likelihood ratio",
+        "flip": "{n_resamples} sign flips of the groups' scores",
+        "draw": "{n_resamples} simulated data sets",
+        "f": "F",
+    }
 
     def __str__(self) -> str:
-        how = METHOD_TEXTS.get(self.method, "exact, {:,} simulated data sets").format(
-            self.n_resamples
-        )
-        return (
-            f"{STATISTIC_NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on "
-            f"{self.df} df, "
-            f"{self.p_text} ({how})"
-        )
-
-    @property
-    def p_words(self) -> PWords:
-        """The p-value as relation and number; a bound is ``<=``."""
-        return p_words(self.pvalue, bound=self.method == "bound")
-
-    @property
-    def p_text(self) -> str:
-        """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
-        return f"p {self.p_words}"
+        name = STATISTIC_NAMES[self.kind]
+        value = format_number(self.statistic, 4)
+        return f"{name} statistic {value} on {self.df} df, {self.p_text} ({self.how})"
 
 
 def run_test(
@@ -289,32 +272,45 @@ def run_test(
     """
     check_choices(statistic, method)
     check_resamples(n_resamples)
-    chosen, why = method, Reason(Ground.ASKED)
+    chosen = method
+    why = Reason("asked")
     if method == "auto":
         chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-        if Note.SCORE_INSTEAD in why.notes:
+        if is_score_better(predictions, statistic, why):
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-            why = why.noting(Note.TOO_MANY_REFITS)
-    value, sequential = statistic_value(fit, statistic, predictions), False
+            why = why.noting(TOO_MANY_REFITS_NOTE)
+    value = statistic_value(fit, statistic, predictions)
+    # A bound is reported where it is far below what draws could show; it costs four fits.
+    sequential = False
     if chosen == "chi2":
-        found = PValue(chi2_sf(value, fit.df), "chi2")
+        found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2")
     else:
         size = 2 * len(predictions.log_odds)
         if not has_whole_hessian(size):
-            few = "{found} needs the information of all parameters at once, and {:,} are too many; "
-            message = Phrase(few + "use {}.", size, Option("method", "chi2"))
-            raise InputError(message, argument="method", value=chosen)
+            message = (
+                "{found} needs the information of all parameters at once, and {size:,} are too "
+                "many; use {method:'chi2'}."
+            )
+            raise InputError(message, argument="method", value=chosen, values={"size": size})
         bound = 1.0
         if method == "auto":
             bound = temperature_ratio_bound(predictions) if quick else split_pvalue(predictions)
-        found = PValue(bound, "bound")
+        found = TestResult(value, fit.df, bound, "bound")
         if bound * MIN_BOUND_FACTOR * (n_resamples + 1) >= 1.0:
-            entropy, sequential = seed_entropy(seed), chosen == "sequential"
-            how: Any = {"n_resamples": n_resamples, "seed": entropy, "exceedances": exceedances}
-            found = exact_pvalue(predictions, statistic, value, chosen, **how)
-    found = replace(found, why=why)
-    return CalibrationTest.from_pvalue(value, fit.df, statistic, found, sequential=sequential)
+            sequential = chosen == "sequential"
+            found = exact_pvalue(
+                predictions,
+                statistic,
+                value,
+                chosen,
+                n_resamples=n_resamples,
+                seed=seed_entropy(seed),
+                exceedances=exceedances,
+            )
+            found = replace(found, df=fit.df)
+    test = CalibrationTest.from_result(found, kind=statistic, sequential=sequential)
+    return test.because(why)
 
 
 def chi2_sf(statistic: float, df: int) -> float:
@@ -347,10 +343,21 @@ def choose_method(
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
-    why = why.but(Limit.SIZE)
-    if statistic == "lr" and errors < MIN_EXPECTED_ERRORS and whole:
-        why = why.noting(Note.SCORE_INSTEAD)
+    why = why.but("size")
+    if is_score_better(predictions, statistic, why):
+        why = why.noting(SCORE_INSTEAD_NOTE)
     return "chi2", why
+
+
+def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bool:
+    """Whether the likelihood ratio has too many parameters for chi-square and for refits alike.
+
+    The mean of a score statistic is that of chi-square at any n, so that its p-value can be used.
+    """
+    refits_are_too_many = "size" in why.limits
+    is_chi2_far_off = why.errors < MIN_EXPECTED_ERRORS
+    has_score = has_whole_hessian(2 * (predictions.n_classes - 1))
+    return statistic == "lr" and refits_are_too_many and is_chi2_far_off and has_score
 
 
 def trust_chi2(
@@ -361,14 +368,14 @@ def trust_chi2(
     Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
     """
     if statistic == "wald":
-        return Reason(Ground.WALD, errors)
+        return Reason("wald", errors)
     if n_clipped:
-        return Reason(Ground.ZEROS, errors)
+        return Reason("zeros", errors)
     if errors < MIN_EXPECTED_ERRORS:
-        return Reason(Ground.FEW_ERRORS, errors)
+        return Reason("few_errors", errors)
     if least_variance() < MIN_CLASS_VARIANCE:
-        return Reason(Ground.RARE_CLASS, errors)
-    return Reason(Ground.ENOUGH, errors)
+        return Reason("rare_class", errors)
+    return Reason("enough_errors", errors)
 
 
 def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
@@ -384,7 +391,8 @@ def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
 
 def _least_variance(predictions: Predictions) -> float:
     """Return ``sum_i x_ij (1 - x_ij)`` of the class where it is least."""
-    probs, weight = predictions.probs, predictions.sample_weight
+    probs = predictions.probs
+    weight = predictions.sample_weight
     variance = np.zeros(predictions.n_classes)
     for rows in row_blocks(*probs.shape):
         spread = probs[rows] * (1.0 - probs[rows])
@@ -395,15 +403,17 @@ def _least_variance(predictions: Predictions) -> float:
 def check_choices(statistic: str, method: str) -> None:
     """Refuse an unknown statistic or method, and a pair that does not go together."""
     if statistic not in get_args(Statistic):
-        rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
-        raise InputError(rule, argument="statistic", value=statistic)
+        message = "{argument} must be 'lr', 'score' or 'wald'; got {value}."
+        raise InputError(message, argument="statistic", value=statistic)
     if method not in METHODS:
-        rule = Phrase("{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}.")
-        raise InputError(rule, argument="method", value=method)
+        message = "{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}."
+        raise InputError(message, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
-        others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
-        why = "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-        raise InputError(Phrase(why + "use {}.", others), argument="statistic", value=statistic)
+        message = (
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use "
+            "{lr_or_score}."
+        )
+        raise InputError(message, argument="statistic", value=statistic)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -411,20 +421,23 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        few = "{found} needs the information of all {:,} parameters at once, and they are too many"
-        message = Phrase(few + "; use {}.", 2 * len(fit.tau), Option("statistic", "lr"))
-        raise InputError(message, argument="statistic", value=statistic)
+        message = (
+            "{found} needs the information of all {size:,} parameters at once, and they are too "
+            "many; use {statistic:'lr'}."
+        )
+        values = {"size": 2 * len(fit.tau)}
+        raise InputError(message, argument="statistic", value=statistic, values=values)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
-        u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
-        if hessian.size > 0:
-            return float(u @ np.linalg.solve(hessian, u))
-        assert predictions is not None
-        likelihood = FreeLikelihood.from_predictions(predictions)
-        if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
-            return _score_by_products(likelihood, predictions, u)
-        hessian = likelihood(likelihood.identity[likelihood.free]).hessian
-        return float(u @ np.linalg.solve(hessian, u))
+        score = fit.null_terms.gradient
+        hessian = fit.null_terms.hessian
+        if hessian.size == 0:  # many classes: the fit did not need it
+            assert predictions is not None
+            likelihood = FreeLikelihood.from_predictions(predictions)
+            if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
+                return _score_by_products(likelihood, predictions, score)
+            hessian = likelihood(likelihood.identity[likelihood.free]).hessian
+        return float(score @ np.linalg.solve(hessian, score))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     if not free.any():
         return float("nan")
@@ -433,16 +446,17 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
 
 
 def _score_by_products(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, u: Floats
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, free_score: Floats
 ) -> float:
     """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
     partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
     operator = LikelihoodOperator(partition, likelihood.whole.statistic, free=likelihood.free)
-    operator.value_gradient(likelihood.identity)
+    operator.value_and_gradient(likelihood.identity)
     score = np.zeros(len(likelihood.free))
-    score[likelihood.free] = u
-    found, _ = conjugate_gradients(operator.product, operator.precondition, score, RESIDUAL_TOL)
-    return float(score @ found)
+    score[likelihood.free] = free_score
+    # A residual of 1e-7 leaves about 1e-14 of the statistic, a quadratic form.
+    solution, _ = conjugate_gradients(operator.product, operator.precondition, score, 1e-7)
+    return float(score @ solution)
 
 
 def exact_pvalue(
@@ -454,7 +468,7 @@ def exact_pvalue(
     n_resamples: int,
     seed: int,
     exceedances: int | None = None,
-) -> PValue:
+) -> TestResult:
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
@@ -468,51 +482,58 @@ def exact_pvalue(
 
     stop_at = None
     if method == "sequential":
-        usual = (
-            N_EXCEEDANCES
-            if predictions.n_expanded_probs <= LARGE_TABLE_ENTRIES
-            else N_EXCEEDANCES_LARGE_TABLE
-        )
+        is_large = predictions.n_expanded_probs > LARGE_TABLE_ENTRIES
+        usual = N_EXCEEDANCES_LARGE_TABLE if is_large else N_EXCEEDANCES
         stop_at = usual if exceedances is None else exceedances
-    return monte_carlo_p(
+    found = monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at
     )
-
-
-POOLED_FIT_RIDGE = 1.0
+    return replace(found, statistic=value)
 
 
 class TwoSamples:
     """Both samples under the one map that their labels are drawn from."""
 
     def __init__(self, train: Predictions, holdout: Predictions, seed: int) -> None:
-        first, second = expand_weights(train), expand_weights(holdout)
-        both = join_samples(first, second)
+        train = expand_weights(train)
+        holdout = expand_weights(holdout)
+        both = join_samples(train, holdout)
         with suppress_warnings(*ESTIMATION_WARNINGS):
-            fit = fit_predictions(both, penalty=POOLED_FIT_RIDGE)
+            fit = fit_predictions(both, penalty=1.0)  # a ridge, so that the map always exists
         both = both.with_probs(recalibrate(fit.theta, both.log_odds, both.baseline_index))
-        cut, n = first.n_samples, both.n_samples
-        self.parts = both.take(np.arange(cut)), both.take(np.arange(cut, n))
-        self.ratios = [
-            LikelihoodRatio(rows.log_odds, None, free_parameters(rows.log_odds))
-            for rows in (*self.parts, both)
-        ]
-        another = int(np.random.default_rng([seed, 3]).integers(2**63))
-        self.draws = StatisticDraws(self.parts[0], seed), StatisticDraws(self.parts[1], another)
+        self.train = both.take(np.arange(train.n_samples))
+        self.holdout = both.take(np.arange(train.n_samples, both.n_samples))
+        self.train_ratio = _likelihood_ratio(self.train)
+        self.holdout_ratio = _likelihood_ratio(self.holdout)
+        self.common_ratio = _likelihood_ratio(both)
+        holdout_seed = int(np.random.default_rng([seed, 3]).integers(2**63))
+        self.train_draws = StatisticDraws(self.train, seed)
+        self.holdout_draws = StatisticDraws(self.holdout, holdout_seed)
+
+    @property
+    def batch(self) -> int:
+        """Draws that fit comfortably in memory at once."""
+        return min(self.train_draws.batch, self.holdout_draws.batch)
 
     def observed(self) -> float:
         """Return the statistic of the labels at hand."""
-        own = [sufficient_statistic(rows.log_odds, rows.model_codes)[None] for rows in self.parts]
-        return float(self._statistics(*own)[0])
+        train = sufficient_statistic(self.train.log_odds, self.train.model_codes)
+        holdout = sufficient_statistic(self.holdout.log_odds, self.holdout.model_codes)
+        return float(self._statistics(train[None], holdout[None])[0])
 
     def draw_statistics(self, start: int, size: int) -> Floats:
         """Return the statistics of draws ``start .. start + size``."""
-        return self._statistics(*(draws(start, size) for draws in self.draws))
+        return self._statistics(self.train_draws(start, size), self.holdout_draws(start, size))
 
-    def _statistics(self, first: Floats, second: Floats) -> Floats:
+    def _statistics(self, train: Floats, holdout: Floats) -> Floats:
         """Return the likelihood ratios of the samples' sufficient statistics."""
-        apart = self.ratios[0].statistics(first) + self.ratios[1].statistics(second)
-        return apart - self.ratios[2].statistics(first + second)
+        separate = self.train_ratio.statistics(train) + self.holdout_ratio.statistics(holdout)
+        return separate - self.common_ratio.statistics(train + holdout)
+
+
+def _likelihood_ratio(rows: Predictions) -> LikelihoodRatio:
+    """Return the likelihood ratio of MCLLO to the identity as a function of labels."""
+    return LikelihoodRatio(rows.log_odds, None, free_parameters(rows.log_odds))
 
 
 def same_map(
@@ -522,19 +543,23 @@ def same_map(
     n_resamples: int,
     seed: int,
     exceedances: int | None = None,
-) -> PValue:
-    """Return the p-value of one MCLLO map in both samples; weights must be whole numbers."""
+) -> TestResult:
+    """Test whether one MCLLO map holds in both samples; weights must be whole numbers."""
     samples = TwoSamples(train, holdout, seed)
     value = samples.observed()
-    least = value - RELATIVE_TIE_TOL * max(1.0, value)
+    threshold = value - RELATIVE_TIE_TOL * max(1.0, value)
+
+    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
+        return np.asarray(samples.draw_statistics(start, size) >= threshold)
+
     found = monte_carlo_p(
-        lambda start, size: samples.draw_statistics(start, size) >= least,
+        exceeds,
         n_resamples=n_resamples,
-        batch=min(draws.batch for draws in samples.draws),
+        batch=samples.batch,
         seed=seed,
         stop_at=exceedances,
     )
-    return replace(found, method="bootstrap")
+    return replace(found, statistic=value, method="bootstrap")
 
 
 def join_samples(first: Predictions, second: Predictions) -> Predictions:

@@ -31,20 +31,15 @@ from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
-from ..exceptions import Either, InputError, Phrase
+from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
-from .pvalue import PValue
+from .results import TestResult
 
 Seed = int | np.random.Generator | None
 
-FIRST_BATCH_DRAWS = 64  # that a sequential run begins with
-MIN_BATCH_DRAWS = 16  # of its later batches
-
-MIN_EDGES_FOR_BINARY_SEARCH = 64
-"""Edges above which labels are found by a binary search in each row."""
-
 METRIC_TIE_TOL = 1e-12
-"""Metrics closer than this count as equal."""
+"""Metrics closer than this count as equal: they are sums of at most some millions of numbers below
+1, whose rounding differs with their order."""
 
 
 def seed_entropy(seed: Seed) -> int:
@@ -53,15 +48,16 @@ def seed_entropy(seed: Seed) -> int:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
-    if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        rule = "{argument} must be a whole number >= 0{}; got {value}."
-        generator = Either(" or a numpy Generator", shell="")
-        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
+    is_whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not is_whole or seed < 0:
+        message = "{argument} must be a whole number >= 0{or_a_generator}; got {value}."
+        raise InputError(message, argument="seed", value=seed)
     return int(seed)
 
 
 def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
     """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
+    # One number of the stream for each row of each draw: a batch can start anywhere.
     stream = np.random.PCG64(seed)
     stream.advance(start * n_samples)
     return np.random.Generator(stream).random((size, n_samples))
@@ -77,11 +73,12 @@ def labels_at(probs: Floats, u: Floats) -> Codes:
     found = compiled.labels_at(probs.T, u)
     if found is not None:
         return found
-    below = np.cumsum(probs.T, axis=0)[:-1]
-    if len(below) > MIN_EDGES_FOR_BINARY_SEARCH:
-        return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
+    edges = np.cumsum(probs.T, axis=0)[:-1]  # of rounding, a sum may stay below 1: no last edge
+    if len(edges) > 64:  # many comparisons a label: a binary search in each row is faster
+        columns = [np.searchsorted(row, own) for row, own in zip(edges.T, u.T, strict=True)]
+        return np.stack(columns, axis=1)
     labels = np.zeros(u.shape, dtype=np.uint8)
-    for edge in below:
+    for edge in edges:
         labels += u > edge
     return labels.astype(np.intp)
 
@@ -91,11 +88,12 @@ def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     found = compiled.label_sums(labels, values)
     if found is not None:
         return found
-    (size, n), c = labels.shape, len(values)
-    cells = (labels + c * np.arange(size)[:, None]).ravel()
-    own = values[labels, np.arange(n)].ravel()
+    size, n = labels.shape
+    c = len(values)
+    cells = (labels + c * np.arange(size)[:, None]).ravel()  # a class of a draw is a cell
+    value_of_label = values[labels, np.arange(n)].ravel()
     counts = np.bincount(cells, minlength=size * c).astype(np.float64)
-    sums = np.bincount(cells, own, size * c).astype(np.float64, copy=False)
+    sums = np.bincount(cells, value_of_label, size * c).astype(np.float64, copy=False)
     return counts.reshape(size, c), sums.reshape(size, c)
 
 
@@ -104,13 +102,16 @@ class StatisticDraws:
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
         rows = expand_weights(predictions)
-        self.probs, odds, self.seed = rows.probs, rows.log_odds, seed
-        self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
-        self._values = np.insert(odds, predictions.baseline_index, 0.0, axis=0)
+        baseline = predictions.baseline_index
+        self.probs = rows.probs
+        self.seed = seed
+        self.columns = np.delete(np.arange(predictions.n_classes), baseline)
+        self._log_odds = np.insert(rows.log_odds, baseline, 0.0, axis=0)
 
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
-        counts, sums = label_sums(draw_labels(self.probs, self.seed, start, size), self._values)
+        labels = draw_labels(self.probs, self.seed, start, size)
+        counts, sums = label_sums(labels, self._log_odds)
         return np.hstack([counts[:, self.columns], sums[:, self.columns]])
 
     @property
@@ -135,28 +136,45 @@ def monte_carlo_p(
     seed: int,
     stop_at: int | None = None,
     guess: float | None = None,
-) -> PValue:
+) -> TestResult:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
     A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
-    how many draws to begin with and changes no answer.
+    how many draws to begin with and changes no answer. The statistic is for the caller to fill in.
     """
     check_resamples(n_resamples)
-    done = n_exceed = 0
+    done = 0
+    n_exceed = 0
     while done < n_resamples:
         size = min(batch, n_resamples - done)
-        if stop_at is not None:  # about as many more as the run will want: changes no answer
-            likely = 1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)
-            if done == 0:
-                likely = FIRST_BATCH_DRAWS if guess is None else 1.2 * stop_at / max(guess, 1e-3)
-            size = min(size, max(MIN_BATCH_DRAWS, int(likely)))
+        if stop_at is not None:
+            size = min(size, _draws_needed(stop_at, n_exceed, done, guess))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
-            done += int(np.flatnonzero(hits)[stop_at - n_exceed - 1]) + 1
-            return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
+            # The run ends at that very draw, wherever it lies in the batch.
+            place_of_last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
+            done += place_of_last + 1
+            return TestResult(math.nan, None, stop_at / done, "exact", done, seed)
         n_exceed += int(hits.sum())
         done += size
-    return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
+    pvalue = (1 + n_exceed) / (done + 1)
+    return TestResult(math.nan, None, pvalue, "exact", done, seed)
+
+
+def _draws_needed(stop_at: int, n_exceed: int, done: int, guess: float | None) -> int:
+    """Return about as many draws as a sequential run still wants, so that few are made in vain.
+
+    The factors 1.1 and 1.2 are room for chance; batches of fewer than 16 draws cost more than they
+    save.
+    """
+    if done > 0:
+        draws_per_exceedance = (done + 1) / (n_exceed + 1)
+        likely = 1.1 * (stop_at - n_exceed) * draws_per_exceedance
+    elif guess is None:
+        likely = 64.0
+    else:
+        likely = 1.2 * stop_at / max(guess, 1e-3)
+    return max(16, int(likely))
 
 
 def check_resamples(n_resamples: Any) -> None:
@@ -164,7 +182,7 @@ def check_resamples(n_resamples: Any) -> None:
     whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
     if not whole or n_resamples < 1:
         rule = "be at least 1" if whole else "be a whole number"
-        message = Phrase("{argument} must {}; got {value}.", rule)
+        message = f"{{argument}} must {rule}; got {{value}}."
         raise InputError(message, argument="n_resamples", value=n_resamples)
 
 
@@ -201,9 +219,18 @@ class MetricNull(Result):
     def from_draws(cls, observed: float, drawn: Floats, level: float, seed: int) -> MetricNull:
         """Return what draws of the metric say of the observed one."""
         low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
-        pvalue = float((1 + (drawn >= observed - METRIC_TIE_TOL).sum()) / (len(drawn) + 1))
-        null = (observed, float(drawn.mean()), low, high, level, pvalue, len(drawn), seed)
-        return cls(*null, critical=critical_value(drawn, level))
+        n_exceed = (drawn >= observed - METRIC_TIE_TOL).sum()
+        return cls(
+            observed=observed,
+            mean=float(drawn.mean()),
+            low=low,
+            high=high,
+            level=level,
+            pvalue=float((1 + n_exceed) / (len(drawn) + 1)),
+            n_resamples=len(drawn),
+            seed=seed,
+            critical=critical_value(drawn, level),
+        )
 
 
 def metric_nulls(
@@ -218,7 +245,8 @@ def metric_nulls(
     """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
     check_resamples(n_resamples)
     check_share("level", level)
-    entropy, rows = seed_entropy(seed), expand_weights(predictions)
+    entropy = seed_entropy(seed)
+    rows = expand_weights(predictions)
     statistics = {name: build(rows) for name, build in metrics.items()}
     draws = {name: np.empty(n_resamples) for name in metrics}
     batch = batch or max(1, BATCH_ENTRIES // rows.n_samples)
@@ -227,8 +255,11 @@ def metric_nulls(
         labels = draw_labels(rows.probs, entropy, start, size)
         for name, statistic in statistics.items():
             draws[name][start : start + size] = statistic.of_labels(labels)
-    own = {name: float(s.of_labels(rows.codes[None])[0]) for name, s in statistics.items()}
-    return {name: MetricNull.from_draws(own[name], draws[name], level, entropy) for name in draws}
+    nulls = {}
+    for name, statistic in statistics.items():
+        observed = float(statistic.of_labels(rows.codes[None])[0])
+        nulls[name] = MetricNull.from_draws(observed, draws[name], level, entropy)
+    return nulls
 
 
 def critical_value(drawn: Floats, level: float) -> float:
@@ -239,7 +270,9 @@ def critical_value(drawn: Floats, level: float) -> float:
     >>> critical_value(np.arange(1.0, 20.0), 0.95), critical_value(np.arange(1.0, 19.0), 0.95)
     (19.0, inf)
     """
-    as_extreme = math.floor((1.0 - level) * (len(drawn) + 1) + 1e-9) - 1
-    if as_extreme < 0:
+    # p = (1 + k) / (B + 1) <= 1 - level: at most so many draws may be as large; 1e-9 for rounding.
+    n_as_large = math.floor((1.0 - level) * (len(drawn) + 1) + 1e-9) - 1
+    if n_as_large < 0:
         return math.inf
-    return float(np.partition(drawn, len(drawn) - 1 - as_extreme)[len(drawn) - 1 - as_extreme])
+    place = len(drawn) - 1 - n_as_large
+    return float(np.partition(drawn, place)[place])

@@ -34,40 +34,39 @@ Independent Poisson counts of variance 20, 1 to 90 of them: rejected 5.1 to 5.6 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
-from .._utils.formatting import format_number, format_p
+from .._utils.formatting import format_number
 from .._utils.linalg import large_inverse
-from .._utils.results import Floats, Result
+from .._utils.results import Floats
 from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
 from .likelihood_tests import chi2_sf
 from .monte_carlo import MetricNull, Seed, metric_nulls
+from .results import TestResult
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
-N_GROUPS = 10
+N_GROUPS = 10  # Hosmer and Lemeshow's deciles
 MIN_COUNT_VARIANCE = 20.0
-"""Variance of a count from which its square is chi-square."""
+"""Variance of a count from which its square is chi-square; see the sizes at the end of the text."""
 MAX_MERGED_GROUPS = 3
 """Groups whose rows of many classes are copied at once."""
-COLUMNS_AT_ONCE = 100
-"""Columns of a group of rows that are copied at once."""
 TABLE_TOO_LARGE = "the table is too large to simulate"
 TEST_NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
-@dataclass(frozen=True, eq=False)
-class OmnibusTest(Result):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OmnibusTest(TestResult):
     """A test of H0: labels follow the predicted probabilities, against any departure.
 
     Attributes
@@ -84,8 +83,10 @@ class OmnibusTest(Result):
     method : {'exact', 'chi2', 'none'}
         How the p-value was computed: by drawing labels from the predictions, by chi-square, or not
         at all; numbers are then NaN.
-    df, reason : int or None, str
-        Degrees of freedom of chi-square, and why labels were not drawn.
+    df : int or None
+        Degrees of freedom of chi-square.
+    reason, why : str, Reason or None
+        Why labels were not drawn, in words and as facts.
 
     See Also
     --------
@@ -115,32 +116,41 @@ class OmnibusTest(Result):
     """
 
     kind: str
-    statistic: float
     expected: float
-    pvalue: float
-    n_resamples: int
-    seed: int | None
     low: float
     high: float
-    method: Literal["exact", "chi2", "none"]
-    df: int | None = None
-    reason: str = ""
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "exact": "simulated",
+        "chi2": "chi-square on {df} df",
+    }
 
     @classmethod
     def from_null(cls, kind: str, null: MetricNull) -> OmnibusTest:
         """Return the test that a simulated null distribution (of level 0.95) gives."""
-        numbers = (null.observed, null.mean, null.pvalue, null.n_resamples, null.seed)
-        return cls(kind, *numbers, 0.0, null.critical, "exact")
+        return cls(
+            statistic=null.observed,
+            df=None,
+            pvalue=null.pvalue,
+            method="exact",
+            n_resamples=null.n_resamples,
+            seed=null.seed,
+            kind=kind,
+            expected=null.mean,
+            low=0.0,
+            high=null.critical,
+        )
 
     @classmethod
     def large_sample(cls, predictions: Predictions) -> OmnibusTest:
         """Return the Hosmer-Lemeshow test with its chi-square p-value, for very many rows."""
         groups = HosmerLemeshow(predictions)
         excess = groups.observed(predictions.codes[None])[0] - groups.expected
-        found = None
+        form = None
         if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
-            found = _form_of_pooled_columns(predictions.probs, groups.group, excess)
-        return cls.of_form(*(found or filled_form(excess, groups.spread)))
+            form = _form_of_pooled_columns(predictions.probs, groups.group, excess)
+        if form is None:
+            form = filled_form(excess, groups.spread)
+        return cls.of_form(*form)
 
     @classmethod
     def of_groups(cls, excess: Floats, spread: Floats) -> OmnibusTest:
@@ -153,11 +163,28 @@ class OmnibusTest(Result):
         from scipy.special import chdtri
 
         if df == 0:
-            why = f"{TABLE_TOO_LARGE}, and its groups expect too little for chi-square"
-            nan = math.nan
-            return cls("hosmer_lemeshow", nan, nan, nan, 0, None, nan, nan, "none", None, why)
-        numbers = (value, float(df), chi2_sf(value, df), 0, None, 0.0, float(chdtri(df, 0.05)))
-        return cls("hosmer_lemeshow", *numbers, "chi2", df, TABLE_TOO_LARGE)
+            return cls(
+                statistic=math.nan,
+                df=None,
+                pvalue=math.nan,
+                method="none",
+                reason=f"{TABLE_TOO_LARGE}, and its groups expect too little for chi-square",
+                kind="hosmer_lemeshow",
+                expected=math.nan,
+                low=math.nan,
+                high=math.nan,
+            )
+        return cls(
+            statistic=value,
+            df=df,
+            pvalue=chi2_sf(value, df),
+            method="chi2",
+            reason=TABLE_TOO_LARGE,
+            kind="hosmer_lemeshow",
+            expected=float(df),
+            low=0.0,
+            high=float(chdtri(df, 0.05)),
+        )
 
     @property
     def statistic_text(self) -> str:
@@ -172,25 +199,25 @@ class OmnibusTest(Result):
     @property
     def how(self) -> str:
         """How the p-value was computed, or why not."""
-        if self.method == "none":
-            return f"left out: {self.reason}"
-        return "simulated" if self.method == "exact" else f"chi-square on {self.df} df"
+        return f"left out: {self.reason}" if self.method == "none" else super().how
 
     def __str__(self) -> str:
         if self.method == "none":
             return f"{TEST_NAMES[self.kind]} {self.how}"
         return (
             f"{TEST_NAMES[self.kind]} {self.statistic_text} (calibrated: {self.null_text}), "
-            f"p {format_p(self.pvalue)} ({self.how})"
+            f"{self.p_text} ({self.how})"
         )
 
     @property
     def _rounded(self) -> tuple[str, str]:
+        """Statistic and end of its range, with as many digits as tell them apart."""
         for digits in range(3, 9):
-            pair = format_number(self.statistic, digits), format_number(self.high, digits)
-            if pair[0] != pair[1]:
+            statistic = format_number(self.statistic, digits)
+            high = format_number(self.high, digits)
+            if statistic != high:
                 break
-        return pair
+        return statistic, high
 
 
 class HosmerLemeshow:
@@ -200,16 +227,16 @@ class HosmerLemeshow:
     """
 
     def __init__(self, predictions: Predictions, n_groups: int = N_GROUPS) -> None:
-        probs = predictions.probs
-        n, c = probs.shape
-        self.n_groups, self.n_classes = min(n_groups, n), c
-        order = np.argsort(1.0 - probs[:, predictions.baseline_index], kind="stable")
+        self._probs = predictions.probs
+        n, self.n_classes = self._probs.shape
+        self.n_groups = min(n_groups, n)
+        order = np.argsort(1.0 - self._probs[:, predictions.baseline_index], kind="stable")
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
-        self.expected, self._probs = np.empty((self.n_groups, c)), probs
+        self.expected = np.empty((self.n_groups, self.n_classes))
         for k in range(self.n_groups):
-            self.expected[k] = probs[self.group == k].sum(axis=0)
+            self.expected[k] = self._probs[self.group == k].sum(axis=0)
 
     @cached_property
     def spread(self) -> Floats:
@@ -223,21 +250,30 @@ class HosmerLemeshow:
     @cached_property
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
-        pairs = [(v, large_inverse(v, 1e-13)) for v in self.spread[:, :-1, :-1]]
-        found = [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
-        return np.array(found)
+        inverses = []
+        for covariance in self.spread[:, :-1, :-1]:
+            # A Cholesky factor takes a fraction of the time of a pseudo-inverse, but needs a matrix
+            # that is surely definite: no class of these rows may be all but impossible.
+            inverse = large_inverse(covariance, 1e-13)
+            if inverse is None:
+                inverse = np.linalg.pinv(covariance, 1e-13, hermitian=True)
+            inverses.append(inverse)
+        return np.array(inverses)
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
-        d = (self.observed(labels) - self.expected)[:, :, :-1]
-        return np.einsum("bki,kij,bkj->b", d, self._inverse, d, optimize=True)
+        excess = (self.observed(labels) - self.expected)[:, :, :-1]
+        return np.einsum("bki,kij,bkj->b", excess, self._inverse, excess, optimize=True)
 
     def observed(self, labels: NDArray[np.intp]) -> Floats:
         """Return counts of each class in each group, shape (n_draws, n_groups, n_classes)."""
-        g, c, size = self.n_groups, self.n_classes, len(labels)
-        cells = labels + c * self.group + (g * c * np.arange(size))[:, None]
-        counts = np.bincount(cells.ravel(), minlength=size * g * c)
-        return counts.reshape(size, g, c).astype(np.float64)
+        n_draws = len(labels)
+        shape = (n_draws, self.n_groups, self.n_classes)
+        n_cells = self.n_groups * self.n_classes  # of a draw
+        offset = n_cells * np.arange(n_draws)[:, None]
+        cells = labels + self.n_classes * self.group + offset
+        counts = np.bincount(cells.ravel(), minlength=n_draws * n_cells)
+        return counts.reshape(shape).astype(np.float64)
 
 
 @reads_rows(TableOptions)
@@ -322,33 +358,44 @@ def omnibus_test(
 
 def kernel_omnibus_test(rows: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
-    total = float(rows.class_weight.sum())
-    many = total > MAX_KERNEL_ROWS or total * rows.n_classes > MAX_KERNEL_ENTRIES
-    if many or not rows.has_whole_weights:
+    n_rows = float(rows.class_weight.sum())
+    is_large = n_rows > MAX_KERNEL_ROWS or n_rows * rows.n_classes > MAX_KERNEL_ENTRIES
+    if is_large or not rows.has_whole_weights:
         return {}
     return metric_nulls(rows, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
 
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     """Return the quadratic form of what varies enough for chi-square, and its df."""
+    # Groups wait until a count among them varies enough; those that wait at the end join the last.
     merged: list[list[int]] = []
     waiting: list[int] = []
     for k in range(len(spread)):
         waiting.append(k)
-        if len(_cells(spread[waiting].sum(axis=0))):
+        if len(_cells(spread[waiting].sum(axis=0))) > 0:
             merged.append(waiting)
             waiting = []
     if merged:
         merged[-1] += waiting
-    value, df = 0.0, 0
+    value = 0.0
+    df = 0
     for groups in merged:
-        own, cells = spread[groups].sum(axis=0), _cells(spread[groups].sum(axis=0))
-        variance, directions = np.linalg.eigh(cells @ own @ cells.T)
-        kept = variance >= MIN_COUNT_VARIANCE
-        away = directions[:, kept].T @ (cells @ excess[groups].sum(axis=0))
-        value += float((away**2 / variance[kept]).sum())
-        df += int(kept.sum())
+        covariance = spread[groups].sum(axis=0)
+        cells = _cells(covariance)
+        pooled_excess = cells @ excess[groups].sum(axis=0)
+        own_value, own_df = _quadratic_form(pooled_excess, cells @ covariance @ cells.T)
+        value += own_value
+        df += own_df
     return value, df
+
+
+def _quadratic_form(excess: Floats, covariance: Floats) -> tuple[float, int]:
+    """Return ``sum (u'D)^2 / u'Vu`` over eigenvectors u that vary enough, and their number."""
+    variance, directions = np.linalg.eigh(covariance)
+    varies = variance >= MIN_COUNT_VARIANCE
+    along = directions[:, varies].T @ excess
+    value = float((along**2 / variance[varies]).sum())
+    return value, int(varies.sum())
 
 
 def _form_of_pooled_columns(
@@ -358,32 +405,36 @@ def _form_of_pooled_columns(
 
     None where more than `MAX_MERGED_GROUPS` groups had to be merged, rows and all.
     """
-    merged: list[tuple[list[int], tuple[float, int]]] = []
-    waiting: list[int] = []
 
-    def form(groups: list[int]) -> tuple[float, int] | None:
-        own = np.flatnonzero(np.isin(group, groups))
-        columns, away = _pooled_columns(probs, own, excess[groups].sum(axis=0))
-        if not len(away):
+    def form_of(groups: list[int]) -> tuple[float, int] | None:
+        """Return the form of merged groups; None where no count varies enough."""
+        rows = np.flatnonzero(np.isin(group, groups))
+        columns, pooled_excess = _pooled_columns(probs, rows, excess[groups].sum(axis=0))
+        if not len(columns):
             return None
         covariance = np.diag(columns.sum(axis=1)) - columns @ columns.T
-        variance, directions = np.linalg.eigh(covariance)
-        kept = variance >= MIN_COUNT_VARIANCE
-        return float(((directions[:, kept].T @ away) ** 2 / variance[kept]).sum()), int(kept.sum())
+        return _quadratic_form(pooled_excess, covariance)
 
+    forms: list[tuple[float, int]] = []
+    merged: list[int] = []  # the groups of the last form
+    waiting: list[int] = []
     for k in range(len(excess)):
         waiting.append(k)
         if len(waiting) > MAX_MERGED_GROUPS:
             return None
-        if (found := form(waiting)) is not None:
-            merged.append((waiting, found))
+        form = form_of(waiting)
+        if form is not None:
+            forms.append(form)
+            merged = waiting
             waiting = []
-    if waiting and merged:
-        groups, last = merged[-1]
-        if len(groups + waiting) > MAX_MERGED_GROUPS:
+    if waiting and forms:
+        merged = merged + waiting
+        if len(merged) > MAX_MERGED_GROUPS:
             return None
-        merged[-1] = groups, form(groups + waiting) or last
-    return sum(value for _, (value, _) in merged), sum(df for _, (_, df) in merged)
+        forms[-1] = form_of(merged) or forms[-1]
+    value = sum(value for value, _ in forms)
+    df = sum(df for _, df in forms)
+    return value, df
 
 
 def _pooled_columns(probs: Floats, rows: NDArray[np.intp], excess: Floats) -> tuple[Floats, Floats]:
@@ -391,35 +442,44 @@ def _pooled_columns(probs: Floats, rows: NDArray[np.intp], excess: Floats) -> tu
 
     The variance of a count is ``sum q (1 - q)``, q its column.
     """
-    pooled, away = [], []
-    pool, pool_excess = np.zeros(len(rows)), 0.0
-    for first in range(0, probs.shape[1], COLUMNS_AT_ONCE):
-        part = slice(first, first + COLUMNS_AT_ONCE)
+    pooled = []
+    pooled_excess = []
+    pool = np.zeros(len(rows))
+    pool_excess = 0.0
+    step = 100  # columns that are copied at once
+    for first in range(0, probs.shape[1], step):
+        part = slice(first, first + step)
         columns = np.ascontiguousarray(probs[rows, part].T)
-        for x, own in zip(columns, excess[part].tolist(), strict=True):
-            if float(x.sum() - x @ x) >= MIN_COUNT_VARIANCE:
-                pooled.append(x.copy())
-                away.append(own)
+        for column, own_excess in zip(columns, excess[part].tolist(), strict=True):
+            if float(column.sum() - column @ column) >= MIN_COUNT_VARIANCE:
+                # A copy, or the whole block of columns would stay in memory.
+                pooled.append(column.copy())
+                pooled_excess.append(own_excess)
                 continue
-            pool += x
-            pool_excess += own
+            pool += column
+            pool_excess += own_excess
             if float(pool.sum() - pool @ pool) >= MIN_COUNT_VARIANCE:
                 pooled.append(pool)
-                away.append(pool_excess)
-                pool, pool_excess = np.zeros(len(rows)), 0.0
-    return np.array(pooled), np.array(away)
+                pooled_excess.append(pool_excess)
+                pool = np.zeros(len(rows))
+                pool_excess = 0.0
+    return np.array(pooled), np.array(pooled_excess)
 
 
 def _cells(spread: Floats) -> Floats:
     """Return which classes make up each count that varies enough, shape (n_cells, n_classes)."""
-    cells, pool, variance = [], np.zeros(len(spread)), 0.0
-    for j, alone in enumerate(spread.diagonal()):
-        if alone >= MIN_COUNT_VARIANCE:
-            cells.append(np.eye(1, len(spread), j)[0])
-            continue
-        variance += float(alone + 2.0 * spread[j] @ pool)
-        pool[j] = 1.0
+    n_classes = len(spread)
+    cells = []
+    pool = np.zeros(n_classes)
+    pool_variance = 0.0
+    for j, variance in enumerate(spread.diagonal()):
         if variance >= MIN_COUNT_VARIANCE:
+            cells.append(np.eye(1, n_classes, j)[0])
+            continue
+        pool_variance += float(variance + 2.0 * spread[j] @ pool)
+        pool[j] = 1.0
+        if pool_variance >= MIN_COUNT_VARIANCE:
             cells.append(pool)
-            pool, variance = np.zeros(len(spread)), 0.0
+            pool = np.zeros(n_classes)
+            pool_variance = 0.0
     return np.array(cells)

@@ -35,37 +35,28 @@ standard error, stays below: of normal variables with the covariance of the meth
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from .._model.kernel import Derivatives, softmax
-from .._model.newton import minimize
+from .._model.kernel import softmax
 from .._model.temperature import central_moments
 from .._utils.results import Codes, Floats
 from ..metrics._scores import error_of_mean
 
-MAX_CELLS = 400_000  # probabilities that show the family's shape; of more, evenly spaced rows
-MIN_ROWS = 500  # however many classes there are
+TINY = 1e-300
+MAX_ENTRIES = 400_000
+"""Probabilities that show the family's shape; of more, evenly spaced rows, 500 at least."""
 LOG_PROB_TOL = 1e-9
-"""Log probabilities that differ by less are equal."""
+"""Log probabilities that differ by less are equal: what clipping and renormalizing leave."""
 MIN_SPREAD_SHARE = 1e-12
 """Squared difference of two methods, as a share of the largest squared loss, beyond rounding."""
-DECREMENT_TOL = 1e-12
-"""Decrement, in nats, at which the estimate is found, and the place where spreads are measured."""
-DEVIANCE_TOL = 1e-8
-"""Part of the goal by which the deviance at an end of an interval may miss it."""
-MAX_ITER = 100
-MAX_STEP_IN_SD = 1e6
+MAX_ABS_T = 1e6
 """Standard deviations of a row's difference beyond which t has reached the end of its family."""
-MIN_SD_SHARE = 1e-4
-"""Of the largest difference, that a standard deviation may be; below, it is no unit to count in."""
 MIN_LABEL_ERROR_SHARE = 1e-6
 """Part of the error below which labels add nothing to it: they are certain."""
-N_DRAWS = 10_000
-QUANTILE_SEED = 20_240_601
-"""What the normal variables are drawn from: the quantile is a function of the losses alone."""
 
 
 class _FamilyPoint(NamedTuple):
@@ -75,18 +66,20 @@ class _FamilyPoint(NamedTuple):
     value: float
     slope: float
     curvature: float
-    bend: float
+    third_derivative: float
     means: Floats
     variances: Floats
 
 
-def thinning_stride(n_samples: int, n_classes: int, most: int = MAX_CELLS) -> int:
+def thinning_stride(n_samples: int, n_classes: int, most: int = MAX_ENTRIES) -> int:
     """Return k where every k-th row shows the family's shape, in about `most` probabilities.
 
     >>> thinning_stride(2000, 10), thinning_stride(200_000, 10), thinning_stride(4000, 1000)
     (1, 5, 8)
     """
-    return max(1, min(-(-n_samples * n_classes // most), n_samples // MIN_ROWS))
+    stride_for_entries = math.ceil(n_samples * n_classes / most)
+    stride_for_rows = n_samples // 500  # so many rows however many classes there are
+    return max(1, min(stride_for_entries, stride_for_rows))
 
 
 class PairedLoss:
@@ -127,60 +120,91 @@ class PairedLoss:
         self.standard_error, self.units = error_of_mean(observed - self.mean, weight, groups)
         if groups is not None:  # weights that count no rows: as many as they are worth (Kish)
             weight = weight * (weight.sum() / (weight @ weight))
-        self.total, self.weight = float(weight.sum()), weight[::every]
-        self.kept = float(self.weight.sum())
-        self.base, self.scale = np.log(base).T.copy(), 1.0
-        self.gains = np.log(first).T - np.log(other).T
-        largest = float(np.abs(self.gains).max(initial=0.0))
-        self.same = largest < LOG_PROB_TOL
-        if not self.same:
-            spread = float(np.sqrt(self._at(0.0).curvature / self.kept))
-            self.scale = max(spread, MIN_SD_SHARE * largest)
-            self.gains /= self.scale
-        self._observed = self.mean / self.scale * self.kept  # S, scaled, for the rows kept
+        self.total = float(weight.sum())
+        self.weight = weight[::every]
+        self.total_kept = float(self.weight.sum())
+        self.log_base = np.log(base).T.copy()
+        self.differences = np.log(first).T - np.log(other).T  # d_iy, of shape (classes, rows)
+        # t counts standard deviations of a row's difference, so that 1 is a step of a usual size.
+        self.scale = 1.0
+        largest = float(np.abs(self.differences).max(initial=0.0))
+        self.is_same = largest < LOG_PROB_TOL
+        if not self.is_same:
+            sd = float(np.sqrt(self._at(0.0).curvature / self.total_kept))
+            # A standard deviation that is rounding is no unit to count in.
+            self.scale = max(sd, 1e-4 * largest)
+            self.differences /= self.scale
+        self._observed_sum = self.mean / self.scale * self.total_kept  # S, scaled, of rows kept
 
     def _at(self, t: float) -> _FamilyPoint:
         """Return the family at t, here in units of ``1 / scale``."""
-        p = self.base + t * self.gains
+        p = self.log_base + t * self.differences
         value = float(softmax(p) @ self.weight)
-        means, variances, thirds = central_moments(p, self.gains)
+        means, variances, third_moments = central_moments(p, self.differences)
         np.maximum(variances, 0.0, out=variances)
-        slope, curvature, bend = (float(m @ self.weight) for m in (means, variances, thirds))
-        return _FamilyPoint(t, value, slope, curvature, bend, means, variances)
-
-    def _most_likely(self, here: _FamilyPoint, events: float) -> _FamilyPoint:
-        """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
-
-        def loss(x: Floats) -> Derivatives:
-            nonlocal here
-            here = self._at(float(x[0]))
-            curvature = max(here.curvature, 1e-300)
-            value = here.value - here.t * self._observed - events * float(np.log(curvature))
-            slope = here.slope - self._observed - events * here.bend / curvature
-            return Derivatives(value, np.array([slope]), np.array([[curvature]]))
-
-        def direction(terms: Derivatives) -> Floats:
-            there = here.t - terms.gradient / terms.hessian[0]
-            return np.asarray(np.clip(there, -MAX_STEP_IN_SD, MAX_STEP_IN_SD) - here.t, np.float64)
-
-        found = minimize(
-            loss, np.array([here.t]), tol=DECREMENT_TOL, solve=direction, skip_hessian_check=True
+        return _FamilyPoint(
+            t=t,
+            value=value,
+            slope=float(means @ self.weight),
+            curvature=float(variances @ self.weight),
+            third_derivative=float(third_moments @ self.weight),
+            means=means,
+            variances=variances,
         )
-        return self._at(float(found.x[0]))
+
+    def _most_likely(self, start: _FamilyPoint, events: float) -> _FamilyPoint:
+        """Return the t that maximises ``t S - A(t) + events log A''(t)``, by Newton's method.
+
+        The Hessian is that of A alone: positive, and right at large samples.
+
+        1. Newton's step, no farther than the end of the family.
+        2. Stop where it gains less than 1e-12 nats.
+        3. Otherwise halve it until the function has risen by a part of what the slope says.
+        """
+        here = start
+        for _ in range(100):
+            curvature = max(here.curvature, TINY)
+            slope = self._observed_sum - here.slope + events * here.third_derivative / curvature
+            newton = here.t + slope / curvature
+            step = float(np.clip(newton, -MAX_ABS_T, MAX_ABS_T)) - here.t
+            gain = slope * step
+            if gain <= 1e-12:
+                return self._at(here.t + step)
+            least = self._log_posterior(here, events)
+            rounding = 1e-13 * (1.0 + abs(least))
+            for _ in range(60):
+                there = self._at(here.t + step)
+                value = self._log_posterior(there, events)
+                if math.isfinite(value) and value >= least + 1e-4 * slope * step - rounding:
+                    break
+                step *= 0.5
+            else:
+                return here  # no step helps: rounding decides
+            here = there
+        return here
+
+    def _log_posterior(self, point: _FamilyPoint, events: float) -> float:
+        """Return ``t S - A(t) + events log A''(t)``."""
+        log_likelihood = point.t * self._observed_sum - point.value
+        return log_likelihood + events * math.log(max(point.curvature, TINY))
 
     @cached_property
     def typical(self) -> _FamilyPoint:
-        """Where spreads are measured: an estimate that never lies at the family's end."""
-        return self._most_likely(self._at(0.0), 0.5)
+        """Where spreads are measured: an estimate that never lies at the family's end.
+
+        With half of ``log A''`` as a prior, Firth's (1993, Biometrika 80:27-38).
+        """
+        return self._most_likely(self._at(0.0), events=0.5)
 
     @cached_property
     def estimate(self) -> _FamilyPoint:
         """Where the family's mean is the observed one."""
-        return self._most_likely(self.typical, 0.0)
+        return self._most_likely(self.typical, events=0.0)
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
-        return self.scale * float(np.sqrt(self.weight @ variances / self.kept / self.total))
+        mean_variance = self.weight @ variances / self.total_kept
+        return self.scale * float(np.sqrt(mean_variance / self.total))
 
     @cached_property
     def rows_error(self) -> float:
@@ -189,22 +213,28 @@ class PairedLoss:
         return self._error((means - np.average(means, weights=self.weight)) ** 2)
 
     @cached_property
+    def labels_error(self) -> float:
+        """The part that is due to the labels of given rows, under the family."""
+        return self._error(self.typical.variances)
+
+    @cached_property
     def expected_error(self) -> float:
         """The standard error under the family, of independent rows."""
-        return float(np.hypot(self._error(self.typical.variances), self.rows_error))
+        return float(np.hypot(self.labels_error, self.rows_error))
 
     @property
     def error(self) -> float:
         """The standard error that the interval goes by: the observed, or the family's if larger."""
-        if self.same or self.units <= 1.0:
+        if self.is_same or self.units <= 1.0:
             return self.standard_error
         return max(self.standard_error, self.expected_error)
 
     @property
     def dispersion(self) -> float:
         """How much larger the squared error is than that of the family; at least 1."""
-        certain = self.same or self.expected_error <= MIN_LABEL_ERROR_SHARE * self.error
-        return 1.0 if certain else (self.error / self.expected_error) ** 2
+        if self.is_same or self.expected_error <= MIN_LABEL_ERROR_SHARE * self.error:
+            return 1.0
+        return (self.error / self.expected_error) ** 2
 
     def interval(self, quantile: float) -> tuple[float, float]:
         """Return the means up to `quantile` standard errors away, as the deviance measures them.
@@ -212,37 +242,54 @@ class PairedLoss:
         No label can bring more than the largest difference of its row; other rows could, so that
         no end is nearer than the rows' own standard error says.
         """
-        if self.same:
+        if self.is_same:
             return self.mean, self.mean
         if self.units <= 1.0:
-            return -np.inf, np.inf
-        if self._error(self.typical.variances) <= MIN_LABEL_ERROR_SHARE * self.error:
-            return self.mean - quantile * self.error, self.mean + quantile * self.error
-        low, high = (self._limit(quantile, side) * self.scale for side in (-1.0, 1.0))
-        reach = quantile * self.rows_error
-        return min(low, self.mean - reach), max(high, self.mean + reach)
+            return -math.inf, math.inf
+        if self.labels_error <= MIN_LABEL_ERROR_SHARE * self.error:
+            margin = quantile * self.error
+            return self.mean - margin, self.mean + margin
+        low = self._limit(quantile, -1.0) * self.scale
+        high = self._limit(quantile, 1.0) * self.scale
+        margin_of_rows = quantile * self.rows_error
+        low = min(low, self.mean - margin_of_rows)
+        high = max(high, self.mean + margin_of_rows)
+        return low, high
 
     def _limit(self, quantile: float, side: float) -> float:
         """Return the family's mean where the deviance reaches its goal, or at the family's end.
 
         By Newton's method inside a bracket: bisection, or twice as far, where it would leave that.
+        Distances are from the estimate, towards `side`.
         """
         best = self.estimate
-        reach = quantile * self.error / self.scale * self.kept / self.typical.curvature
-        goal = min(self.typical.curvature * reach * reach, 1e200)
-        inside, outside, away = 0.0, MAX_STEP_IN_SD, min(reach, 0.5 * MAX_STEP_IN_SD)
-        for _ in range(MAX_ITER):
-            here = self._at(best.t + side * away)
-            lost = 2.0 * (here.value - best.value - side * away * self._observed)
-            inside, outside = (away, outside) if lost < goal else (inside, away)
-            if abs(lost - goal) <= DEVIANCE_TOL * goal or outside - inside <= 1e-9 * outside:
+        error_of_mean_kept = quantile * self.error / self.scale * self.total_kept
+        curvature = self.typical.curvature
+        first_distance = error_of_mean_kept / curvature  # were the deviance a parabola
+        goal = min(curvature * first_distance * first_distance, 1e200)
+        inside = 0.0
+        outside = MAX_ABS_T
+        distance = min(first_distance, 0.5 * MAX_ABS_T)
+        for _ in range(100):
+            here = self._at(best.t + side * distance)
+            deviance = 2.0 * (here.value - best.value - side * distance * self._observed_sum)
+            if deviance < goal:
+                inside = distance
+            else:
+                outside = distance
+            is_reached = abs(deviance - goal) <= 1e-8 * goal
+            if is_reached or outside - inside <= 1e-9 * outside:
                 break
-            slope = 2.0 * side * (here.slope - self._observed)
-            newton = away - (lost - goal) / slope if slope > 0.0 else np.inf
-            farther = 2.0 * inside if outside == MAX_STEP_IN_SD else 0.5 * (inside + outside)
-            most = min(outside, 4.0 * away)
-            away = newton if inside < newton < most else min(farther, MAX_STEP_IN_SD)
-        return here.slope / self.kept
+            slope = 2.0 * side * (here.slope - self._observed_sum)
+            newton = distance - (deviance - goal) / slope if slope > 0.0 else math.inf
+            is_inside_bracket = inside < newton < min(outside, 4.0 * distance)
+            if is_inside_bracket:
+                distance = newton
+            elif outside == MAX_ABS_T:
+                distance = min(2.0 * inside, MAX_ABS_T)
+            else:
+                distance = 0.5 * (inside + outside)
+        return here.slope / self.total_kept
 
 
 def all_pairs_quantile(
@@ -250,32 +297,40 @@ def all_pairs_quantile(
 ) -> float:
     """Return the quantile of the largest of all differences between columns of `losses`.
 
-    Each over its standard error; between that of a single pair and Bonferroni's.
+    Each over its standard error; between that of a single pair and Bonferroni's. From 10,000 normal
+    draws with a seed of its own, so that the quantile is a function of the losses alone.
     """
     from scipy.special import ndtri
 
     n_columns = losses.shape[1]
     first, second = np.triu_indices(n_columns, 1)
-    single = float(ndtri(0.5 + 0.5 * level))
-    if len(first) < 2:
-        return single
-    away = weight[:, None] * (losses - weight @ losses / weight.sum())
+    n_pairs = len(first)
+    of_single_pair = float(ndtri(0.5 + 0.5 * level))
+    if n_pairs < 2:
+        return of_single_pair
+    # What each unit (row, or group) adds to the covariance of the mean losses.
+    mean_losses = weight @ losses / weight.sum()
+    centred = weight[:, None] * (losses - mean_losses)
     if groups is None:
-        away /= np.sqrt(np.maximum(weight, 1e-300))[:, None]
+        centred /= np.sqrt(np.maximum(weight, TINY))[:, None]
     else:
-        away = np.stack([np.bincount(groups, weights=column) for column in away.T], axis=1)
-    covariance = away.T @ away
-    squares = np.diag(covariance)
-    spread = squares[first] + squares[second] - 2.0 * covariance[first, second]
+        sums = [np.bincount(groups, weights=column) for column in centred.T]
+        centred = np.stack(sums, axis=1)
+    covariance = centred.T @ centred
+    variances = np.diag(covariance)
+    spread = variances[first] + variances[second] - 2.0 * covariance[first, second]
     # Spreads are differences of sums of squares and keep no more digits than those: a method that
     # leaves predictions as they are differs from them by rounding alone, which is no difference.
-    differ = spread > MIN_SPREAD_SHARE * float(squares.max())
+    differ = spread > MIN_SPREAD_SHARE * float(variances.max())
     if not differ.any():
-        return single
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    drawn = np.random.default_rng(QUANTILE_SEED).standard_normal((N_DRAWS, n_columns)) @ root
-    first, second, spread = first[differ], second[differ], spread[differ]
-    largest = (np.abs(drawn[:, first] - drawn[:, second]) / np.sqrt(spread)).max(axis=1)
-    most = float(ndtri(1.0 - 0.5 * (1.0 - level) / len(first)))
-    return min(max(single, float(np.quantile(largest, level))), most)
+        return of_single_pair
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    root = (eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
+    rng = np.random.default_rng(20_240_601)
+    drawn = rng.standard_normal((10_000, n_columns)) @ root
+    differences = np.abs(drawn[:, first[differ]] - drawn[:, second[differ]])
+    largest = (differences / np.sqrt(spread[differ])).max(axis=1)
+    n_pairs_that_differ = int(differ.sum())
+    of_bonferroni = float(ndtri(1.0 - 0.5 * (1.0 - level) / n_pairs_that_differ))
+    simulated = float(np.quantile(largest, level))
+    return min(max(of_single_pair, simulated), of_bonferroni)

@@ -54,8 +54,7 @@ from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 
 MAX_PARAMETERS_WITHOUT_NOTE = 4
-"""Parameters above which the charge of BIC is always explained."""
-REJECTION_LEVEL = 0.05
+"""Parameters above which the charge of BIC is always explained: those of three classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,13 +195,22 @@ def calibration_posterior(
 
 def posterior_of_fit(fit: MCLLOFit, total: float, prior: float) -> CalibrationPosterior:
     """Return the posterior from a fit to rows of this total weight."""
-    statistic, df = fit.statistic, fit.df
-    evidence = log_bayes_factor(statistic, df, total)
-    posterior, pvalue = posterior_probability(evidence, prior), chi2_sf(statistic, df)
-    bic = -2.0 * fit.log_likelihood_null, df * math.log(total) - 2.0 * fit.log_likelihood
-    test = (statistic, df, pvalue, fit.n_samples)
-    warning = bic_warning(posterior, pvalue, df, total)
-    return CalibrationPosterior(posterior, evidence, *bic, prior, *test, total, warning)
+    log_factor = log_bayes_factor(fit.statistic, fit.df, total)
+    posterior = posterior_probability(log_factor, prior)
+    pvalue = chi2_sf(fit.statistic, fit.df)
+    return CalibrationPosterior(
+        posterior=posterior,
+        log_bayes_factor=log_factor,
+        bic_calibrated=-2.0 * fit.log_likelihood_null,
+        bic_uncalibrated=fit.df * math.log(total) - 2.0 * fit.log_likelihood,
+        prior=prior,
+        statistic=fit.statistic,
+        df=fit.df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        total_weight=total,
+        warning=bic_warning(posterior, pvalue, fit.df, total),
+    )
 
 
 def log_bayes_factor(statistic: float, df: int, total: float) -> float:
@@ -212,15 +220,17 @@ def log_bayes_factor(statistic: float, df: int, total: float) -> float:
 
 def posterior_probability(log_factor: float, prior: float) -> float:
     """Return ``1 / (1 + BF (1 - prior) / prior)`` without overflow."""
-    against = log_factor + math.log1p(-prior) - math.log(prior)
-    if against <= 0.0:
-        return 1.0 / (1.0 + math.exp(against))
-    return math.exp(-against) / (1.0 + math.exp(-against))
+    log_odds_against = log_factor + math.log1p(-prior) - math.log(prior)
+    # The exponential that is below 1, whatever the sign: Bayes factors overflow.
+    if log_odds_against <= 0.0:
+        return 1.0 / (1.0 + math.exp(log_odds_against))
+    odds_for = math.exp(-log_odds_against)
+    return odds_for / (1.0 + odds_for)
 
 
 def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
-    contradiction = posterior > 0.5 and pvalue < REJECTION_LEVEL
+    contradiction = posterior > 0.5 and pvalue < 0.05
     if not contradiction and df <= MAX_PARAMETERS_WITHOUT_NOTE:
         return ""
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
@@ -239,7 +249,8 @@ def format_posterior(posterior: float) -> str:
     if rest < 1e-5:
         return f"1 - {rest:.0e}"
     if rest < 0.01:
-        return f"{posterior:.{-math.floor(math.log10(rest))}f}"
+        decimals = -math.floor(math.log10(rest))
+        return f"{posterior:.{decimals}f}"
     return format_number(posterior)
 
 
@@ -257,8 +268,6 @@ def counted_rows(predictions: Predictions) -> float:
 SLOPE_FACTORS_OF_STARTS = (1.5, 2.0, 3.0)
 CONSTRAINT_TOL = 1e-9
 """Part of kappa by which rounding may leave the constraint."""
-ACTIVE_CONSTRAINT_TOL = 1e-6
-"""Part of kappa left below which the constraint holds the search back."""
 STATIONARITY_TOL = 1e-3
 """Part of the gradient along the constraint's surface that counts as none: at that angle the
 boldness that is left to gain is of the order of its square."""
@@ -416,17 +425,20 @@ def boldness_recalibrate(
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
-    search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
+    kappa = log_likelihood_to_spend(fit.df, total, t, prior)
+    search = _Search(predictions, fit, total, kappa)
     best = search.best()
-    theta, k = search.theta(best), len(fit.tau)
-    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
+    theta = search.theta(best)
+    k = len(fit.tau)
+    lost_log_likelihood = search.kappa * (1.0 - search.at(best).slack)
+    statistic = 2.0 * lost_log_likelihood
     posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
     pvalue = chi2_sf(statistic, fit.df)
     return BoldRecalibration(
         map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
-        boldness=math.sqrt(search.spread(theta)[0]),
-        boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
-        boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
+        boldness=search.spread.boldness(theta),
+        boldness_original=search.spread.boldness(identity_theta(k)),
+        boldness_mle=search.spread.boldness(fit.theta),
         posterior=posterior,
         posterior_original=posterior_of_fit(fit, total, prior).posterior,
         t=t,
@@ -442,9 +454,11 @@ def boldness_recalibrate(
 
 def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
     """Return kappa: how far the log likelihood may fall before the posterior is below `t`."""
-    kappa = -log_bayes_factor(0.0, df, total) + math.log((1.0 - t) / t * prior / (1.0 - prior))
+    log_factor_of_estimate = log_bayes_factor(0.0, df, total)
+    prior_odds = prior / (1.0 - prior)
+    kappa = -log_factor_of_estimate + math.log((1.0 - t) / t * prior_odds)
     if kappa <= 0.0:
-        most = posterior_probability(log_bayes_factor(0.0, df, total), prior)
+        most = posterior_probability(log_factor_of_estimate, prior)
         raise InputError(
             f"t must be smaller than {most:.4g}, the posterior probability of calibration of the "
             f"maximum likelihood map; got t={t}. Choose a smaller t or a larger prior."
@@ -462,7 +476,8 @@ def _existing_fit(predictions: Predictions) -> MCLLOFit:
     [fit] = fit_each_baseline(predictions, [predictions.baseline])
     if fit.converged:
         return fit
-    absent, cause = predictions.absent, "the likelihood is all but flat"
+    absent = predictions.absent
+    cause = "the likelihood is all but flat"
     if fit.separated:
         cause = f"no row has class {absent[0]!r}" if absent else "the log odds separate the labels"
     raise InputError(
@@ -475,17 +490,27 @@ class _Spread:
     """``theta -> (V, gradient)``: the square of the boldness of the recalibrated rows."""
 
     def __init__(self, log_odds: Floats, weight: Floats | None, total: float) -> None:
-        self.log_odds, self.total = log_odds, total
+        self.log_odds = log_odds
+        self.total = total
         self.weight = np.ones(log_odds.shape[1]) if weight is None else weight
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        g, k = predicted_probabilities(theta, self.log_odds)[0], len(self.log_odds)
-        around = g - (g @ self.weight / self.total)[:, None]
+        k = len(self.log_odds)
+        g, _ = predicted_probabilities(theta, self.log_odds)
+        centred = g - (g @ self.weight / self.total)[:, None]
         weight = self.weight / (self.total - 1.0)
-        value = 0.5 * float(np.einsum("ji,ji->i", around, around) @ weight)
-        by_eta = g[:k] * (around[:k] - np.einsum("ji,ji->i", around, g)) * weight
+        squares = np.einsum("ji,ji->i", centred, centred)
+        value = 0.5 * float(squares @ weight)
+        mean_of_row = np.einsum("ji,ji->i", centred, g)
+        by_eta = g[:k] * (centred[:k] - mean_of_row) * weight
+        by_tau = by_eta.sum(axis=1)
         by_gamma = np.einsum("ji,ji->j", by_eta, self.log_odds)
-        return value, np.concatenate([by_eta.sum(axis=1), by_gamma])
+        return value, np.concatenate([by_tau, by_gamma])
+
+    def boldness(self, theta: Floats) -> float:
+        """Return ``sqrt(V)``."""
+        square, _ = self(theta)
+        return math.sqrt(square)
 
 
 class _SearchPoint(NamedTuple):
@@ -501,14 +526,19 @@ class _Search:
     """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
-        self.kappa, self.lowest, self.origin = kappa, -fit.log_likelihood, fit.theta
+        self.kappa = kappa
+        self.minimum = -fit.log_likelihood
+        self.origin = fit.theta
         self.likelihood = negative_log_likelihood(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
+        # u counts standard errors along each axis: there the constraint is about the unit ball, and
+        # SLSQP needs few steps whatever the units of theta.
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
         self.axes[free] = math.sqrt(2.0 * kappa) * factor
-        self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
+        squares_at_starts = [self.spread(self.theta(u))[0] for u in self.starts()]
+        self.scale = max(squares_at_starts)
         self._last: tuple[bytes, _SearchPoint] | None = None
 
     def theta(self, u: Floats) -> Floats:
@@ -520,56 +550,81 @@ class _Search:
         k = len(self.origin) // 2
         sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SLOPE_FACTORS_OF_STARTS]
         points = [self.origin, *sharper, identity_theta(k)]
-        found = [np.linalg.lstsq(self.axes, p - self.origin, rcond=None)[0] for p in points]
-        return [np.asarray(u, dtype=np.float64) for u in found]
+        starts = []
+        for point in points:
+            u, *_ = np.linalg.lstsq(self.axes, point - self.origin, rcond=None)
+            starts.append(np.asarray(u, dtype=np.float64))
+        return starts
 
     def at(self, u: Floats) -> _SearchPoint:
         """Evaluate at u; the last answer is kept, for a solver asks four times."""
         key = u.tobytes()
-        if self._last is None or self._last[0] != key:
-            theta = self.theta(u)
-            (value, gradient), terms = self.spread(theta), self.likelihood(theta)
-            point = _SearchPoint(
-                value / self.scale,
-                self.axes.T @ gradient / self.scale,
-                1.0 - (terms.value - self.lowest) / self.kappa,
-                -(self.axes.T @ terms.gradient) / self.kappa,
-            )
-            self._last = (key, point)
-        return self._last[1]
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        theta = self.theta(u)
+        spread, spread_gradient = self.spread(theta)
+        terms = self.likelihood(theta)
+        point = _SearchPoint(
+            spread=spread / self.scale,
+            spread_gradient=self.axes.T @ spread_gradient / self.scale,
+            slack=1.0 - (terms.value - self.minimum) / self.kappa,
+            slack_gradient=-(self.axes.T @ terms.gradient) / self.kappa,
+        )
+        self._last = (key, point)
+        return point
 
     def best(self) -> Floats:
         """Return the boldest of what the starts lead to, and of the starts themselves."""
+        # V is not concave, so that a single start may end at a lower place; a start itself may be
+        # the boldest where the solver fails.
         starts = self.starts()
-        found = [self._inside(self._solve(start)) for start in starts]
+        solutions = [self._inside(self._solve(start)) for start in starts]
         allowed = [u for u in starts[1:] if self.at(u).slack >= -CONSTRAINT_TOL]
-        return max([starts[0], *allowed, *found], key=lambda u: self.at(u).spread)
+        candidates = [starts[0], *allowed, *solutions]
+        return max(candidates, key=lambda u: self.at(u).spread)
 
     def _solve(self, start: Floats) -> Floats:
+        """Return where SLSQP leads to, which may lie a little outside of the constraint."""
         from scipy.optimize import minimize
 
-        given: Any = {"method": "SLSQP", "options": {"ftol": 1e-11, "maxiter": 500}, "x0": start}
-        given |= {"fun": lambda u: -self.at(u).spread, "jac": lambda u: -self.at(u).spread_gradient}
-        constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
-        constraint |= {"jac": lambda u: self.at(u).slack_gradient}
-        found = np.asarray(minimize(**given, constraints=constraint).x)
-        return found if np.isfinite(found).all() else np.zeros_like(start)
+        constraint: Any = {
+            "type": "ineq",
+            "fun": lambda u: self.at(u).slack,
+            "jac": lambda u: self.at(u).slack_gradient,
+        }
+        objective: Any = {
+            "fun": lambda u: -self.at(u).spread,
+            "jac": lambda u: -self.at(u).spread_gradient,
+        }
+        options: Any = {"ftol": 1e-11, "maxiter": 500}
+        found = minimize(
+            **objective, x0=start, method="SLSQP", constraints=constraint, options=options
+        )
+        solution = np.asarray(found.x)
+        if not np.isfinite(solution).all():
+            return np.zeros_like(start)
+        return solution
 
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""
-        low, high = 0.0, 1.0
         if self.at(u).slack >= -CONSTRAINT_TOL:
             return u
-        while high - low > CONSTRAINT_TOL:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.at(middle * u).slack >= 0.0 else (low, middle)
-        return low * u
+        inside = 0.0
+        outside = 1.0
+        while outside - inside > CONSTRAINT_TOL:
+            middle = 0.5 * (inside + outside)
+            if self.at(middle * u).slack >= 0.0:
+                inside = middle
+            else:
+                outside = middle
+        return inside * u
 
     def free_gradient_share(self, u: Floats) -> float:
         """Return the part of V's gradient that does not push against the constraint."""
         point = self.at(u)
-        uphill, size = point.spread_gradient, float(np.linalg.norm(point.spread_gradient))
-        if point.slack < ACTIVE_CONSTRAINT_TOL:
-            wall = -point.slack_gradient / np.linalg.norm(point.slack_gradient)
-            uphill = uphill - max(0.0, float(uphill @ wall)) * wall
+        uphill = point.spread_gradient
+        size = float(np.linalg.norm(uphill))
+        if point.slack < 1e-6:  # the constraint holds the search back
+            outwards = -point.slack_gradient / np.linalg.norm(point.slack_gradient)
+            uphill = uphill - max(0.0, float(uphill @ outwards)) * outwards
         return float(np.linalg.norm(uphill)) / max(size, point.spread)

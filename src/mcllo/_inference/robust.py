@@ -1,36 +1,4 @@
-"""Labels of weighted and of grouped rows as H0 has them: what robust tests are compared with.
-
-H0 says how likely each label of a row was, not how rows came to be here, nor how rows of a group
-hang together. With ``x_ij`` the predictions and ``s_ij`` the score of row i under label j:
-
-====================  ======================================================================
-weight of a label     ``w_ij = b_i a_ij``: what row i weighs, or would have weighed, under label
-                      j; ``log a_ij = e_j + h 1[j is the top class]`` by least squares of
-                      ``log w_i``, beside the row's log odds, shrunk by ``1 - F_crit / F``
-chance of a label     ``q_ij = (x_ij / w_ij) / sum_k (x_ik / w_ik)``: rows are here with a chance
-                      of ``1 / w_ij``, so labels of large weight are rare
-mean of a row         ``sum_j q_ij w_ij s_ij = 0``, whatever the weights
-statistic             ``T = (U - m)' V^-1 (U - m)``; m, V mean and variance of ``U = sum w s``
-p-value of weights    ``T* >= T``, labels drawn from q
-dependence r          each row takes its group's uniform number with chance r, else its own
-skew                  ``k = sum_g E |W_g|^2 W_g / (sum_g E |W_g|^2)^1.5`` for r = 1; of one
-                      group ``|sum_g E |W_g|^2 W_g| / sum_g (E |W_g|^2)^1.5``
-p-value of groups     the largest of ``P_r(S* / Q* >= S / Q | U* on the same side of k)`` over
-                      the r with ``P_r(Q* <= Q) >= 0.05``; ``S = |sum_g W_g|^2``,
-                      ``Q = sum_g |W_g|^2``, W_g the score of a group in units of its spread
-====================  ======================================================================
-
-Where weights are a function of the label (or of the label and of being right) the first p-value is
-exact, and where they have nothing to do with the labels it is too. A class that no row has is left
-out of the draws where weights hang on the label: nobody knows what its rows would have weighed.
-
-The second is for groups whose scores are skewed. Rare events come in bursts where rows of a group
-hang together; while none has come, nothing in the rows shows that one might, and signs flipped at
-random find the few events that there are too few. A sum of squares as small as the observed one
-tells which dependence is out of the question; and too few events are compared with too few, too
-many with too many.
-
-`robust_test`: a test that survives repeated measurements and weights.
+"""`robust_test`: a test that survives repeated measurements and weights.
 
 U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
 row), G the number of units (`_fit/covariance`, which has the errors of estimates):
@@ -42,14 +10,15 @@ reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank 
 F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
-drawn labels          `_inference/robust`: weights that are no counts, one row a unit
+drawn labels          weights that are no counts, one row a unit
+                      (`_inference/null_labels`)
 ====================  ======================================================================
 
 ====================  ======================================================================
 rows                  p-value
 ====================  ======================================================================
 in groups             flips up to 1000 groups, else F; never below that of independent rows,
-                      nor, where the groups' scores are skewed, below that of `null_labels`
+                      nor, where the groups' scores are skewed, below that of dependent rows
 weights, no counts    drawn labels up to 1000 effective rows, else F
 frequencies           flips up to 1000 rows, else F; never below that of independent rows
 ====================  ======================================================================
@@ -83,267 +52,45 @@ designs but not in all: with eight classes and flat predictions, 60 groups, 25 %
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.covariance import n_effective, row_sums, score_sums, unit_scores
+from .._fit.covariance import ScoreSums, n_effective, row_sums, score_sums, unit_scores
 from .._fit.objective import free_parameters
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
-from .._utils.formatting import format_count, format_number, format_p
+from .._utils.formatting import format_count, format_number
 from .._utils.linalg import whitening
-from .._utils.results import Codes, Floats
+from .._utils.results import Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from . import budget
-from .budget import BATCH_ENTRIES, N_EXCEEDANCES, N_RESAMPLES, WORK_WITHOUT_EARLY_STOP
+from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .likelihood_tests import chi2_sf
-from .monte_carlo import (
-    Seed,
-    check_resamples,
-    draw_labels,
-    labels_at,
-    monte_carlo_p,
-    seed_entropy,
-    uniforms,
+from .monte_carlo import Seed, check_resamples, monte_carlo_p, seed_entropy, uniforms
+from .null_labels import (
+    DEPENDENCE_STRENGTHS,
+    TIE_TOL,
+    NullRows,
+    ScoreSkewness,
+    dependent_pvalue,
+    draw_pvalue,
 )
-from .pvalue import PValue, Tested
-
-TIE_TOL = 1e-9
-"""Statistics closer than this (relative) count as equal."""
-WEIGHT_EFFECT_LEVEL = 0.05
-"""Level of the test that weights have to do with labels."""
-MIN_ROWS_PER_EFFECT = 3
-"""Rows for each coefficient, at least, or the row's log odds stay out."""
-N_SKEWNESS_POINTS = 400
-"""Uniform numbers at which the skewness is computed."""
-DEPENDENCE_STRENGTHS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-"""How strongly rows of a group may hang together."""
-MAX_SKEWNESS = 0.3  # of the score; above, sign flips alone are not trusted
-MAX_GROUP_SKEWNESS = 1.0  # of the score of one group; the same
-DEPENDENCE_EXCLUSION_LEVEL = 0.05
-"""Chance of a sum of squares as small, below which a dependence is out of the question."""
-
-
-class NullRows:
-    """Rows that count, in an order of their own, with q, w and what makes up the scores.
-
-    The baseline is the last class. Frequencies are written out, other weights looked at label by
-    label. `starts` is where groups begin, `hangs` whether weights hang on labels.
-    """
-
-    def __init__(self, predictions: Predictions) -> None:
-        rows = predictions.expand_weights() if predictions.counts_rows else predictions
-        weight = rows.row_weight
-        b = rows.baseline_index
-        probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
-        order, self.starts = _sort_rows(rows, probs, weight)
-        self.probs, self.odds, weight = probs[order], rows.log_odds.T[order], weight[order]
-        self.codes, self.n = rows.model_codes[order], len(order)
-        self.free = free_parameters(rows.log_odds)
-        table, self.hangs = np.zeros(self.probs.shape), False
-        if not rows.counts_rows:
-            table, self.hangs = label_effects(self.probs, self.odds, self.codes, np.log(weight))
-        own = weight * np.exp(-table[np.arange(self.n), self.codes])
-        self.weight, self.chance = own[:, None] * np.exp(table), self.probs * np.exp(-table)
-        if self.hangs:
-            self.chance[:, np.bincount(self.codes, minlength=rows.n_classes) == 0] = 0.0
-        self.chance /= self.chance.sum(axis=1, keepdims=True)
-        self.one_label = int((self.chance > 0.0).any(axis=0).sum()) == 1
-        self.expected = self._both(self.probs)  # what a label takes from the score of its row
-
-    def _both(self, values: Floats) -> Floats:
-        """Return ``(v, v l)`` of a number for each row and class."""
-        k = self.odds.shape[1]
-        return np.hstack([values[:, :k], values[:, :k] * self.odds])
-
-    @cached_property
-    def _means(self) -> Floats:
-        """Mean score of each row."""
-        once = self.chance * self.weight
-        return self._both(once) - once.sum(axis=1)[:, None] * self.expected
-
-    @cached_property
-    def mean(self) -> Floats:
-        """Mean of U, shape (2K,); 0 but for rounding unless a class was left out."""
-        return np.asarray(self._means.sum(axis=0))
-
-    @cached_property
-    def variance(self) -> Floats:
-        """Variance of U for independent rows, shape (2K, 2K)."""
-        twice, rows = self.chance * self.weight**2, self._means
-        k, taken, given = self.odds.shape[1], self.expected, self._both(twice)
-        own = np.zeros((2 * k, 2 * k))
-        j, square = np.arange(k), twice[:, :k]
-        own[j, j] = square.sum(axis=0)
-        own[j, k + j] = own[k + j, j] = (square * self.odds).sum(axis=0)
-        own[k + j, k + j] = (square * self.odds**2).sum(axis=0)
-        cross = given.T @ taken
-        total = taken.T @ (taken * twice.sum(axis=1)[:, None])
-        return np.asarray(own - cross - cross.T + total - rows.T @ rows)
-
-    @cached_property
-    def root(self) -> Floats:
-        """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
-        return whitening(self.variance, self.free & (np.diagonal(self.variance) > 0.0))
-
-    def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
-        """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""
-        starts = np.zeros(1, dtype=np.intp) if starts is None else starts
-        (size, n), k, c = labels.shape, self.odds.shape[1], self.probs.shape[1]
-        ends = np.append(starts[1:], n)
-        groups = np.repeat(np.arange(len(starts)) * c, ends - starts)
-        cells = labels + groups + (np.arange(size) * len(starts) * c)[:, None]
-        place, many = labels + np.arange(n) * c, size * len(starts) * c
-        weight, pulls = self.weight.ravel()[place], np.zeros(self.weight.shape)
-        np.multiply(self.weight[:, :k], self.odds, out=pulls[:, :k])
-        sums = np.empty((size, len(starts), 2 * k))
-        for part, values in ((slice(k), weight), (slice(k, None), pulls.ravel()[place])):
-            found = np.bincount(cells.ravel(), weights=values.ravel(), minlength=many)
-            sums[:, :, part] = found.reshape(size, len(starts), c)[:, :, :k]
-        for g, (first, end) in enumerate(zip(starts, ends, strict=True)):
-            sums[:, g] -= weight[:, first:end] @ self.expected[first:end]
-        return sums
-
-
-def _sort_rows(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes, Codes]:
-    """Return rows that count in an order of their values alone, and where groups start."""
-    keep = np.flatnonzero(weight)
-    values = np.column_stack([probs, rows.model_codes, weight / weight.max()])[keep]
-    order = keep[np.lexsort(np.round(values, 12).T)]
-    if rows.groups is None:
-        return order, np.arange(len(order))
-    _, first, names = np.unique(rows.groups[order], return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))[names.ravel()]
-    by_group = np.argsort(rank, kind="stable")
-    return order[by_group], np.flatnonzero(np.diff(rank[by_group], prepend=-1))
-
-
-def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tuple[Floats, bool]:
-    """Return ``log a`` of each row and class, and whether weights hang on labels at all."""
-    from scipy.special import fdtri
-
-    n, c = probs.shape
-    top = probs.argmax(axis=1)
-    marks = np.zeros((n, c + 1))
-    marks[np.arange(n), codes] = 1.0
-    marks[:, c] = codes == top
-    beside = np.column_stack([np.ones(n), odds])
-    if n < MIN_ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
-        beside = beside[:, :1]
-    basis = np.linalg.qr(beside)[0]
-    rest, away = (v - basis @ (basis.T @ v) for v in (logs, marks - marks.mean(axis=0)))
-    effects, _, rank, _ = np.linalg.lstsq(away, rest, rcond=1e-9)
-    left = rest - away @ effects
-    before, after = float(rest @ rest), float(left @ left)
-    spare, shrunk = n - beside.shape[1] - int(rank), 0.0  # 0 where effects could be noise
-    if rank > 0 and spare >= 1 and before > 1e-18 * n:
-        ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
-        shrunk = max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - WEIGHT_EFFECT_LEVEL)) / ratio)
-    effects = shrunk * effects
-    table = np.tile(effects[:c], (n, 1))
-    table[np.arange(n), top] += effects[c]
-    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
-
-
-def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, int, PValue]:
-    """Return T of independent rows, its parameters, and how often drawn labels give as much.
-
-    Of large tables drawing stops once enough draws did.
-    """
-    root = rows.root
-    observed = (rows.totals(rows.codes[None])[0, 0] - rows.mean) @ root
-    statistic = float(observed @ observed)
-
-    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        labels = draw_labels(rows.chance, seed, start, size)
-        drawn = (rows.totals(labels)[:, 0] - rows.mean) @ root
-        return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE_TOL))
-
-    batch = max(1, min(512, BATCH_ENTRIES // rows.n))
-    stop_at = (
-        N_EXCEEDANCES if float(rows.chance.size) * n_resamples > WORK_WITHOUT_EARLY_STOP else None
-    )
-    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
-    return statistic, root.shape[1], found
-
-
-class Skew:
-    """How skewed scores are where rows of a group share one uniform number, by a grid of numbers.
-
-    `towards` is k, `each` the same of a single group, on average; it `misleads` where groups are
-    skewed, and too few to make up for it.
-    """
-
-    def __init__(self, rows: NullRows, root: Floats) -> None:
-        third, second = np.zeros(root.shape[1]), np.zeros(len(rows.starts))
-        batch = max(1, BATCH_ENTRIES // rows.n)
-        for start in range(0, N_SKEWNESS_POINTS, batch):
-            points = np.arange(start, min(N_SKEWNESS_POINTS, start + batch))
-            levels = (points + 0.5) / N_SKEWNESS_POINTS
-            labels = labels_at(rows.chance, np.repeat(levels[:, None], rows.n, axis=1))
-            white = rows.totals(labels, rows.starts) @ root
-            squares = (white**2).sum(axis=2)
-            second += squares.sum(axis=0) / N_SKEWNESS_POINTS
-            third += np.einsum("dg,dgk->k", squares, white) / N_SKEWNESS_POINTS
-        self.towards, self.each = third, 0.0
-        if second.any():
-            self.towards = third / second.sum() ** 1.5
-            self.each = float(np.linalg.norm(third) / (second**1.5).sum())
-        towards = float(np.linalg.norm(self.towards))
-        self.misleads = self.each > MAX_GROUP_SKEWNESS and towards > MAX_SKEWNESS
-
-
-def dependent_pvalue(
-    rows: NullRows, root: Floats, towards: Floats, *, n_resamples: int, seed: int
-) -> float:
-    """Return the largest p-value over the strengths of dependence that Q does not rule out.
-
-    `towards` is the skew k.
-    """
-
-    def sums(labels: Codes) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Return Q, ``S / Q`` and the side of k."""
-        white = rows.totals(labels, rows.starts) @ root
-        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
-        ratio = np.zeros(len(spread))
-        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
-        return spread, ratio, total @ towards > 0.0
-
-    observed = sums(rows.codes[None])
-    n, n_groups = rows.n, len(rows.starts)
-    groups = np.repeat(np.arange(n_groups), np.diff(np.append(rows.starts, n)))
-    counts = np.zeros((3, len(DEPENDENCE_STRENGTHS)))
-    batch = max(1, min(512, BATCH_ENTRIES // max(n, n_groups * root.shape[0])))
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
-        u = uniforms(seed, start, size, 2 * n + n_groups)
-        own, follows, shared = u[:, :n], u[:, n : 2 * n], u[:, 2 * n :][:, groups]
-        for k, strength in enumerate(DEPENDENCE_STRENGTHS):
-            labels = labels_at(rows.chance, np.where(follows < strength, shared, own))
-            spread, ratio, side = sums(labels)
-            alike = side == observed[2]
-            beyond = alike & (ratio >= observed[1] * (1.0 - TIE_TOL))
-            within = spread <= observed[0] * (1.0 + TIE_TOL)
-            counts[:, k] += beyond.sum(), alike.sum(), within.sum()
-    n_far, n_alike, n_small = counts
-    last = np.flatnonzero(n_small >= DEPENDENCE_EXCLUSION_LEVEL * n_resamples).max(initial=0)
-    return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())
-
+from .results import TestResult
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
 
 MAX_PVALUE_IN_DOUBT = 0.2
 """P-values above it are not worth a second look: they reject at no level in use."""
 MIN_EFFECTIVE_ROWS = 20.0
-"""Effective rows below which weighted rows cannot be judged."""
+"""Effective rows below which weighted rows cannot be judged: a round number."""
 MIN_EFFECTIVE_SHARE_OF_EQUALS = 0.995
-"""Units are all alike when this share of them is effective."""
+"""Units are printed as equal when this share of them is effective: it rounds to 100 %."""
 ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
 TOO_MANY_ROWS_FOR_SKEWNESS = "too many rows to ask how skewed the groups' scores are"
 SKEWED_NOTE = (
@@ -359,8 +106,10 @@ class ChiSquareMixture:
     """
 
     def __init__(self, root: Floats, total: Floats, gram: Floats, n_units: float) -> None:
-        u, values = total @ root, np.linalg.eigvalsh(root.T @ gram @ root)
-        self.score, self.eigenvalues = float(u @ u), np.maximum(values, 0.0)
+        u = total @ root
+        self.score = float(u @ u)
+        eigenvalues = np.linalg.eigvalsh(root.T @ gram @ root)
+        self.eigenvalues = np.maximum(eigenvalues, 0.0)  # of rounding, some may be below 0
         self.n_units = n_units
 
     @property
@@ -380,31 +129,41 @@ class ChiSquareMixture:
         if total == 0.0:
             return 1.0, 1.0
         nu = total**2 / float(self.eigenvalues @ self.eigenvalues)
-        found, least = fdtrc(nu, (self.n_units - 1.0) * nu, [self.score / total, self.n_units])
-        return float(found), float(least)
+        denominator_df = (self.n_units - 1.0) * nu
+        pvalue = float(fdtrc(nu, denominator_df, self.score / total))
+        smallest_pvalue = float(fdtrc(nu, denominator_df, self.n_units))
+        return pvalue, smallest_pvalue
 
 
-def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
+def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> TestResult:
     """Return how often random signs of the units' scores give at least the observed S.
 
     Units are first put in an order that depends on their values alone, up to rounding, so that
     neither the order of the rows nor the names of the groups change the answer.
     """
+    n_units = len(scores)
     largest = np.abs(scores).max(axis=0)
-    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9) + 0.0
-    white = scores[np.lexsort(rounded.T)] @ root
-    observed = float((white.sum(axis=0) ** 2).sum())
+    scale = np.where(largest > 0.0, largest, 1.0)
+    rounded = np.round(scores / scale, 9)
+    rounded += 0.0  # turns -0.0 into 0.0
+    order = np.lexsort(rounded.T)
+    standardized = scores[order] @ root
+    observed = float((standardized.sum(axis=0) ** 2).sum())
+    threshold = observed * (1.0 - TIE_TOL)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        signs = np.where(uniforms(seed, start, size, len(white)) < 0.5, -1.0, 1.0)
-        return ((signs @ white) ** 2).sum(axis=1) >= observed * (1.0 - TIE_TOL)
+        u = uniforms(seed, start, size, n_units)
+        signs = np.where(u < 0.5, -1.0, 1.0)
+        drawn = ((signs @ standardized) ** 2).sum(axis=1)
+        return np.asarray(drawn >= threshold)
 
-    batch = max(1, min(512, budget.BATCH_ENTRIES // len(white)))
-    return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
+    batch = max(1, min(512, BATCH_ENTRIES // n_units))
+    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
+    return replace(found, statistic=observed, method="flip")
 
 
-@dataclass(frozen=True, eq=False)
-class RobustTest(Tested):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobustTest(TestResult):
     """A test of H0: each row's label follows its probabilities; rows of a group may be dependent.
 
     Not rejecting H0 does not show that the probabilities are calibrated.
@@ -430,8 +189,10 @@ class RobustTest(Tested):
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
         Flips or draws made, and what they were made from.
-    reason, limits : str, tuple of str
-        Why `method` was used, and what limits the p-value; the latter by itself.
+    reason, why : str, Reason or None
+        Why `method` was used, and what limits the p-value, in words and as facts.
+    limits : tuple of str
+        What limits the p-value.
     obstacle : str
         Why these rows cannot show anything at any level; empty where they can.
 
@@ -462,21 +223,20 @@ class RobustTest(Tested):
     ('cluster', 10, 'flip')
     """
 
-    statistic: float
     df: int
-    pvalue: float
-    method: str
     kind: str
     n_groups: int
     n_effective: float
     design_effect: float
     smallest_pvalue: float
-    n_resamples: int
-    seed: int | None
-    reason: str
     obstacle: str = ""
     limits: tuple[str, ...] = field(default=(), repr=False)
-    left_out = ("limits",)
+    left_out = ("why", "limits")
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "flip": "{n_resamples} sign flips",
+        "f": "F",
+        "draw": "{n_resamples} simulated data sets",
+    }
 
     def can_reject(self, alpha: float = 0.05) -> bool:
         """Whether these rows can reject at level `alpha`, and keep it.
@@ -505,20 +265,27 @@ class RobustTest(Tested):
         """
         if self.can_reject(alpha) or self.obstacle:
             return self.obstacle
-        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1.0 - math.log2(alpha)
+        found = f"{format_count(self.n_groups)} {self.unit}"
+        needed = 1.0 - math.log2(alpha)  # 2^(1 - G) <= alpha
         if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:
-            found, needed = f"{format_count(self.n_resamples)} draws", 1.0 / alpha - 1.0
+            found = f"{format_count(self.n_resamples)} draws"
+            needed = 1.0 / alpha - 1.0  # 1 / (B + 1) <= alpha
         words = f"{found} give no p-value below {format_number(self.smallest_pvalue)}"
-        more = f"; level {alpha:g} needs at least {math.ceil(needed)}"
-        return words if self.method == "f" else words + more
+        if self.method == "f":
+            return words
+        return f"{words}; level {alpha:g} needs at least {math.ceil(needed)}"
 
     def statements(self, alpha: float = 0.05) -> list[Statement]:
         """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
-        why, words = self.inconclusive(alpha), f"The test rests on {self.units}."
+        why = self.inconclusive(alpha)
+        words = f"The test rests on {self.units}."
         if why:
             words += f" It cannot reject at level {alpha:g}: {why}."
-        names = ("n_groups", "n_effective", "smallest_pvalue")
-        numbers = {name: getattr(self, name) for name in names}
+        numbers = {
+            "n_groups": self.n_groups,
+            "n_effective": self.n_effective,
+            "smallest_pvalue": self.smallest_pvalue,
+        }
         return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
@@ -527,23 +294,18 @@ class RobustTest(Tested):
         return "groups" if self.kind == "cluster" else "rows"
 
     @property
-    def way(self) -> str:
-        """How the p-value was computed, in words."""
-        words = {"flip": "{} sign flips", "f": "F", "draw": "{} simulated data sets"}
-        return words[self.method].format(format_count(self.n_resamples))
-
-    @property
     def units(self) -> str:
         """How many independent units there are, and how many equal ones that makes."""
         words = f"{format_count(self.n_groups)} {self.unit}"
-        even = self.n_effective > MIN_EFFECTIVE_SHARE_OF_EQUALS * self.n_groups
-        return words if even else f"{words}, effectively {format_number(self.n_effective)}"
+        are_equal = self.n_effective > MIN_EFFECTIVE_SHARE_OF_EQUALS * self.n_groups
+        return words if are_equal else f"{words}, effectively {format_number(self.n_effective)}"
 
     def __str__(self) -> str:
+        value = format_number(self.statistic, 4)
+        effect = format_number(self.design_effect)
         words = (
-            f"robust score statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {format_p(self.pvalue)} ({self.way}; {self.units}, design effect "
-            f"{format_number(self.design_effect)})"
+            f"robust score statistic {value} on {self.df} df, {self.p_text} "
+            f"({self.how}; {self.units}, design effect {effect})"
         )
         return f"{words}; {self.obstacle}" if self.obstacle else words
 
@@ -628,117 +390,176 @@ def robust_test(
     if method not in get_args(RobustMethod):
         raise InputError(f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}.")
     check_resamples(n_resamples)
-    odds, grouped = predictions.log_odds, predictions.groups is not None
-    theta = identity_theta(len(odds))
-    sums = score_sums(predictions, theta)
-    if grouped and sums.n_units <= 1.0:
-        raise InputError(
-            "groups must name at least two groups among the rows that count; all are in one. "
-            "Rows of a single group say nothing about how groups vary: add groups."
-        )
-    if sums.n_units <= 1.0:
-        raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
-    hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
-    root, effective = whitening(hessian, free_parameters(odds)), n_effective(predictions)
+    is_grouped = predictions.groups is not None
+    theta0 = identity_theta(len(predictions.log_odds))
+    sums = score_sums(predictions, theta0)
+    _check_units(sums.n_units, is_grouped=is_grouped)
+    hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(theta0).hessian
+    root = whitening(hessian, free_parameters(predictions.log_odds))
+    effective = n_effective(predictions)
     null = ChiSquareMixture(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
-    entropy = None if chosen == "f" else seed_entropy(seed)
-    pvalue, smallest = null.f_pvalues()
-    design_effect = sums.n_units / effective
-    if grouped:  # the variance of the score by groups over that by rows, added over directions
-        both = (sums.covariance, row_sums(predictions, theta).covariance)
-        by_groups, by_rows = (float(np.trace(root.T @ v @ root)) for v in both)
-        design_effect = by_groups / by_rows if by_rows > 0.0 else float("nan")
-    found = (null.statistic, root.shape[1], pvalue, chosen, "cluster" if grouped else "sandwich")
-    units = (round(sums.n_units), effective, design_effect)
-    test = RobustTest(*found, *units, smallest, n_resamples=0, seed=entropy, reason=reason)
-    if chosen == "flip" and entropy is not None:
-        scores, shown = unit_scores(predictions, theta), 1.0 / (n_resamples + 1.0)
-        flipped = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
-        least = max(2.0 ** (1.0 - sums.n_units), shown)
-        floored = max(flipped.pvalue, least)  # random flips of few groups can fall below all
-        test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
-        if least > shown:
-            test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
-    if chosen == "draw" and entropy is not None:
-        test = _simulate_labels_test(test, NullRows(predictions), n_resamples, entropy)
+    chosen, reason = _choose_method(predictions, method, sums.n_units, effective, n_resamples)
+    pvalue, smallest_pvalue = null.f_pvalues()
+    test = RobustTest(
+        statistic=null.statistic,
+        df=root.shape[1],
+        pvalue=pvalue,
+        method=chosen,
+        seed=None if chosen == "f" else seed_entropy(seed),
+        reason=reason,
+        kind="cluster" if is_grouped else "sandwich",
+        n_groups=round(sums.n_units),
+        n_effective=effective,
+        design_effect=_design_effect(predictions, sums, root, effective),
+        smallest_pvalue=smallest_pvalue,
+    )
+    if chosen == "flip":
+        test = _flip_signs(test, unit_scores(predictions, theta0), root, sums.n_units, n_resamples)
+    if chosen == "draw":
+        test = _draw_labels(test, NullRows(predictions), n_resamples)
     else:
         test = _raise_pvalue(test, predictions, root, null.score, n_resamples)
-    obstacle, weighted = test.obstacle, not (grouped or predictions.counts_rows)
-    if weighted and effective < MIN_EFFECTIVE_ROWS and not obstacle:
+    obstacle = test.obstacle
+    is_weighted = not (is_grouped or predictions.counts_rows)
+    if is_weighted and effective < MIN_EFFECTIVE_ROWS and not obstacle:
         obstacle = f"the weights leave {format_number(effective)} effective rows; at least "
         obstacle += f"{MIN_EFFECTIVE_ROWS:g} are needed"
     return replace(test, reason="; ".join([reason, *test.limits]), obstacle=obstacle)
 
 
-def _choose(
+def _check_units(n_units: float, *, is_grouped: bool) -> None:
+    """Refuse a single unit: nothing shows how units vary."""
+    if n_units > 1.0:
+        return
+    if is_grouped:
+        raise InputError(
+            "groups must name at least two groups among the rows that count; all are in one. "
+            "Rows of a single group say nothing about how groups vary: add groups."
+        )
+    raise InputError(f"a robust test needs at least two rows; got {n_units:g}.")
+
+
+def _design_effect(
+    predictions: Predictions, sums: ScoreSums, root: Floats, effective: float
+) -> float:
+    """Return the variance of the score by groups over that by rows, added over directions.
+
+    Without groups, Kish's: how many times larger unequal weights make the variance of an average.
+    """
+    if predictions.groups is None:
+        return sums.n_units / effective
+    rows = row_sums(predictions, identity_theta(len(predictions.log_odds)))
+    by_groups = float(np.trace(root.T @ sums.covariance @ root))
+    by_rows = float(np.trace(root.T @ rows.covariance @ root))
+    return by_groups / by_rows if by_rows > 0.0 else math.nan
+
+
+def _choose_method(
     predictions: Predictions, method: str, n_units: float, effective: float, n_resamples: int
 ) -> tuple[str, str]:
     """Return the method to use, and why."""
-    grouped, weighted = predictions.groups is not None, not predictions.counts_rows
-    if method == "draw" and (grouped or not weighted):
+    is_grouped = predictions.groups is not None
+    is_weighted = not predictions.counts_rows
+    if method == "draw" and (is_grouped or not is_weighted):
         raise InputError(
             "labels are drawn for weights that are no counts, without groups: "
             "method='draw' must be left out here."
         )
     if method != "auto":
         return method, "as asked"
-    found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
-    if grouped or not weighted:
-        return "flip" if n_units <= budget.MAX_FLIPPED_GROUPS else "f", found
-    if effective <= budget.MAX_FLIPPED_GROUPS and _drawable(predictions, n_resamples):
-        return "draw", f"{found}, effectively {format_number(effective)}"
-    return "f", found
+    units = f"{format_count(n_units)} {'groups' if is_grouped else 'rows'}"
+    if is_grouped or not is_weighted:
+        return "flip" if n_units <= budget.MAX_FLIPPED_GROUPS else "f", units
+    if effective <= budget.MAX_FLIPPED_GROUPS and _is_drawing_affordable(predictions, n_resamples):
+        return "draw", f"{units}, effectively {format_number(effective)}"
+    return "f", units
 
 
-def _drawable(predictions: Predictions, n_resamples: int) -> bool:
+def _is_drawing_affordable(predictions: Predictions, n_resamples: int) -> bool:
     """Whether labels can be drawn in a reasonable time."""
     return float(predictions.probs.size) * n_resamples <= budget.TEST_WORK
 
 
-def _simulate_labels_test(
-    test: RobustTest, rows: NullRows, n_resamples: int, seed: int
+def _flip_signs(
+    test: RobustTest, scores: Floats, root: Floats, n_units: float, n_resamples: int
 ) -> RobustTest:
-    """Return the test of drawn labels."""
+    """Return the test by sign flips."""
+    assert test.seed is not None
+    flipped = flip_pvalue(scores, root, n_resamples=n_resamples, seed=test.seed)
+    smallest_by_draws = 1.0 / (n_resamples + 1.0)
+    smallest_by_signs = 2.0 ** (1.0 - n_units)  # all signs equal, or all opposite
+    smallest = max(smallest_by_signs, smallest_by_draws)
+    limits: tuple[str, ...] = ()
+    if smallest > smallest_by_draws:
+        limits = (f"so few can give no p-value below {smallest:.2g}",)
+    return replace(
+        test,
+        pvalue=max(flipped.pvalue, smallest),  # random flips of few groups can fall below all
+        n_resamples=n_resamples,
+        smallest_pvalue=smallest,
+        limits=limits,
+    )
+
+
+def _draw_labels(test: RobustTest, rows: NullRows, n_resamples: int) -> RobustTest:
+    """Return the test by drawn labels."""
     if rows.one_label:
-        test = replace(test, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL)
-        return replace(test, statistic=0.0, df=0)
-    statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
-    least, drawn = 1.0 / (n_resamples + 1.0), found.n_resamples
-    test = replace(test, pvalue=found.pvalue, smallest_pvalue=least, n_resamples=drawn)
-    return replace(test, statistic=statistic, df=df)
+        return replace(
+            test, statistic=0.0, df=0, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL
+        )
+    assert test.seed is not None
+    found = draw_pvalue(rows, n_resamples=n_resamples, seed=test.seed)
+    return replace(
+        test,
+        statistic=found.statistic,
+        df=rows.root.shape[1],
+        pvalue=found.pvalue,
+        smallest_pvalue=1.0 / (n_resamples + 1.0),
+        n_resamples=found.n_resamples,
+    )
 
 
 def _raise_pvalue(
     test: RobustTest, predictions: Predictions, root: Floats, score: float, n_resamples: int
 ) -> RobustTest:
-    """Return the test, its p-value raised to that of independent rows and of skewed groups."""
-    alone, counts = "the p-value of independent rows is larger", predictions.counts_rows
-    if counts:
-        test = _at_least(test, chi2_sf(score, root.shape[1]), alone)
-    entropy = test.seed
-    if predictions.groups is None or entropy is None:
+    """Return the test, its p-value raised to that of independent rows and of skewed groups.
+
+    1. To that of independent rows: by chi-square where weights count rows, else by drawn labels.
+    2. To the largest over the strengths of dependence, where p is small and groups are skewed.
+    """
+    of_independent_rows = "the p-value of independent rows is larger"
+    is_counted = predictions.counts_rows
+    if is_counted:
+        test = _at_least(test, chi2_sf(score, root.shape[1]), of_independent_rows)
+    seed = test.seed
+    if predictions.groups is None or seed is None:
         return test
-    size = float(predictions.class_weight.sum()) if counts else float(predictions.n_samples)
-    drawn = not counts and _drawable(predictions, n_resamples)
-    asks = test.pvalue <= MAX_PVALUE_IN_DOUBT
-    affordable = budget.DEPENDENT_WORK / (size * root.shape[0] * len(DEPENDENCE_STRENGTHS))
-    draws = int(min(budget.N_RESAMPLES_DEPENDENT, affordable))
-    if asks and draws < budget.MIN_DEPENDENT_DRAWS:
-        asks, test = False, replace(test, limits=(*test.limits, TOO_MANY_ROWS_FOR_SKEWNESS))
-    if not (drawn or asks):
+    draws_rows = not is_counted and _is_drawing_affordable(predictions, n_resamples)
+    n_rows = float(predictions.class_weight.sum()) if is_counted else float(predictions.n_samples)
+    work_of_draw = n_rows * root.shape[0] * len(DEPENDENCE_STRENGTHS)
+    n_draws = int(min(budget.N_RESAMPLES_DEPENDENT, budget.DEPENDENT_WORK / work_of_draw))
+    asks_skewness = test.pvalue <= MAX_PVALUE_IN_DOUBT
+    if asks_skewness and n_draws < budget.MIN_DEPENDENT_DRAWS:
+        asks_skewness = False
+        test = replace(test, limits=(*test.limits, TOO_MANY_ROWS_FOR_SKEWNESS))
+    if not (draws_rows or asks_skewness):
         return test
     rows = NullRows(predictions)
     if rows.one_label:
         return replace(test, obstacle=ONE_LABEL)
-    if drawn:
-        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
-        test = _at_least(test, found.pvalue, alone)
-    if not asks or test.pvalue > MAX_PVALUE_IN_DOUBT or not (skew := Skew(rows, root)).misleads:
+    # 1. Each p-value has a stream of its own: seed, seed + 1, seed + 2.
+    if draws_rows:
+        found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed + 1)
+        test = _at_least(test, found.pvalue, of_independent_rows)
+    # 2.
+    if not asks_skewness or test.pvalue > MAX_PVALUE_IN_DOUBT:
         return test
-    largest = dependent_pvalue(rows, root, skew.towards, n_resamples=draws, seed=entropy + 2)
-    test = replace(test, smallest_pvalue=max(test.smallest_pvalue, 1.0 / (draws + 1.0)))
-    return _at_least(test, largest, SKEWED_NOTE)
+    skewness = ScoreSkewness(rows, root)
+    if not skewness.is_large:
+        return test
+    largest = dependent_pvalue(rows, root, skewness.vector, n_resamples=n_draws, seed=seed + 2)
+    smallest = max(test.smallest_pvalue, 1.0 / (n_draws + 1.0))
+    return _at_least(replace(test, smallest_pvalue=smallest), largest, SKEWED_NOTE)
 
 
 def _at_least(test: RobustTest, pvalue: float, why: str) -> RobustTest:

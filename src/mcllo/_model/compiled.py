@@ -1,24 +1,14 @@
-"""The pass of `_model/kernel` in C, where it was compiled: finding the library and calling it.
-
-====================  ==================================================================
-`library`             the library beside this file (``libkernel``), or None
-`kernel_name`         'C (AVX-512)', with other vectors, or 'NumPy': which of them runs
-`is_for`              whether C takes such rows
-`address`             where an array's numbers begin
-`terms`               those of A(theta), for `_model/kernel`
-`moments`, `product`  of many classes, for `_model/many_classes`
-`fill`                the minima of `_model/batched`
-`direction`           a step of `_model/newton`
-`softmax`, `log`      down the columns of a table, of every number
-`fill_log_odds`       of rows of probabilities
-`labels_at`           the classes that numbers stand for
-`label_sums`          counts of labels, and sums of what their rows hold for them
-``MCLLO_KERNEL``      in the environment: ``numpy`` turns C off, ``c`` insists on it
-====================  ==================================================================
+"""The kernel in C, where it was compiled: finding the library and calling it.
 
 Installation compiles ``kernel.c`` where there is a compiler (``hatch_build.py``). The library knows
-the checksum of its source and is not used beside another. ctypes lets go of the interpreter, so
-threads share the rows.
+the checksum of its source and is not used beside another. ``MCLLO_KERNEL=numpy`` in the environment
+turns C off, ``c`` insists on it. ctypes lets go of the interpreter during a call, so threads can
+share the rows.
+
+Functions that have a NumPy counterpart of their own name say by None or False that C does not do
+it: `softmax` and `log` (`_model/kernel`), `direction` (`_model/newton`), `fill_log_odds`
+(`_model/likelihood`), `labels_at` and `label_sums`. `log_partition`, `moments`, `product` and
+`minimize` are for log odds that `is_for` or `is_for_many` accepts.
 """
 
 from __future__ import annotations
@@ -28,6 +18,7 @@ import os
 import platform
 import sys
 import zlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,25 +34,42 @@ LIBRARY_SUFFIX = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 LIBRARY = Path(__file__).with_name(f"libkernel.{LIBRARY_SUFFIX}")
 
 MAX_COMPARED_CLASSES = 128
-"""Classes beside the baseline up to which C is used; from about 250 BLAS is faster."""
+"""Classes beside the baseline up to which Hessians are made in C; from about 250 BLAS is faster."""
 
 MAX_SOLVED_PARAMETERS = 60
 """Parameters up to which a step is solved for in C; fits of more take one such step or two."""
 
 
 class _Problems(ctypes.Structure):
-    """``Problems`` of kernel.c: addresses of arrays, numbers, sizes."""
+    """``Problems`` of kernel.c, in its order: addresses of arrays, numbers, sizes."""
 
     _fields_ = [
-        (name, kind)
-        for kind, names in (
-            (ctypes.c_void_p, "odds root statistic origin basis centre reach first"),
-            (ctypes.c_void_p, "theta start value gradient hessian steps"),
-            (ctypes.c_double, "ridge tol"),
-            (ctypes.c_ssize_t, "k n stride count free most"),
-            (ctypes.c_ssize_t, "odds_apart root_apart origin_apart light"),
-        )
-        for name in names.split()
+        ("odds", ctypes.c_void_p),
+        ("root", ctypes.c_void_p),
+        ("statistic", ctypes.c_void_p),
+        ("origin", ctypes.c_void_p),
+        ("basis", ctypes.c_void_p),
+        ("centre", ctypes.c_void_p),
+        ("reach", ctypes.c_void_p),
+        ("first", ctypes.c_void_p),
+        ("theta", ctypes.c_void_p),
+        ("start", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+        ("gradient", ctypes.c_void_p),
+        ("hessian", ctypes.c_void_p),
+        ("steps", ctypes.c_void_p),
+        ("ridge", ctypes.c_double),
+        ("tol", ctypes.c_double),
+        ("k", ctypes.c_ssize_t),
+        ("n", ctypes.c_ssize_t),
+        ("stride", ctypes.c_ssize_t),
+        ("count", ctypes.c_ssize_t),
+        ("free", ctypes.c_ssize_t),
+        ("most", ctypes.c_ssize_t),
+        ("odds_apart", ctypes.c_ssize_t),
+        ("root_apart", ctypes.c_ssize_t),
+        ("origin_apart", ctypes.c_ssize_t),
+        ("light", ctypes.c_ssize_t),
     ]
 
 
@@ -89,17 +97,23 @@ def _load(path: Path) -> ctypes.CDLL | None:
         return None
     if SOURCE.exists() and made_of != zlib.crc32(SOURCE.read_bytes()):
         return None
-    pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
-    found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
-    found.mcllo_pass.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, ctypes.c_int, pointer]
-    found.mcllo_moments.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, *[pointer] * 3]
-    found.mcllo_product.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, *[pointer] * 4]
-    found.mcllo_direction.argtypes = [ctypes.c_int, size, *[pointer] * 3]
-    found.mcllo_softmax.argtypes = [ctypes.c_int, pointer, size, size, size, pointer]
-    found.mcllo_log.argtypes = [ctypes.c_int, pointer, size]
-    found.mcllo_log_odds.argtypes = [ctypes.c_int, pointer, *[size] * 4, pointer, size]
-    found.mcllo_labels.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, pointer]
-    found.mcllo_label_sums.argtypes = [pointer, pointer, *[size] * 3, pointer, pointer]
+    level = ctypes.c_int
+    array = ctypes.c_void_p
+    size = ctypes.c_ssize_t
+    parameters = {
+        "mcllo_minimize": [level, ctypes.POINTER(_Problems)],
+        "mcllo_pass": [level, array, array, size, size, size, ctypes.c_int, array],
+        "mcllo_moments": [level, array, array, size, size, size, array, array, array],
+        "mcllo_product": [level, array, array, size, size, size, array, array, array, array],
+        "mcllo_direction": [level, size, array, array, array],
+        "mcllo_softmax": [level, array, size, size, size, array],
+        "mcllo_log": [level, array, size],
+        "mcllo_log_odds": [level, array, size, size, size, size, array, size],
+        "mcllo_labels": [level, array, array, size, size, size, array],
+        "mcllo_label_sums": [array, array, size, size, size, array, array],
+    }
+    for name, types in parameters.items():
+        getattr(found, name).argtypes = types
     return found
 
 
@@ -115,8 +129,9 @@ def kernel_name() -> str:
     if found is None:
         return "NumPy"
     kinds = {"arm64": "NEON", "aarch64": "NEON", "amd64": "SSE2", "x86_64": "SSE2"}
-    plain = kinds.get(platform.machine().lower(), "no vectors")
-    return f"C ({[plain, 'AVX2', 'AVX-512'][_level(found)]})"
+    baseline = kinds.get(platform.machine().lower(), "no vectors")
+    vectors = [baseline, "AVX2", "AVX-512"][_level(found)]
+    return f"C ({vectors})"
 
 
 def is_for(log_odds: NDArray[Any]) -> bool:
@@ -131,126 +146,200 @@ def is_for_many(log_odds: NDArray[Any]) -> bool:
     return log_odds.strides[-1] == 8 or log_odds.shape[-1] == 1
 
 
-def terms(
-    odds: int, root: int | None, theta: Floats, n: int, stride: int, diagonal_only: bool
+def log_partition(
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, diagonal_only: bool
 ) -> tuple[float, Floats, Floats]:
-    """Return A(theta), its gradient and its Hessian, or its diagonal where `diagonal_only`.
-
-    `odds` and `root` are addresses of the first row's; log odds are `stride` numbers apart.
-    """
-    found, size = library(), len(theta)
+    """Return A(theta), its gradient and its Hessian, or its diagonal where `diagonal_only`."""
+    found = _required()
+    k, n = log_odds.shape
+    size = 2 * k
+    # in one array: theta, which is given, then value, gradient and Hessian, which are made
     made = np.empty(2 * size + 1 + (size if diagonal_only else size * size))
     made[:size] = theta
-    assert found is not None
-    given = (odds, root, size // 2, n, stride, diagonal_only, address(made))
-    if found.mcllo_pass(_level(found), *given):
+    rows = (address(log_odds), address(root_weight), k, n, log_odds.strides[0] // 8)
+    if found.mcllo_pass(_level(found), *rows, diagonal_only, address(made)):
         raise MemoryError
-    gradient, hessian = made[size + 1 : 2 * size + 1], made[2 * size + 1 :]
-    return float(made[size]), gradient, hessian if diagonal_only else hessian.reshape(size, size)
+    gradient = made[size + 1 : 2 * size + 1]
+    hessian = made[2 * size + 1 :]
+    if not diagonal_only:
+        hessian = hessian.reshape(size, size)
+    return float(made[size]), gradient, hessian
 
 
-def moments(
-    odds: int, root: int | None, theta: Floats, n: int, stride: int, logs: Floats
-) -> Floats:
-    """Return the sums of `mcllo_moments`, (1 + 6 K,), and fill `logs` with A of each row."""
-    found, k = library(), len(theta) // 2
+def moments(theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats) -> Floats:
+    """Return the sums of `_model/many_classes`, (1 + 6 K,); fill `logs` with A of each row."""
+    found = _required()
+    k, n = log_odds.shape
     made = np.empty(1 + 6 * k)
-    assert found is not None
-    given = (odds, root, k, n, stride, address(theta), address(logs), address(made))
-    if found.mcllo_moments(_level(found), *given):
+    rows = (address(log_odds), address(root_weight), k, n, log_odds.strides[0] // 8)
+    if found.mcllo_moments(_level(found), *rows, address(theta), address(logs), address(made)):
         raise MemoryError
     return made
 
 
 def product(
-    odds: int, root: int | None, theta: Floats, n: int, stride: int, logs: Floats, v: Floats
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats, v: Floats
 ) -> Floats:
-    """Return ``sum_i a_i (a_i . v)``, (2 K,), given A of each row at `theta`."""
-    found, made = library(), np.empty(len(theta))
-    assert found is not None
-    given = (odds, root, len(theta) // 2, n, stride, *map(address, (theta, logs, v, made)))
-    if found.mcllo_product(_level(found), *given):
+    """Return ``sum_i w_i a_i (a_i . v)``, (2 K,), given A of each row at `theta`."""
+    found = _required()
+    k, n = log_odds.shape
+    made = np.empty(2 * k)
+    rows = (address(log_odds), address(root_weight), k, n, log_odds.strides[0] // 8)
+    others = (address(theta), address(logs), address(v), address(made))
+    if found.mcllo_product(_level(found), *rows, *others):
         raise MemoryError
     return made
 
 
-def fill(
+@dataclass(eq=False)
+class Minima:
+    """What `minimize` fills, of B problems: see ``Problems`` of kernel.c."""
+
+    theta: Floats
+    start: Floats
+    value: Floats
+    gradient: Floats
+    hessian: Floats
+    steps: NDArray[np.int64]
+    """Steps taken, negative where no minimum was found."""
+
+
+def minimize(
     log_odds: Floats,
-    root: Floats | None,
-    statistic: Floats,
+    root_weight: Floats | None,
+    statistics: Floats,
     origin: Floats,
-    others: tuple[Floats | None, ...],
-    made: tuple[NDArray[Any], ...],
-    *numbers: float,
-) -> None:
-    """Fill the arrays `made` with minima of ``Problems`` in kernel.c.
+    *,
+    basis: Floats | None,
+    centre: Floats | None,
+    f_target: Floats | None,
+    first: Floats | None,
+    penalty: float,
+    tol: float,
+    max_iter: int,
+) -> Minima:
+    """Return the minima of `_model/batched`.
 
     Log odds (K, n) or (K, B, n), roots of weights (n,) or (B, n), statistics (B, 2K) and origins
-    (2K,) or (B, 2K). `others` are basis, centre, reach and first; `numbers` ridge, tol, free, most.
+    (2K,) or (B, 2K). `first` are value, gradient and Hessian of A at the origin, in a row.
     """
-    k, n, (ridge, tol, n_free, most) = len(log_odds), log_odds.shape[-1], numbers
-    arrays = (root, statistic, origin, *others)
-    given = [None if array is None else np.ascontiguousarray(array, float) for array in arrays]
-    problems = _Problems(
-        *(address(array) for array in (log_odds, *given, *made)),
-        *(ridge, tol, k, n, log_odds.strides[0] // 8, len(statistic), n_free, most),
-        log_odds.strides[1] // 8 if log_odds.ndim == 3 else 0,
-        n if root is not None and root.ndim == 2 else 0,
-        2 * k if origin.ndim == 2 else 0,
+    found = _required()
+    k = len(log_odds)
+    n = log_odds.shape[-1]
+    count, size = statistics.shape
+    n_free = size if basis is None else basis.shape[1]
+    made = Minima(
+        theta=np.empty((count, size)),
+        start=np.empty(count),
+        value=np.empty(count),
+        gradient=np.empty((count, size)),
+        hessian=np.empty((count, n_free, n_free)),
+        steps=np.empty(count, dtype=np.int64),
     )
-    found = library()
-    assert found is not None
+    # the arrays live until the call is over: C knows their addresses only
+    root_weight = _contiguous(root_weight)
+    statistics = np.ascontiguousarray(statistics, np.float64)
+    origin = np.ascontiguousarray(origin, np.float64)
+    basis = _contiguous(basis)
+    centre = _contiguous(centre)
+    f_target = _contiguous(f_target)
+    own_odds = log_odds.ndim == 3
+    own_weights = root_weight is not None and root_weight.ndim == 2
+    own_origins = origin.ndim == 2
+    problems = _Problems(
+        odds=address(log_odds),
+        root=address(root_weight),
+        statistic=address(statistics),
+        origin=address(origin),
+        basis=address(basis),
+        centre=address(centre),
+        reach=address(f_target),
+        first=address(first),
+        theta=address(made.theta),
+        start=address(made.start),
+        value=address(made.value),
+        gradient=address(made.gradient),
+        hessian=address(made.hessian),
+        steps=address(made.steps),
+        ridge=penalty,
+        tol=tol,
+        k=k,
+        n=n,
+        stride=log_odds.strides[0] // 8,
+        count=count,
+        free=n_free,
+        most=max_iter,
+        odds_apart=log_odds.strides[1] // 8 if own_odds else 0,
+        root_apart=n if own_weights else 0,
+        origin_apart=size if own_origins else 0,
+    )
     if found.mcllo_minimize(_level(found), problems):
         raise MemoryError
+    return made
 
 
 def direction(hessian: Floats, gradient: Floats) -> Floats | None:
     """Return ``-H^-1 g`` as `_model/newton` wants it; None without C, or of many numbers."""
-    found, size = library(), len(gradient)
+    found = library()
+    size = len(gradient)
     if found is None or size > MAX_SOLVED_PARAMETERS:
         return None
-    arrays = [np.ascontiguousarray(each, np.float64) for each in (hessian, gradient)]
-    arrays.append(made := np.empty(size))
-    if found.mcllo_direction(_level(found), size, *map(address, arrays)):
+    hessian = np.ascontiguousarray(hessian, np.float64)
+    gradient = np.ascontiguousarray(gradient, np.float64)
+    made = np.empty(size)
+    arrays = (address(hessian), address(gradient), address(made))
+    if found.mcllo_direction(_level(found), size, *arrays):
         raise MemoryError
     return made
 
 
 def softmax(eta: Floats) -> Floats | None:
     """Replace `eta` (k, n) by its softmax over k, return log sum exp; None where C does not."""
-    found, plain = library(), eta.ndim == 2 and eta.strides[1] == 8 and eta.strides[0] >= 0
-    if found is None or not plain or eta.dtype != np.float64:
+    found = library()
+    if found is None or eta.ndim != 2 or eta.dtype != np.float64:
         return None
-    logs, stride = np.empty(eta.shape[1]), eta.strides[0] // 8
-    if found.mcllo_softmax(_level(found), address(eta), *eta.shape, stride, address(logs)):
+    if eta.strides[1] != 8 or eta.strides[0] < 0:
+        return None
+    k, n = eta.shape
+    logs = np.empty(n)
+    stride = eta.strides[0] // 8
+    if found.mcllo_softmax(_level(found), address(eta), k, n, stride, address(logs)):
         raise MemoryError
     return logs
 
 
 def log(x: Floats) -> bool:
     """Replace `x` by its logarithms; False where C does not."""
-    found, plain = library(), x.dtype == np.float64 and x.flags.c_contiguous
-    return found is not None and plain and not found.mcllo_log(_level(found), address(x), x.size)
+    found = library()
+    if found is None or x.dtype != np.float64 or not x.flags.c_contiguous:
+        return False
+    return not found.mcllo_log(_level(found), address(x), x.size)
 
 
 def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
     """Fill `odds` (K, n) with those of probabilities (n, c); False where C does not."""
-    found, (n, c) = library(), rows.shape
-    own = rows.strides[1] == 8 and rows.strides[0] >= 8 * c
-    if found is None or rows.dtype != np.float64 or not own:
+    found = library()
+    n, c = rows.shape
+    if found is None or rows.dtype != np.float64:
         return False
-    apart, stride = rows.strides[0] // 8, odds.strides[0] // 8
-    given = (address(rows), n, c, apart, baseline, address(odds), stride)
+    if rows.strides[1] != 8 or rows.strides[0] < 8 * c:
+        return False
+    row_stride = rows.strides[0] // 8
+    class_stride = odds.strides[0] // 8
+    given = (address(rows), n, c, row_stride, baseline, address(odds), class_stride)
     return not found.mcllo_log_odds(_level(found), *given)
 
 
 def labels_at(probs: Floats, u: Floats) -> NDArray[np.intp] | None:
     """Return the class that each of `u` (B, n) stands for by `probs` (c, n); None without C."""
-    found, labels = library(), np.empty(u.shape, dtype=np.intp)
+    found = library()
     if found is None:
         return None
-    probs, u = np.ascontiguousarray(probs), np.ascontiguousarray(u)
-    given = (address(probs), address(u), *probs.shape, len(u), address(labels))
+    probs = np.ascontiguousarray(probs)
+    u = np.ascontiguousarray(u)
+    labels = np.empty(u.shape, dtype=np.intp)
+    c, n = probs.shape
+    given = (address(probs), address(u), c, n, len(u), address(labels))
     if found.mcllo_labels(_level(found), *given):
         raise MemoryError
     return labels
@@ -258,13 +347,17 @@ def labels_at(probs: Floats, u: Floats) -> NDArray[np.intp] | None:
 
 def label_sums(labels: NDArray[np.intp], values: Floats) -> tuple[Floats, Floats] | None:
     """Return counts of labels (B, n) and sums of `values` (c, n) there, (B, c); None without C."""
-    found, made = library(), np.zeros((2, len(labels), len(values)))
+    found = library()
     if found is None:
         return None
-    labels, values = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(values)
-    given = (address(labels), address(values), *values.shape, len(labels))
-    found.mcllo_label_sums(*given, address(made[0]), address(made[1]))
-    return made[0], made[1]
+    labels = np.ascontiguousarray(labels, np.intp)
+    values = np.ascontiguousarray(values)
+    c, n = values.shape
+    counts = np.zeros((len(labels), c))
+    sums = np.zeros((len(labels), c))
+    given = (address(labels), address(values), c, n, len(labels))
+    found.mcllo_label_sums(*given, address(counts), address(sums))
+    return counts, sums
 
 
 def address(array: Any) -> Any:
@@ -275,3 +368,14 @@ def address(array: Any) -> Any:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the other's time
     except (TypeError, ValueError, BufferError):  # read-only, in pieces or empty
         return array.__array_interface__["data"][0]
+
+
+def _contiguous(array: Floats | None) -> Floats | None:
+    return None if array is None else np.ascontiguousarray(array, np.float64)
+
+
+def _required() -> ctypes.CDLL:
+    """Return the library, which callers have seen to be there (`is_for`)."""
+    found = library()
+    assert found is not None
+    return found

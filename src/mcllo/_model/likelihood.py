@@ -1,4 +1,4 @@
-"""The MCLLO model: Eq. (1)-(5) of Vennos, Xing and Franck (2026), in pure NumPy.
+"""The MCLLO model: Eq. (1)-(5) of Vennos, Xing and Franck (2026), on arrays.
 
 Conventions, stated here once: the baseline is the last of the c classes and has no parameters;
 ``K = c - 1``; arrays over rows are transposed, ``(K, n)``, because a reduction over a short last
@@ -23,7 +23,6 @@ no powers and stays finite for any finite log odds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from .._utils.parallel import ordered_map, threads_for
 from .._utils.results import Floats
 from .compiled import fill_log_odds
-from .kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
+from .kernel import Derivatives, predicted_probabilities, row_chunks
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -43,7 +42,8 @@ def identity_theta(n_compared: int) -> Floats:
 def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
     """Return ``l_ji`` from transposed log probabilities (or logits) of shape (c, n), in place."""
     if baseline != len(logs) - 1:
-        logs = np.concatenate([np.delete(logs, baseline, axis=0), logs[[baseline]]])
+        others = np.delete(logs, baseline, axis=0)
+        logs = np.concatenate([others, logs[[baseline]]])
     logs[:-1] -= logs[-1]
     return logs[:-1]
 
@@ -64,7 +64,7 @@ def log_odds_of_rows(
         np.subtract(logs[:baseline], logs[baseline], out=odds[:baseline, chunk])
         np.subtract(logs[baseline + 1 :], logs[baseline], out=odds[baseline:, chunk])
 
-    _in_chunks(work, n, c - 1, n_jobs)
+    _map_chunks(work, n, c - 1, n_jobs)
     return odds
 
 
@@ -72,12 +72,13 @@ def sufficient_statistic(
     log_odds: NDArray[Any], codes: NDArray[np.intp], weight: Floats | None = None
 ) -> Floats:
     """Return s: weighted class counts, and sums of the true class's log odds, without baseline."""
-    n_compared = len(log_odds)
-    inside = np.flatnonzero(codes < n_compared)
-    rows = codes[inside]
-    unit = np.ones(len(inside)) if weight is None else weight[inside]
-    counts = np.bincount(rows, weights=unit, minlength=n_compared)
-    sums = np.bincount(rows, weights=unit * log_odds[rows, inside], minlength=n_compared)
+    k = len(log_odds)
+    rows = np.flatnonzero(codes < k)
+    labels = codes[rows]
+    unit = np.ones(len(rows)) if weight is None else weight[rows]
+    own_log_odds = log_odds[labels, rows]
+    counts = np.bincount(labels, weights=unit, minlength=k)
+    sums = np.bincount(labels, weights=unit * own_log_odds, minlength=k)
     return np.concatenate([counts, sums])
 
 
@@ -85,7 +86,8 @@ class Likelihood:
     """``theta -> Derivatives`` of the negative log likelihood ``A(theta) - theta . s``."""
 
     def __init__(self, partition: Callable[[Floats], Derivatives], statistic: Floats) -> None:
-        self.partition, self.statistic = partition, statistic
+        self.partition = partition
+        self.statistic = statistic
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
@@ -111,12 +113,17 @@ class RestrictedObjective:
         penalty: float = 0.0,
         centre: Floats | None = None,
     ) -> None:
-        self.objective, self.origin, self.basis = objective, origin, basis
-        self.penalty, self.centre = penalty, origin if centre is None else centre
+        self.objective = objective
+        self.origin = origin
+        self.basis = basis
+        self.penalty = penalty
+        self.centre = origin if centre is None else centre
 
     def theta(self, x: Floats) -> Floats:
         """Return theta at `x`."""
-        return self.origin + (x if self.basis is None else self.basis @ x)
+        if self.basis is None:
+            return self.origin + x
+        return self.origin + self.basis @ x
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
@@ -124,11 +131,14 @@ class RestrictedObjective:
         terms = self.objective(theta)
         if self.penalty:
             away = theta - self.centre
-            pull, curved = self.penalty * away, self.penalty * np.eye(len(theta))
-            terms += Derivatives(0.5 * float(pull @ away), pull, curved)
-        if (b := self.basis) is None:
+            pull = self.penalty * away
+            curvature = self.penalty * np.eye(len(theta))
+            terms += Derivatives(0.5 * float(pull @ away), pull, curvature)
+        if self.basis is None:
             return terms
-        return Derivatives(terms.value, b.T @ terms.gradient, b.T @ terms.hessian @ b)
+        gradient = self.basis.T @ terms.gradient
+        hessian = self.basis.T @ terms.hessian @ self.basis
+        return Derivatives(terms.value, gradient, hessian)
 
 
 def recalibrate(
@@ -136,7 +146,11 @@ def recalibrate(
 ) -> Floats:
     """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
     n = log_odds.shape[1]
-    return _recalibrated(theta, lambda rows: log_odds[:, rows], n, baseline, n_jobs)
+
+    def log_odds_of(chunk: slice) -> Floats:
+        return log_odds[:, chunk]
+
+    return _recalibrate_chunks(theta, log_odds_of, n, baseline, n_jobs)
 
 
 def recalibrate_rows(
@@ -146,26 +160,34 @@ def recalibrate_rows(
 
     As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
     """
-    odds = partial(log_odds_of_rows, baseline=baseline, logarithms=logarithms, n_jobs=1)
-    return _recalibrated(theta, lambda chunk: odds(rows[chunk]), len(rows), baseline)
+
+    def log_odds_of(chunk: slice) -> Floats:
+        return log_odds_of_rows(rows[chunk], baseline, logarithms=logarithms, n_jobs=1)
+
+    return _recalibrate_chunks(theta, log_odds_of, len(rows), baseline)
 
 
-def _recalibrated(
-    theta: Floats, odds_of: Callable[[slice], Floats], n: int, b: int, n_jobs: int | None = None
+def _recalibrate_chunks(
+    theta: Floats,
+    log_odds_of: Callable[[slice], Floats],
+    n: int,
+    baseline: int,
+    n_jobs: int | None = None,
 ) -> Floats:
     k = len(theta) // 2
-    made = np.empty((n, k + 1))
+    recalibrated = np.empty((n, k + 1))
 
-    def work(rows: slice) -> None:
-        g, _ = predicted_probabilities(theta, odds_of(rows))
-        made[rows, :b], made[rows, b], made[rows, b + 1 :] = g[:b].T, g[k], g[b:k].T
+    def work(chunk: slice) -> None:
+        g, _ = predicted_probabilities(theta, log_odds_of(chunk))
+        recalibrated[chunk, :baseline] = g[:baseline].T
+        recalibrated[chunk, baseline] = g[k]
+        recalibrated[chunk, baseline + 1 :] = g[baseline:k].T
 
-    _in_chunks(work, n, k, n_jobs)
-    return made
+    _map_chunks(work, n, k, n_jobs)
+    return recalibrated
 
 
-def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
-    """Call `work` for stretches of rows whose buffers stay in cache."""
-    rows = min(n, max(256, CHUNK_ELEMENTS // k))
-    chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
+def _map_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
+    """Call `work` for stretches of rows whose arrays stay in cache."""
+    chunks = list(row_chunks(n, k))
     list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))

@@ -22,24 +22,20 @@ x_i'`` with ``v_ji = w_i g_ji (1 - g_ji)``, are all but made by the rows of larg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Floats
-from .kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
 
-TINY = 1e-300
-"""Probability of a label down to which its loss is known better from it than from eta."""
 N_SAMPLED_ROWS_PER_FEATURE = 100
-"""Rows for each feature that `class_blocks` looks at."""
+"""Rows for each feature that `class_blocks` looks at. A round number."""
 N_COUNTED_ROWS_PER_FEATURE = 5
-"""Rows for each feature that `class_blocks` counts one by one."""
+"""Rows for each feature that `class_blocks` counts one by one. A round number."""
 
 
 class LinearMapLoss:
-    """``theta -> Derivatives`` of the negative log likelihood for fixed scores; buffers are reused.
+    """``theta -> Derivatives`` of the negative log likelihood for fixed scores; adds over rows.
 
     `classes` are the columns of the m classes that are modelled, by default all c, and `codes` say
     which of these came true. ``diagonal=True`` is the vector map, otherwise the matrix map.
@@ -56,140 +52,159 @@ class LinearMapLoss:
     ) -> None:
         if diagonal and classes is not None:
             scores = scores[classes]
-        self.scores, self.codes, self.diagonal = scores, codes, diagonal
-        self.n_samples, self.weighted = len(codes), weight is not None
-        self.root = np.ones(len(codes)) if weight is None else np.sqrt(weight)
         n_modelled = len(scores) if classes is None else len(classes)
-        self.shape = (n_modelled, 2 if diagonal else len(scores) + 1)
-        size = n_modelled * self.shape[1]
-        self._rows = min(self.n_samples, max(256, CHUNK_ELEMENTS // size))
-        self._light = min(self.n_samples, max(256, CHUNK_ELEMENTS // max(self.shape)))
-        self._products = np.empty(size * self._rows)
-        self.statistic = self._label_sums(weight)
+        n_features = 2 if diagonal else len(scores) + 1
+        self.scores = scores
+        self.codes = codes
+        self.diagonal = diagonal
+        self.n_samples = len(codes)
+        self.weight = weight
+        self.root = np.ones(self.n_samples) if weight is None else np.sqrt(weight)
+        self.shape = (n_modelled, n_features)
+        self.statistic = self._label_sums()
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`, flat: class after class."""
         m, d = self.shape
-        value, gram, blocks = 0.0, np.zeros((m * d, m * d)), np.zeros((m, d, d))
-        for part in self._parts(self._rows):
-            features, root = self._design(part), self.root[part]
-            g = self._eta(theta, self.scores[:, part])
-            value += float(self._losses(theta, g, part) @ (root * root))
+        value = 0.0
+        gram = np.zeros((m * d, m * d))
+        blocks = np.zeros((m, d, d))
+        # larger arrays are handed out page by page, as in `kernel.log_partition`
+        for rows in row_chunks(self.n_samples, 2 * m * d):
+            features = self._features(rows)
+            root = self.root[rows]
+            g = self._eta(theta, self.scores[:, rows])
+            losses = self._losses(theta, g, rows)  # g are the probabilities from here on
+            value += float(losses @ root**2)
             g *= root
-            stack = self._products[: m * d * len(root)].reshape(m, d, -1)
-            np.multiply(g[:, None, :], features, out=stack)
-            rows = stack.reshape(m * d, -1)
-            gram += rows @ rows.T
-            blocks += self._blocks(stack, features, root)
-        hessian = -gram
+            a = g[:, None, :] * features
+            flat = a.reshape(m * d, -1)
+            gram += flat @ flat.T
+            blocks += self._blocks(a, features, root)
+        hessian = np.negative(gram, out=gram)
         for j in range(m):
-            hessian[j * d : (j + 1) * d, j * d : (j + 1) * d] += blocks[j]
+            own = slice(j * d, (j + 1) * d)
+            hessian[own, own] += blocks[j]
         gradient = blocks[:, :, -1] - self.statistic  # the last feature is 1
         return Derivatives(value, gradient.ravel(), hessian)
 
-    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
-        rounded = theta.astype(self.scores.dtype)  # as in eta: else values err by as much
-        value, gradient = -float(rounded @ self.statistic.ravel()), -self.statistic
-        for part in self._parts(self._light):
-            scores, g = self.scores[:, part], self._eta(theta, self.scores[:, part])
-            if self.weighted:
-                weight = self.root[part] ** 2
-                value += float(softmax(g) @ weight)
-                g *= weight
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
+        """Return value and gradient alone; labels enter by their sums."""
+        value = -float(theta.ravel() @ self.statistic.ravel())
+        gradient = -self.statistic
+        for rows in row_chunks(self.n_samples, max(self.shape)):
+            scores = self.scores[:, rows]
+            g = self._eta(theta, scores)
+            log_sums = softmax(g)
+            if self.weight is None:
+                value += float(log_sums.sum())
             else:
-                value += float(softmax(g).sum(dtype=np.float64))
+                value += float(log_sums @ self.weight[rows])
+                g *= self.weight[rows]
             if self.diagonal:
                 gradient[:, 0] += np.einsum("ji,ji->j", g, scores)
             else:
                 gradient[:, :-1] += g @ scores.T
             gradient[:, -1] += g.sum(axis=1)
-        return value, gradient.ravel()
+        return Derivatives(value, gradient.ravel(), NO_HESSIAN)
 
     def curvature(self, theta: Floats, along: Floats) -> float:
         """Return ``d' H d`` for the direction d = `along`: the rows' variances of d's eta."""
         total = 0.0
-        for part in self._parts(self._light):
-            g, t = (self._eta(flat, self.scores[:, part]) for flat in (theta, along))
+        for rows in row_chunks(self.n_samples, max(self.shape)):
+            g = self._eta(theta, self.scores[:, rows])
             softmax(g)
-            t -= np.einsum("ji,ji->i", g, t)
-            total += float(np.einsum("ji,ji,ji->i", g, t, t) @ self.root[part] ** 2)
+            slope = self._eta(along, self.scores[:, rows])
+            slope -= np.einsum("ji,ji->i", g, slope)
+            variance = np.einsum("ji,ji,ji->i", g, slope, slope)
+            total += float(variance @ self.root[rows] ** 2)
         return total
 
     def class_blocks(self, theta: Floats, gram: Floats) -> Floats:
-        """Return the Hessian's blocks on single classes, about, shape (m, d, d); `feature_gram`."""
+        """Return the Hessian's blocks on single classes, about, shape (m, d, d).
+
+        `gram` is `feature_gram`. Of some of the rows those of largest v_ji are counted one by one;
+        the others count as rows of the mean kind.
+        """
         m, d = self.shape
         step = max(1, self.n_samples // (N_SAMPLED_ROWS_PER_FEATURE * d))
-        some = slice(None, None, step)
-        root = self.root[some]
-        n, counted = len(root), min(len(root), N_COUNTED_ROWS_PER_FEATURE * d)
-        g = self._eta(theta, self.scores[:, some])
+        sampled = slice(None, None, step)
+        root = self.root[sampled]
+        n_sampled = len(root)
+        n_counted = min(n_sampled, N_COUNTED_ROWS_PER_FEATURE * d)
+        g = self._eta(theta, self.scores[:, sampled])
         softmax(g)
-        spread = g * (1.0 - g)
-        spread *= step * root * root
-        most = np.argpartition(spread, n - counted, axis=1)[:, n - counted :]
-        own = np.take_along_axis(spread, most, axis=1)
-        rest = spread.sum(axis=1) - own.sum(axis=1)
-        blocks = np.maximum(rest, 0.0)[:, None, None] * (gram / (self.root @ self.root))
-        rows = np.ascontiguousarray(self._design(some).transpose(0, 2, 1))
+        v = g * (1.0 - g)
+        v *= step * root**2
+        counted = np.argpartition(v, n_sampled - n_counted, axis=1)[:, n_sampled - n_counted :]
+        counted_v = np.take_along_axis(v, counted, axis=1)
+        rest = np.maximum(v.sum(axis=1) - counted_v.sum(axis=1), 0.0)
+        total_weight = self.root @ self.root
+        blocks = rest[:, None, None] * (gram / total_weight)
+        features = np.ascontiguousarray(self._features(sampled).transpose(0, 2, 1))
         for j in range(m):
-            x = rows[j if self.diagonal else 0][most[j]]
-            blocks[j] += (x.T * own[j]) @ x
+            x = features[j if self.diagonal else 0][counted[j]]
+            blocks[j] += (x.T * counted_v[j]) @ x
         return blocks
 
     def feature_gram(self) -> Floats:
         """Return ``sum_i w_i x_ji x_ji'``, shape (m, d, d), or (1, d, d) when all share it."""
-        d = self.shape[1]
+        m, d = self.shape
         gram = np.zeros((len(self.scores) if self.diagonal else 1, d, d))
-        for part in self._parts(self._rows):
-            scaled = self._design(part) * self.root[part]
+        for rows in row_chunks(self.n_samples, m * d):
+            scaled = self._features(rows) * self.root[rows]
             gram += scaled @ scaled.transpose(0, 2, 1)
         return gram
 
-    def _parts(self, rows: int) -> Iterator[slice]:
-        return (slice(start, start + rows) for start in range(0, self.n_samples, rows))
-
-    def _design(self, part: slice) -> Floats:
-        """Return the features of these rows, shape (m or 1, d, rows)."""
-        scores = self.scores[:, part]
+    def _features(self, rows: slice) -> Floats:
+        """Return x of these rows, shape (m, d, rows), or (1, d, rows) when all share it."""
+        scores = self.scores[:, rows]
         scores = scores[:, None] if self.diagonal else scores[None]
-        return np.concatenate([scores, np.ones((len(scores), 1, scores.shape[2]))], axis=1)
+        ones = np.ones((len(scores), 1, scores.shape[2]))
+        return np.concatenate([scores, ones], axis=1)
 
     def _eta(self, theta: Floats, scores: Floats) -> Floats:
-        theta = theta.reshape(self.shape).astype(scores.dtype)
+        theta = theta.reshape(self.shape)
         eta: Floats = theta[:, :1] * scores if self.diagonal else theta[:, :-1] @ scores
         eta += theta[:, -1:]
         return eta
 
-    def _losses(self, theta: Floats, eta: Floats, part: slice) -> Floats:
+    def _losses(self, theta: Floats, eta: Floats, rows: slice) -> Floats:
         """Replace eta by the probabilities; return the rows' negative log likelihoods."""
-        logs, own = softmax(eta), (self.codes[part], np.arange(eta.shape[1]))
-        p = eta[own]
-        if p.min() > TINY:  # small losses keep their digits
-            return -np.log(p)
-        return logs - self._eta(theta, self.scores[:, part])[own]
+        labels = (self.codes[rows], np.arange(eta.shape[1]))
+        log_sums = softmax(eta)
+        p = eta[labels]
+        if p.min() > 1e-300:
+            return -np.log(p)  # small losses keep their digits
+        return log_sums - self._eta(theta, self.scores[:, rows])[labels]
 
-    def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
+    def _blocks(self, a: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""
         m, d = self.shape
+        flat = a.reshape(m * d, -1)
         if not self.diagonal:
-            blocks: Floats = stack.reshape(m * d, -1) @ (features[0] * root).T
-            return blocks.reshape(m, d, d)
-        sums = stack.reshape(m * d, -1) @ root
-        squares = np.einsum("ji,ji->j", stack[:, 0], features[:, 0] * root)
-        first, last = sums.reshape(m, d).T
-        return np.array([[squares, first], [first, last]]).transpose(2, 0, 1)
+            return np.asarray(flat @ (features[0] * root).T).reshape(m, d, d)
+        # of the vector map: the score's square, the score and 1
+        blocks = np.empty((m, 2, 2))
+        blocks[:, 0, 0] = np.einsum("ji,ji->j", a[:, 0], features[:, 0] * root)
+        scores, ones = (flat @ root).reshape(m, d).T
+        blocks[:, 0, 1] = scores
+        blocks[:, 1, 0] = scores
+        blocks[:, 1, 1] = ones
+        return blocks
 
-    def _label_sums(self, weight: Floats | None) -> Floats:
+    def _label_sums(self) -> Floats:
         """Return ``sum_i w_i 1[y_i = j] x_ji``, the labels' part of the gradient."""
-        codes, m, sums = self.codes, self.shape[0], np.empty(self.shape)
-        sums[:, -1] = np.bincount(codes, weights=weight, minlength=m)
+        m = self.shape[0]
+        sums = np.empty(self.shape)
+        sums[:, -1] = np.bincount(self.codes, weights=self.weight, minlength=m)
         if self.diagonal:
-            own = self.scores[codes, np.arange(len(codes))]
-            own *= 1.0 if weight is None else weight
-            sums[:, 0] = np.bincount(codes, weights=own, minlength=m)
+            own = self.scores[self.codes, np.arange(self.n_samples)]
+            if self.weight is not None:
+                own = own * self.weight
+            sums[:, 0] = np.bincount(self.codes, weights=own, minlength=m)
             return sums
         for k, scores in enumerate(self.scores):
-            weighted = scores if weight is None else scores * weight
-            sums[:, k] = np.bincount(codes, weights=weighted, minlength=m)
+            weighted = scores if self.weight is None else scores * self.weight
+            sums[:, k] = np.bincount(self.codes, weights=weighted, minlength=m)
         return sums

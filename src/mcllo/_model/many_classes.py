@@ -1,4 +1,4 @@
-"""The negative log likelihood for many classes: Hessian products instead of Hessians.
+"""Many classes: inexact Newton by Hessian products, and the whole Hessian once, if at all.
 
 With ``a_i = (g_1i, ..., g_Ki, g_1i l_1i, ..., g_Ki l_Ki)`` and D made of the 2 x 2 blocks
 ``sum_i w_i g_ji [[1, l_ji], [l_ji, l_ji^2]]`` on (tau_j, gamma_j):
@@ -9,16 +9,15 @@ product               ``H v = D v - sum_i w_i a_i (a_i . v)``, no matrix
 blocks                the 2 x 2 blocks of H on (tau_j, gamma_j): the preconditioner
 ====================  ==================================================================
 
-In C, which knows A of each row from the gradient, a product is one pass with one exponential for
-each entry. Without C the ``a_i`` are kept for the products, up to a gigabyte of them.
+A product is one pass with one exponential for each entry: the A of each row is known from the
+gradient.
 
-Fitting many classes: inexact Newton by products, and the whole Hessian once, if at all.
+Each iteration, at x with gradient g:
 
-Each iteration, at x with gradient g and Hessian H, of which only products are known:
-
-1. solve ``H d = -g`` by conjugate gradients, preconditioned, until the residual is a part `eta` of
-   g (Eisenstat and Walker, 1996, choice 2): a rough solution far from the minimum, a good one near;
-2. go on as in `_model/newton`, until the decrement ``-g . d`` is so small that a good solution
+1. Solve ``H d = -g`` by preconditioned conjugate gradients, until the residual is a part of g that
+   falls with g (Eisenstat and Walker 1996, choice 2): a rough solution far from the minimum, a good
+   one near.
+2. Go on as in `_model/newton`, until the decrement ``-g . d`` is so small that a good solution
    leaves next to nothing.
 
 A Newton step needs ``4 n K^2`` operations for the Hessian and ``8 K^3 / 3`` for its factorisation;
@@ -26,37 +25,40 @@ conjugate gradients need about 30 products of ``8 n K`` for a whole fit. From ab
 `MIN_CLASSES_FOR_PCG` classes the second is faster. The covariance needs the Hessian once, at the
 estimate; beyond `MAX_PARAMETERS_FOR_HESSIAN` even one is too large, and the information is known by
 class only: 2 x 2 blocks, of which the inverse is **not** a covariance.
+
+References
+----------
+.. [1] S. Eisenstat, H. Walker (1996). Choosing the forcing terms in an inexact Newton method. SIAM
+       Journal on Scientific Computing 17:16-32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.linalg import exceeds
-from .._utils.parallel import borrow_buffer, one_blas_thread, ordered_map
+from .._utils.parallel import ordered_map
 from .._utils.results import Floats
 from . import compiled
-from .kernel import Derivatives, LogPartition
-from .newton import MAX_ITER, Solution, minimize
+from .kernel import NO_HESSIAN as NO_HESSIAN
+from .kernel import Derivatives, LogPartition, predicted_probabilities, row_chunks
+from .newton import Solution, minimize
 
-MAX_KEPT_ELEMENTS = 2**27
-"""Numbers a_i, n times 2 K, beyond which they are computed anew for each product."""
-NO_HESSIAN: Floats = np.empty((0, 0))
-"""Stands in `Derivatives` where no Hessian was computed."""
-TINY = 1e-290
-MIN_CLASSES_FOR_SINGLE = 500
-"""Classes from which the products of the whole Hessian are made in single precision. They are most
-of the time of an assessment of 50,000 rows of 1,000 classes, and take half of it that way; standard
-errors then differ by 5e-5 of themselves."""
-MIN_EIGENVALUE_FOR_SINGLE = 1e-4
-"""Least eigenvalue, in units of the diagonal, from which single precision is enough: its error was
-4e-7 in these units. That of the table above was 1e-3."""
+MIN_CLASSES_FOR_PCG = 120
+"""Classes from which whole Hessians cost more than products with them."""
+MAX_PARAMETERS_FOR_HESSIAN = 5000
+"""Parameters beyond which no Hessian is computed: of so many it takes 200 MB."""
+MAX_HESSIAN_PRODUCTS = 500
+"""Products for one step. A round number."""
+PCG_DECREMENT_TOL = 1e-7
+"""Decrement from which a step solved to 1e-5 of the gradient leaves less than the tolerance of
+`minimize`."""
+GRADIENT_SHARES = (1e-5, 0.1)
+"""Least and largest part of the gradient that conjugate gradients leave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,114 +71,116 @@ class ClassBlocks:
 
     def times(self, v: Floats) -> Floats:
         """Return the product with v, ordered as theta."""
-        t, g = np.split(v, 2)
-        return np.concatenate([self.tau * t + self.cross * g, self.cross * t + self.gamma * g])
+        v_tau, v_gamma = np.split(v, 2)
+        tau = self.tau * v_tau + self.cross * v_gamma
+        gamma = self.cross * v_tau + self.gamma * v_gamma
+        return np.concatenate([tau, gamma])
 
     def inverse(self) -> ClassBlocks:
         """Return the inverses; a block that is all but singular first loses its cross term."""
-        tau, gamma = np.maximum(self.tau, TINY), np.maximum(self.gamma, TINY)
-        cross = self.cross / np.sqrt(tau) / np.sqrt(gamma)
-        cross = np.where(cross**2 < 1.0 - 1e-12, cross, 0.0)
-        rest = 1.0 - cross**2
+        tau = np.maximum(self.tau, 1e-290)  # its inverse is still a number
+        gamma = np.maximum(self.gamma, 1e-290)
+        scale = np.sqrt(tau) * np.sqrt(gamma)  # the root of the product might underflow
+        correlation = self.cross / scale
+        correlation = np.where(correlation**2 < 1.0 - 1e-12, correlation, 0.0)
+        unexplained = 1.0 - correlation**2
         return ClassBlocks(
-            1.0 / (rest * tau), -cross / rest / np.sqrt(tau) / np.sqrt(gamma), 1.0 / (rest * gamma)
+            tau=1.0 / (unexplained * tau),
+            cross=-correlation / (unexplained * scale),
+            gamma=1.0 / (unexplained * gamma),
         )
 
 
 class LogPartitionOperator(LogPartition):
     """A(theta): value, gradient, diagonal blocks and Hessian products.
 
-    `value_gradient` moves to a point; `product` and `blocks`, those of the Hessian, are there.
+    `value_and_gradient` moves to a point; `product` and `blocks`, those of the Hessian, are there.
     """
 
     def __init__(
         self, log_odds: NDArray[Any], weight: Floats | None = None, *, n_jobs: int | None = None
     ) -> None:
         super().__init__(log_odds, weight, n_jobs=n_jobs)
-        self._kept: dict[int, Floats] | None = (
-            {} if 2 * log_odds.size <= MAX_KEPT_ELEMENTS else None
-        )
         self._many_in_c = compiled.is_for_many(log_odds)
-        self._logs = np.empty(self.n_samples) if self._many_in_c else None
+        self._logs = np.empty(self.n_samples)  # A of each row, at `_theta`
 
-    def value_gradient(self, theta: Floats) -> Derivatives:
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta` and return A with its gradient, without Hessian."""
         self._theta = np.array(theta)
-        self._fill = partial(self._filled, self._theta)
-        if self._many_in_c:
-            sums = self._over_groups(self._moments_in_c)
-        else:
-            sums = self._over_chunks(self._moments, 1 + 6 * self.n_compared)
-        tau, cross, gamma, tau2, cross2, gamma2 = np.split(sums[1:], 6)
+
+        def of_part(rows: slice) -> Floats:
+            function = compiled.moments if self._many_in_c else moments
+            return function(self._theta, *self._rows(rows), self._logs[rows])
+
+        sums = self._over_parts(of_part)
+        tau, cross, gamma, tau_square, cross_square, gamma_square = np.split(sums[1:], 6)
         self._diagonal = ClassBlocks(tau, cross, gamma)
-        self.blocks = ClassBlocks(tau - tau2, cross - cross2, gamma - gamma2)
+        self.blocks = ClassBlocks(tau - tau_square, cross - cross_square, gamma - gamma_square)
         return Derivatives(float(sums[0]), np.concatenate([tau, cross]), NO_HESSIAN)
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessian times `v`."""
-        if self._many_in_c:
-            return self._diagonal.times(v) - self._over_groups(partial(self._product_in_c, v))
+        v = np.ascontiguousarray(v)
 
-        def part(start: int, buffer: Floats) -> Floats:
-            a = self._fill(start, buffer)[0][:-1] if self._kept is None else self._kept[start]
-            return a @ (v @ a)
+        def of_part(rows: slice) -> Floats:
+            function = compiled.product if self._many_in_c else product
+            return function(self._theta, *self._rows(rows), self._logs[rows], v)
 
-        return self._diagonal.times(v) - self._over_chunks(part, len(v))
+        return self._diagonal.times(v) - self._over_parts(of_part)
 
     def hessian(self, theta: Floats) -> Floats:
-        """Return the whole Hessian at `theta`; see `MIN_CLASSES_FOR_SINGLE`."""
-        if self.n_compared >= MIN_CLASSES_FOR_SINGLE:
-            single = LogPartition(self.log_odds, self.weight, dtype=np.float32)
-            found = single(theta).hessian
-            if exceeds(found, MIN_EIGENVALUE_FOR_SINGLE):
-                return found
+        """Return the whole Hessian at `theta`."""
         return self(theta).hessian
 
-    def _over_groups(self, work: Callable[[int], Floats]) -> Floats:
-        """Add ``work(first)`` over groups of rows, in an order that no thread changes."""
-        return np.sum(list(ordered_map(work, self._groups, self.n_threads)), axis=0)
+    def _rows(self, rows: slice) -> tuple[Floats, Floats | None]:
+        root = None if self.root_weight is None else self.root_weight[rows]
+        return self.log_odds[:, rows], root
 
-    def _place(self, first: int) -> tuple[int, int | None, Floats, int, int, Floats]:
-        """Return where the group of rows from `first` is, theta, its size and A of each row."""
-        assert self._logs is not None
-        n, (odds, root) = min(self._group, self.n_samples - first), self._at
-        stride, logs = self.log_odds.strides[0] // 8, self._logs[first : first + n]
-        root = None if root is None else root + 8 * first
-        return odds + 8 * first, root, self._theta, n, stride, logs
+    def _over_parts(self, of_part: Callable[[slice], Floats]) -> Floats:
+        """Add up over parts of the rows, in an order that no thread changes."""
+        return np.sum(list(ordered_map(of_part, self.parts, self.n_threads)), axis=0)
 
-    def _moments_in_c(self, first: int) -> Floats:
-        """Return what `_moments` does, of a group of rows, and note A of each."""
-        return compiled.moments(*self._place(first))
 
-    def _product_in_c(self, v: Floats, first: int) -> Floats:
-        """Return ``sum a_i (a_i . v)`` of a group of rows."""
-        return compiled.product(*self._place(first), np.ascontiguousarray(v))
+def moments(theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats) -> Floats:
+    """Return A and the sums that D and the blocks are made of, (1 + 6 K,); fill `logs`.
 
-    def _over_chunks(self, part: Callable[[int, Floats], Floats], size: int) -> Floats:
-        """Add ``part(start, buffer)`` over chunks, in an order that no thread changes."""
+    The sums are those of ``w g (1, l, l^2)`` and of ``w g^2 (1, l, l^2)``, in this order. `logs`
+    becomes A of each row.
+    """
+    k, n = log_odds.shape
+    value = 0.0
+    sums = np.zeros((6, k))
+    for rows in row_chunks(n, k):
+        odds = log_odds[:, rows]
+        weight = np.ones(odds.shape[1]) if root_weight is None else root_weight[rows] ** 2
+        g, logs[rows] = predicted_probabilities(theta, odds)
+        value += float(logs[rows] @ weight)
+        moment = g[:k] * weight
+        square = moment * g[:k]
+        for power in range(3):
+            sums[power] += moment.sum(axis=1)
+            sums[3 + power] += square.sum(axis=1)
+            moment *= odds
+            square *= odds
+    return np.append(value, sums)
 
-        def work(first: int) -> Floats:
-            total, last = np.zeros(size), min(self.n_samples, first + self._group)
-            with borrow_buffer(
-                self._spare, (2 * self.n_compared + 1, self._rows), np.float64
-            ) as own:
-                for start in range(first, last, self._rows):
-                    total += part(start, own)
-            return total
 
-        with one_blas_thread():
-            return np.sum(list(ordered_map(work, self._groups, self.n_threads)), axis=0)
-
-    def _moments(self, start: int, buffer: Floats) -> Floats:
-        """Return the value and the sums that make gradient, D and blocks; keep the a_i."""
-        stack, odds, root = self._fill(start, buffer)
-        a, (g, gl) = stack[:-1], np.split(stack[:-1], 2)
-        if self._kept is not None:
-            np.copyto(self._kept.setdefault(start, np.empty(a.shape)), a)
-        squares = [np.einsum("ji,ji->j", *pair) for pair in ((g, g), (g, gl), (gl, gl))]
-        first = a @ root
-        gl *= odds
-        return np.concatenate([[stack[-1] @ root], first, gl @ root, *squares])
+def product(
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats, v: Floats
+) -> Floats:
+    """Return ``sum_i w_i a_i (a_i . v)``, (2 K,), given A of each row at `theta`."""
+    k, n = log_odds.shape
+    total = np.zeros(2 * k)
+    for rows in row_chunks(n, k):
+        odds = log_odds[:, rows]
+        eta = theta[:k, None] + theta[k:, None] * odds
+        g = np.exp(eta - logs[rows])
+        a = np.concatenate([g, g * odds])
+        along = v @ a
+        if root_weight is not None:
+            along *= root_weight[rows] ** 2
+        total += a @ along
+    return total
 
 
 class LikelihoodOperator:
@@ -195,25 +199,32 @@ class LikelihoodOperator:
         centre: Floats | None = None,
         free: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.partition, self.statistic, self.penalty = partition, statistic, penalty
-        self.centre = np.zeros(len(statistic)) if centre is None else centre
-        self.free = np.ones(len(statistic)) if free is None else free.astype(np.float64)
+        size = len(statistic)
+        self.partition = partition
+        self.statistic = statistic
+        self.penalty = penalty
+        self.centre = np.zeros(size) if centre is None else centre
+        self.free = np.ones(size) if free is None else free.astype(np.float64)
         self.first_blocks: ClassBlocks | None = None
 
-    def value_gradient(self, theta: Floats) -> Derivatives:
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta`; return value and gradient, 0 where a parameter is fixed."""
-        terms = self.partition.value_gradient(theta)
-        blocks, (tau, gamma) = self.partition.blocks, np.split(self.free, 2)
+        terms = self.partition.value_and_gradient(theta)
+        blocks = self.partition.blocks
         self.first_blocks = self.first_blocks or blocks
-        self._inverse = ClassBlocks(
-            np.where(tau > 0.0, blocks.tau + self.penalty, 1.0),
-            blocks.cross * tau * gamma,
-            np.where(gamma > 0.0, blocks.gamma + self.penalty, 1.0),
-        ).inverse()
+        # a fixed parameter stands alone, with curvature 1
+        tau, gamma = np.split(self.free, 2)
+        free_blocks = ClassBlocks(
+            tau=np.where(tau > 0.0, blocks.tau + self.penalty, 1.0),
+            cross=blocks.cross * tau * gamma,
+            gamma=np.where(gamma > 0.0, blocks.gamma + self.penalty, 1.0),
+        )
+        self._inverse = free_blocks.inverse()
         away = theta - self.centre
         value = terms.value - float(theta @ self.statistic)
-        gradient = self.free * (terms.gradient - self.statistic + self.penalty * away)
-        return Derivatives(value + 0.5 * self.penalty * float(away @ away), gradient, NO_HESSIAN)
+        value += 0.5 * self.penalty * float(away @ away)
+        gradient = terms.gradient - self.statistic + self.penalty * away
+        return Derivatives(value, self.free * gradient, NO_HESSIAN)
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessian times `v`, a direction in the free parameters."""
@@ -230,62 +241,42 @@ class LikelihoodOperator:
         return hessian
 
 
-MAX_GRADIENT_SHARE = 0.1
-"""Largest part of the gradient that conjugate gradients may leave."""
-MIN_GRADIENT_SHARE = 1e-5
-"""Smallest part of the gradient that they are asked to leave."""
-PCG_DECREMENT_TOL = 1e-7
-"""Decrement from which a solution to `MIN_GRADIENT_SHARE` leaves less than the tolerance."""
-MAX_FINAL_DECREMENT_RATIO = 10.0
-"""How many times `PCG_DECREMENT_TOL` the preconditioner's decrement may be in what may be the last
-iteration.
-"""
-MAX_HESSIAN_PRODUCTS = 500
-"""Hessian products in one iteration."""
-
-MIN_CLASSES_FOR_PCG = 120
-"""Classes from which this is faster than a Newton step with its Hessian."""
-MAX_PARAMETERS_FOR_HESSIAN = 5_000
-"""Parameters up to which the whole Hessian is computed: 200 MB at that number."""
-
-
-def minimize_pcg(
-    objective: LikelihoodOperator, start: Floats, *, max_iter: int = MAX_ITER
-) -> Solution:
-    """Minimise `objective` from `start`; the terms hold no Hessian."""
-    solve = Directions(objective)
+def minimize_pcg(objective: LikelihoodOperator, x0: Floats, *, max_iter: int = 100) -> Solution:
+    """Minimise `objective` from `x0` by inexact Newton steps; the terms hold no Hessian."""
+    solve = InexactDirection(objective)
     return minimize(
-        objective.value_gradient,
-        start,
-        tol=PCG_DECREMENT_TOL,
-        max_iter=max_iter,
-        solve=solve,
-        skip_hessian_check=True,
+        objective.value_and_gradient, x0, tol=PCG_DECREMENT_TOL, max_iter=max_iter, solve=solve
     )
 
 
-class Directions:
-    """Step 1 with its memory: the last gradient's size, and the products used."""
+class InexactDirection:
+    """Newton's direction, solved for as finely as the last decrease warrants (step 1).
+
+    `n_products` are those used so far.
+    """
 
     def __init__(self, objective: LikelihoodOperator) -> None:
-        self.objective, self.size, self.used = objective, np.inf, 0
+        self.objective = objective
+        self.size = np.inf  # of the last gradient, as the preconditioner measures it
+        self.n_products = 0
 
     def __call__(self, terms: Derivatives) -> Floats:
-        """Return the direction, solved for as finely as the last decrease warrants."""
+        """Return the direction at the objective's point."""
+        least, largest = GRADIENT_SHARES
         size = float(terms.gradient @ self.objective.precondition(terms.gradient))
-        ratio = (
-            MIN_GRADIENT_SHARE
-            if size <= MAX_FINAL_DECREMENT_RATIO * PCG_DECREMENT_TOL
-            else size / self.size
-        )
+        share = size / self.size
+        # the preconditioner's decrement may be some times too small or too large; where the step
+        # may be the last one it is solved for well
+        if size <= 10.0 * PCG_DECREMENT_TOL:
+            share = least
         self.size = size
         direction, n_products = conjugate_gradients(
             self.objective.product,
             self.objective.precondition,
             -terms.gradient,
-            min(MAX_GRADIENT_SHARE, max(MIN_GRADIENT_SHARE, ratio)),
+            min(largest, max(least, share)),
         )
-        self.used += n_products
+        self.n_products += n_products
         return direction
 
 
@@ -293,31 +284,33 @@ def conjugate_gradients(
     product: Callable[[Floats], Floats],
     precondition: Callable[[Floats], Floats],
     right: Floats,
-    part: float,
+    share: float,
 ) -> tuple[Floats, int]:
-    """Return a solution of ``H x = right`` with that part of the residual left, and the products.
+    """Return a solution of ``H x = right`` with that share of the residual left, and the products.
 
     The residual is measured as the preconditioner does. Where the curvature is lost in rounding the
-    search ends with what it has.
+    search ends with what it has. Algorithm 5.3 of Nocedal and Wright (2006).
     """
     x = np.zeros_like(right)
-    residual, scaled = right.copy(), precondition(right)
-    size = goal = float(residual @ scaled)
-    goal *= part * part
-    p = scaled
+    residual = right.copy()
+    scaled = precondition(right)
+    size = float(residual @ scaled)
+    goal = share**2 * size
+    direction = scaled
     for used in range(1, MAX_HESSIAN_PRODUCTS + 1):
         if size <= goal:
             return x, used - 1
-        image = product(p)
-        curvature = float(p @ image)
+        image = product(direction)
+        curvature = float(direction @ image)
         if not curvature > 0.0:
             return (x if used > 1 else scaled), used
         step = size / curvature
-        x += step * p
+        x += step * direction
         residual -= step * image
         scaled = precondition(residual)
-        size, last = float(residual @ scaled), size
-        p = scaled + (size / last) * p
+        last_size = size
+        size = float(residual @ scaled)
+        direction = scaled + (size / last_size) * direction
     return x, MAX_HESSIAN_PRODUCTS
 
 
@@ -358,7 +351,8 @@ def fit_by_pcg(
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
     solution = minimize_pcg(objective, start)
-    wanted = hessian and has_whole_hessian(len(statistic))
-    whole = objective.hessian(solution.x) if wanted else None
+    whole = None
+    if hessian and has_whole_hessian(len(statistic)):
+        whole = objective.hessian(solution.x)
     assert objective.first_blocks is not None
     return PCGFit(solution, whole, partition.blocks, objective.first_blocks)

@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Codes, Floats
-from .kernel import softmax
+from .kernel import log_sum_exp
 
 Mask = NDArray[np.bool_]
 
 MAX_LOST_LOG_LIKELIHOOD = 1e-10
-"""Log likelihood that finite parameters may miss of the supremum."""
+"""Log likelihood that finite parameters may miss of the supremum: what `minimize` leaves."""
 RELATIVE_GAP_TOL = 1e-9
-"""Part of the log odds by which rows must lie apart."""
+"""Part of the log odds by which rows must lie apart: a million times their rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +57,21 @@ class SeparatedClasses:
 
     def theta(self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float) -> Floats:
         """Return `theta` with finite parameters for the classes that left, the last ones first."""
-        k, theta = len(log_odds), theta.copy()
-        reach = float(np.log(k * max(total_weight, 1.0) / MAX_LOST_LOG_LIKELIHOOD))
-        rows, classes = self.rows.copy(), self.classes.copy()
+        k = len(log_odds)
+        theta = theta.copy()
+        bound = float(np.log(k * max(total_weight, 1.0) / MAX_LOST_LOG_LIKELIHOOD))
+        rows = self.rows.copy()
+        classes = self.classes.copy()
         for gone in reversed(self.rounds):
             rows |= self.counted & np.isin(codes, gone)
             for j in gone:
                 own = rows & (codes == j)
-                floor = _log_total(theta, log_odds[:, own], classes).max()
-                theta[[j, k + j]] = _steep(log_odds[j], rows, own, reach, floor + reach)
+                others = _log_total(theta, log_odds[:, own], classes).max()
+                tau, gamma = _steep_line(log_odds[j], rows, own, bound, others + bound)
+                theta[j] = tau
+                theta[k + j] = gamma
             classes[gone] = True
-        theta[self.absent] = -reach - log_odds[self.absent].max(axis=1)
+        theta[self.absent] = -bound - log_odds[self.absent].max(axis=1)
         return theta
 
 
@@ -77,13 +81,16 @@ def separate_classes(
     """Return what is left when all classes left that can; code K stands for the baseline."""
     k, n = log_odds.shape
     counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
-    classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
+    counts = np.bincount(codes[counted], minlength=k + 1)
+    classes = counts[:k] > 0
     found = SeparatedClasses(counted, counted.copy(), classes, np.flatnonzero(~classes))
-    while len(gone := _find_separated_classes(log_odds, codes, found)):
+    while True:
+        gone = _find_separated_classes(log_odds, codes, found)
+        if len(gone) == 0:
+            return found
         found.rounds.append(gone)
         found.classes[gone] = False
         found.rows[np.isin(codes, gone)] = False
-    return found
 
 
 def _find_separated_classes(log_odds: Floats, codes: Codes, left: SeparatedClasses) -> Codes:
@@ -91,34 +98,42 @@ def _find_separated_classes(log_odds: Floats, codes: Codes, left: SeparatedClass
     rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
     gone = []
     for j in np.flatnonzero(left.classes):
-        odds, own = log_odds[j, rows], codes[rows] == j
+        odds = log_odds[j, rows]
+        own = codes[rows] == j
+        # a quick look first: the row at the end must be one of its own
         above = own[odds.argmax()] and _gap(odds, own)[0] > 0.0
-        if above or (own[odds.argmin()] and _gap(-odds, own)[0] > 0.0):
+        below = own[odds.argmin()] and _gap(-odds, own)[0] > 0.0
+        if above or below:
             gone.append(j)
     return np.array(gone, dtype=np.intp)
 
 
 def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
     """Return by how much own log odds clear the others', the lowest own and the highest other."""
-    low, high = float(odds[own].min()), float(odds[~own].max(initial=-np.inf))
-    return low - high - RELATIVE_GAP_TOL * max(1.0, abs(low)), low, high
+    lowest_own = float(odds[own].min())
+    highest_other = float(odds[~own].max(initial=-np.inf))
+    rounding = RELATIVE_GAP_TOL * max(1.0, abs(lowest_own))
+    return lowest_own - highest_other - rounding, lowest_own, highest_other
 
 
-def _steep(odds: Floats, rows: Mask, own: Mask, reach: float, top: float) -> tuple[float, float]:
-    """Return tau and gamma: eta at least `top` in own rows and at most ``-reach`` in others."""
-    mine = own[rows]
-    if mine.all():
+def _steep_line(
+    odds: Floats, rows: Mask, own: Mask, bound: float, top: float
+) -> tuple[float, float]:
+    """Return tau and gamma: eta at least `top` in own rows and at most ``-bound`` in others."""
+    is_own = own[rows]
+    if is_own.all():
         return top - float(odds[own].min()), 1.0
-    for sign in (1.0, -1.0):
-        gap, low, high = _gap(sign * odds[rows], mine)
-        if gap > 0.0:
-            break
-    gamma = (top + reach) / (low - high)
+    sign = 1.0
+    gap, low, high = _gap(odds[rows], is_own)
+    if gap <= 0.0:  # own rows lie below the others
+        sign = -1.0
+        gap, low, high = _gap(-odds[rows], is_own)
+    gamma = (top + bound) / (low - high)
     return top - gamma * low, sign * gamma
 
 
 def _log_total(theta: Floats, odds: Floats, classes: Mask) -> Floats:
     """Return ``log(1 + sum exp eta)`` of each row over these classes."""
-    k = len(odds)
+    k, n = odds.shape
     eta = theta[:k, None][classes] + theta[k:, None][classes] * odds[classes]
-    return softmax(np.vstack([eta, np.zeros(odds.shape[1])]))
+    return log_sum_exp(np.vstack([eta, np.zeros(n)]))

@@ -25,7 +25,7 @@ from .._utils.optional import load_application
 from .._utils.statements import suppress_warnings
 from .._validation.labels import CLASS_RULE, class_names
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .e_process import Detector
 from .e_values import Factors, History, batch_e_values, update_history
 from .fitted_map import Filter, FittedNull, Shifts, model_text, n_rows_learned, new_null
@@ -225,7 +225,11 @@ class Monitor:
         if recalibrated is not None:
             own = recalibrated.classes_.tolist()
             if classes is not None and settings["classes"] != own:
-                raise InputError(argument="classes", rule=Phrase("be those of the model, {}", own))
+                raise InputError(
+                    argument="classes",
+                    rule="be those of the model, {own}",
+                    values={"own": own},
+                )
             settings["classes"] = own
         return cls(Store.create(path, settings))
 
@@ -380,7 +384,7 @@ class Monitor:
                 self._append(read, batch, time, checksum)
             elif known.checksum != checksum:
                 raise InputError(
-                    Phrase("{} was added before, with other rows.", Option("batch", batch)),
+                    "{found} was added before, with other rows.",
                     argument="batch",
                     value=batch,
                     remedy="Give these rows a name of their own; labels that came late are a batch "
@@ -561,19 +565,17 @@ def _chance_again(rows: Predictions) -> float:
 
 def _added_as(known: str, batch: str) -> InputError:
     return InputError(
-        f"the rows of batch {batch!r} were added before, as {known!r}.",
+        "the rows of batch {batch_name!r} were added before, as {known!r}.",
         argument="batch",
         value=batch,
         remedy="Add the rows of this batch; rows count once.",
+        values={"batch_name": batch, "known": known},
     )
 
 
 def _weights_refused() -> InputError:
     return InputError(
-        Phrase(
-            "a monitor takes no {}: a row that counts twice is no evidence twice.",
-            Option("sample_weight"),
-        ),
+        "a monitor takes no {sample_weight}: a row that counts twice is no evidence twice.",
         argument="sample_weight",
         remedy="Add the rows themselves, or monitor without weights.",
     )
@@ -581,9 +583,10 @@ def _weights_refused() -> InputError:
 
 def _other_classes(found: Sequence[Any], known: Sequence[Any]) -> InputError:
     return InputError(
-        f"the batch must have the monitor's classes {list(known)}; got {list(found)}.",
+        "the batch must have the monitor's classes {known}; got {own}.",
         argument="classes",
         remedy="Start a new monitor for other classes: evidence is about fixed ones.",
+        values={"known": list(known), "own": list(found)},
     )
 
 

@@ -44,7 +44,7 @@ from .._utils.formatting import (
 )
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import Level, Statement, pick
-from ..exceptions import PYTHON, Either, Phrase, Words
+from ..exceptions import PYTHON, Names
 from .confidence_sequences import ConfidenceSequence, alpha_share, mean_range, temperature_range
 from .e_process import Detector, named_by_e_values
 from .e_values import EXPONENTS, PER_CLASS
@@ -66,21 +66,21 @@ MAX_LOG_SHOWN_AS_NUMBER = 700.0
 """Logarithm beyond which a number is shown as a power of ten."""
 
 
-def status_statements(status: MonitorStatus, words: Words) -> list[Statement]:
+def status_statements(status: MonitorStatus, names: Names) -> list[Statement]:
     """Return everything that a status says."""
     made = [_headline(status), _evidence(status), _size(status), _classes(status)]
     if status.n_zero_labels:
         made.append(_zeros(status))
     if status.recalibrated and status.n_rows_learned != 0:
         made.append(_state_learning(status))
-    made.append(_step(status, words))
+    made.append(_step(status).in_names(names))
     made.append(_promise(status))
     return made
 
 
-def status_text(status: MonitorStatus, words: Words) -> str:
+def status_text(status: MonitorStatus, names: Names) -> str:
     """Return the statements and the table of the classes."""
-    said = status_statements(status, words)
+    said = status_statements(status, names)
     body = [str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")]
     parts = [str(said[0]), "\n".join(body), share_table(status)]
     parts += [str(s) for s in pick(said, "step", "promise")]
@@ -261,7 +261,7 @@ def _has_too_few_rows(status: MonitorStatus) -> bool:
     return (status.n_rows_learned or 0) < MIN_ROWS_PER_PARAMETER * n_parameters
 
 
-def _step(status: MonitorStatus, words: Words) -> Statement:
+def _step(status: MonitorStatus) -> Statement:
     if status.kind in ("not_detected", "inconclusive"):
         return Statement("step", "Add the next batch when its labels are there.", "plain")
     if status.kind == "watch":
@@ -272,24 +272,20 @@ def _step(status: MonitorStatus, words: Words) -> Statement:
     if method == "mcllo":
         python, option = "mcllo.MCLLOCalibrator(penalty=1.0)", " --penalty 1"
     file = "since.csv" if status.onset_time else "all.csv"
-    how = Either(
-        python + ".fit(probs, y)",
-        shell=f"mcllo fit {file} --label y --method {method}{option} -o model.json",
-    )
+    values = {
+        "in_python": f"{python}.fit(probs, y)",
+        "in_shell": f"mcllo fit {file} --label y --method {method}{option} -o model.json",
+        "rows": _rows_to_fit(status),
+    }
     gain = ""
     if math.isfinite(status.gain) and status.gain > 0.0:
         gain = (
             f" Learned so far, a recalibration has saved {format_number(status.gain, 2)} nats "
             "a row."
         )
-    text = Phrase(
-        "{}: {}.{} Then start a new monitor with the recalibration.",
-        _rows_to_fit(status),
-        how,
-        gain,
-    ).text(words)
+    template = f"{{rows}}: {{refit}}.{gain} Then start a new monitor with the recalibration."
     numbers = {"method": method, "gain": status.gain, "n_rows": status.n_rows_since}
-    return Statement("step", text, "plain", numbers)
+    return Statement.filled("step", template, values, "plain", numbers)
 
 
 def _rows_to_fit(status: MonitorStatus) -> str:
@@ -452,13 +448,13 @@ class MonitorStatus(Result):
         """The classes that e-BH names, at level alpha."""
         return tuple(share.label for share in self.classes if share.named)
 
-    def statements(self, words: Words = PYTHON) -> list[Statement]:
+    def statements(self, names: Names = PYTHON) -> list[Statement]:
         """Return what it says: monitor, evidence, size, classes, zeros, learned, step, promise."""
-        return status_statements(self, words)
+        return status_statements(self, names)
 
-    def text(self, words: Words = PYTHON) -> str:
-        """Return it as text."""
-        return status_text(self, words)
+    def text(self, names: Names = PYTHON) -> str:
+        """Return it as text; `names` are Python's, or the command line's."""
+        return status_text(self, names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON; its statements among them."""

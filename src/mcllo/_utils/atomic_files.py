@@ -64,7 +64,8 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
             handle = _closed(handle)
         os.replace(temporary, target)
     except OSError as error:
-        handle, code = _removed(handle, temporary), error.errno or 0
+        handle = _removed(handle, temporary)
+        code = error.errno or 0
         if code not in DISK_FULL_ERRORS:
             raise
         raise FileFormatError(
@@ -172,7 +173,9 @@ def _to_disk(path: Path) -> None:
 
 
 def _removed(handle: int, temporary: Path) -> int:
-    handle = _closed(handle) if os.name == "nt" else handle
+    # Windows removes no open file; elsewhere the lock is kept until nothing is left to sweep
+    if os.name == "nt":
+        handle = _closed(handle)
     with suppress(FileNotFoundError):
         temporary.unlink()
     return handle
@@ -197,7 +200,9 @@ def check_writable(path: StrPath) -> None:
         raise FileFormatError(
             f"{path} cannot be written: there is no directory {target.parent}. Make it first."
         )
-    if not os.access(target if _is_special(target) else target.parent, os.W_OK):
+    # the new file is made beside the old one, so its folder must be writable
+    written = target if _is_special(target) else target.parent
+    if not os.access(written, os.W_OK):
         raise FileFormatError(
             f"{path} cannot be written: permission was denied. Choose another place."
         )
@@ -217,7 +222,7 @@ def _mode(target: Path) -> int:
     """Return the old file's permissions, or those a new file would get."""
     if target.exists():
         return target.stat().st_mode & 0o777
-    mask = os.umask(0)
+    mask = os.umask(0)  # the one way to read it is to set it
     os.umask(mask)
     return 0o666 & ~mask
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from .notebook import NotebookResult
 from .optional import CLI_EXTRA, needed
 
 MIN_PRINTED_PVALUE = 1e-300
+"""P-values below are printed as ``< 1e-300``: a round number above the least that is not 0."""
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class PWords(NamedTuple):
@@ -54,19 +56,22 @@ def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWo
     """
     if math.isnan(pvalue):
         return PWords("", "not available")
-    tiny = pvalue < MIN_PRINTED_PVALUE
-    relation = "<" if tiny else "=" if not bound else "≤" if typeset else "<="
+    is_tiny = pvalue < MIN_PRINTED_PVALUE
+    relation = "="
+    if is_tiny:
+        relation = "<"
+    elif bound:
+        relation = "≤" if typeset else "<="
     value = max(pvalue, MIN_PRINTED_PVALUE)
     if value >= 0.0001:
         return PWords(relation, f"{value:.2g}")
     if not typeset:
-        return PWords(relation, f"{value:.0e}" if tiny else f"{value:.1e}")
-    front, power = f"{value:.1e}".split("e-")
-    raised = "10⁻" + str(int(power)).translate(_SUPERSCRIPTS)
-    return PWords(relation, raised if front == "1.0" else f"{front} × {raised}")
-
-
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+        digits = 0 if is_tiny else 1  # the bound is exact: 1e-300, and not 1.0e-300
+        return PWords(relation, f"{value:.{digits}e}")
+    factor, exponent = f"{value:.1e}".split("e-")
+    power = "10⁻" + str(int(exponent)).translate(SUPERSCRIPTS)
+    number = power if factor == "1.0" else f"{factor} × {power}"
+    return PWords(relation, number)
 
 
 def format_p(pvalue: float) -> str:
@@ -81,16 +86,21 @@ def format_number(value: float, digits: int = 3) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
-    if size != 0.0 and not 1e-4 <= size < 1e7:
+    is_far = size != 0.0 and not 1e-4 <= size < 1e7
+    if is_far:
         return f"{value:.{digits - 1}g}"
-    return f"{value + 0.0:.{_decimals(size, digits)}f}"  # + 0.0 turns -0.0 into 0.0
+    decimals = _decimals(size, digits)
+    return f"{value + 0.0:.{decimals}f}"  # + 0.0 turns -0.0 into 0.0
 
 
 def _decimals(size: float, digits: int) -> int:
     """Return the decimals that show about so many digits of a number of this size."""
     if 0.0 < size < 0.1:
         return digits - 2 - math.floor(math.log10(size))
-    return max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
+    # 0.35 has as many decimals as 3.50: a column of both stands in line
+    if size < 1.0:
+        return digits - 1
+    return max(0, digits - 1 - math.floor(math.log10(size)))
 
 
 def format_interval(low: float, high: float) -> str:
@@ -107,7 +117,9 @@ def format_count(n: float) -> str:
 
 def join_words(names: Sequence[str]) -> str:
     """Return ``a, b and c``, ``a and b`` or ``a``."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -115,10 +127,9 @@ def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [
-            word.ljust(width) if j < left else word.rjust(width)
-            for j, (word, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = []
+        for j, (word, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(word.ljust(width) if j < left else word.rjust(width))
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
@@ -149,10 +160,7 @@ class Table(NotebookResult):
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        self._columns = {
-            name: [value.item() if isinstance(value, np.generic) else value for value in values]
-            for name, values in columns.items()
-        }
+        self._columns = {name: [_python_value(v) for v in c] for name, c in columns.items()}
         if len({len(values) for values in self._columns.values()}) > 1:
             raise ValueError("the columns of a Table must have one length.")
 
@@ -169,8 +177,10 @@ class Table(NotebookResult):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per row."""
-        rows = zip(*self._columns.values(), strict=True)
-        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+        return [dict(zip(self.columns, row, strict=True)) for row in self._tuples()]
+
+    def _tuples(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*self._columns.values(), strict=True)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Give the rows, each a dict: what ``pandas.DataFrame(table)`` is made of."""
@@ -214,11 +224,12 @@ class Table(NotebookResult):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        rows = zip(*self._columns.values(), strict=True)
-        writer.writerows(["" if v is None or v != v else v for v in row] for row in rows)
+        for row in self._tuples():
+            writer.writerow([_csv_value(value) for value in row])
+        content = text.getvalue()
         if path is not None:
-            write_text(path, text.getvalue())
-        return text.getvalue()
+            write_text(path, content)
+        return content
 
     def to_latex(
         self,
@@ -258,41 +269,57 @@ class Table(NotebookResult):
         \bottomrule
         \end{tabular}
         """
-        given = {} if formats is None else formats
-        cells = [
-            _latex_column(values, given.get(name, "p" if is_p(name) else ""), digits)
-            for name, values in self._columns.items()
-        ]
-        sides = "".join("l" if is_words(values) else "r" for values in self._columns.values())
         heads = [latex_text(name.replace("_", " ")) for name in self.columns]
-        lines = [" & ".join(row) + r" \\" for row in (heads, *zip(*cells, strict=True))]
-        body = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", lines[0], r"\midrule"]
-        body += [*lines[1:], r"\bottomrule", r"\end{tabular}"]
+        sides = ""
+        cells = []
+        for name, values in self._columns.items():
+            usual = "p" if is_p(name) else ""
+            form = usual if formats is None else formats.get(name, usual)
+            cells.append(_latex_column(values, form, digits))
+            sides += "l" if is_words(values) else "r"
+        lines = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
+        lines += [_latex_line(heads), r"\midrule"]
+        lines += [_latex_line(row) for row in zip(*cells, strict=True)]
+        lines += [r"\bottomrule", r"\end{tabular}"]
         if caption or label:
-            words = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(
-                label
-            )
-            body = [r"\begin{table}", r"\centering", *words, *body, r"\end{table}"]
-        text = "\n".join(body) + "\n"
+            above = [r"\begin{table}", r"\centering"]
+            if caption:
+                above.append(rf"\caption{{{caption}}}")
+            if label:
+                above.append(rf"\label{{{label}}}")
+            lines = [*above, *lines, r"\end{table}"]
+        text = "\n".join(lines) + "\n"
         if path is not None:
             write_text(path, text)
         return text
 
     def __str__(self) -> str:
-        words = [
-            [format_number(v) if isinstance(v, float) else ellipsis(v) for v in row]
-            for row in zip(*self._columns.values(), strict=True)
-        ]
-        return align([self.columns, *words])
+        rows = [[_shown(value) for value in row] for row in self._tuples()]
+        return align([self.columns, *rows])
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.columns)}>"
 
 
+def _python_value(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shown(value: Any) -> str:
+    return format_number(value) if isinstance(value, float) else ellipsis(value)
+
+
+def _csv_value(value: Any) -> Any:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return "" if value is None or is_nan else value
+
+
 def _one_type(values: list[Any]) -> list[Any]:
     """Return words and numbers in one column (class labels may be both) all as words."""
     kinds = {type(value) for value in values if value is not None}
-    return [str(v) for v in values] if str in kinds and len(kinds) > 1 else values
+    if str in kinds and len(kinds) > 1:
+        return [str(value) for value in values]
+    return values
 
 
 LATEX = {
@@ -326,32 +353,46 @@ def latex_p(pvalue: float, name: str = "") -> str:
     """
     if math.isnan(pvalue):
         return "--"
-    tiny = pvalue < MIN_PRINTED_PVALUE
-    words = f"{pvalue:.2g}" if pvalue >= 0.0001 else _latex_power(pvalue, 2)
-    number = "10^{-300}" if tiny else words.strip("$")
-    if name or tiny:
-        return f"${name} {'<' if tiny else '='} {number}$".replace("$ ", "$")
-    return words
+    if pvalue < MIN_PRINTED_PVALUE:
+        relation = "<"
+        number = "10^{-300}"
+    elif pvalue < 0.0001:
+        relation = "="
+        number = _latex_power(pvalue, 2)
+    else:
+        relation = "="
+        number = f"{pvalue:.2g}"
+    if name:
+        return f"${name} {relation} {number}$"
+    if relation == "<":
+        return f"${relation} {number}$"
+    return number if pvalue >= 0.0001 else f"${number}$"
 
 
 def _latex_power(value: float, digits: int) -> str:
-    front, power = f"{value:.{digits - 1}e}".split("e")
-    return rf"${front} \times 10^{{{int(power)}}}$"
+    """Return a number as a power of ten, without the dollars of formulas."""
+    factor, exponent = f"{value:.{digits - 1}e}".split("e")
+    return rf"{factor} \times 10^{{{int(exponent)}}}"
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
     """Return the cells of a column, its numbers with the same decimals."""
-    sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v) and v]
-    typical = float(np.median(sizes)) if sizes else 1.0
-    form = form or (f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e")
+    if not form:
+        sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v) and v != 0.0]
+        typical = float(np.median(sizes)) if sizes else 1.0
+        form = f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e"
     return [_latex_cell(value, form, digits) for value in values]
 
 
 def _latex_cell(value: Any, form: str, digits: int) -> str:
-    if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
-        return latex_text(value)
     if value is None:
         return ""
+    if not _is_number(value):
+        return latex_text(value)
     if math.isnan(value):
         return "--"
     if math.isinf(value):
@@ -359,11 +400,13 @@ def _latex_cell(value: Any, form: str, digits: int) -> str:
     if form == "p":
         return latex_p(value)
     if isinstance(value, int):
-        return f"${value}$" if value < 0 else str(value)
-    if form == "e":
-        return _latex_power(value, digits) if value else "0"
-    words = latex_text(format(value + 0.0, form))
-    return f"${words}$" if words.startswith("-") else words
+        number = str(value)
+    elif form == "e":
+        return "0" if value == 0.0 else f"${_latex_power(value, digits)}$"
+    else:
+        number = latex_text(format(value + 0.0, form))  # + 0.0 turns -0.0 into 0.0
+    # outside of formulas LaTeX prints a hyphen, which is shorter than a minus
+    return f"${number}$" if number.startswith("-") else number
 
 
 def is_p(name: str) -> bool:
@@ -373,4 +416,8 @@ def is_p(name: str) -> bool:
 
 def is_words(values: list[Any]) -> bool:
     """Whether a column holds anything but numbers."""
-    return any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in values)
+    return any(value is not None and not _is_number(value) for value in values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -4,36 +4,21 @@ Entries of a Hessian have the units of its parameters, and these differ by many 
 ``s_i = sqrt(H_ii)``, and ``R_ij = H_ij / (s_i s_j)`` whose diagonal is 1, rounding is relative to
 something:
 
-`unit_diagonal`     R and s, of one matrix or many
-`solve_damped`      ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H definite
-`solve_each`        the same for many at once
-`solver`            the same for one H and many u, one after the other
-`inverse`           ``H^-1``; a large one from its Cholesky factor
-`large_inverse`     ``H^-1`` of a large H that is surely definite, else None
-`definite_inverse`  ``H^-1`` and ``log |H|``, or None where H is not definite
-`whitening`         W with ``W W' = H^+``, one column for each eigenvalue of R above
-                    `EIGENVALUE_ROUNDING_TOL`
-`pseudo_inverse`    ``H^+ = W W'``
-`least_eigenvalue`  of H in any units, of one matrix or many
-`exceeds`           whether that is above a bound: one Cholesky factor, no eigenvalues
-==================  ================================================================================
-=======
-=====================  =====================================================================
-`unit_diagonal`        R and s, of one matrix or many
-`solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H
-                       definite
-`cholesky_of_own`      L with ``L L' = H``, and `solve_lower` ``L^-1 u``
-`solve_each`           the same for many at once
-`solver`               the same for one H and many u, one after the other
-`inverse`              ``H^-1``; a large one from its Cholesky factor
-`large_inverse`        ``H^-1`` of a large H that is surely definite, else None
-`definite_inverse`     ``H^-1`` and ``log |H|``, or None where H is not definite
-`whitening`            W with ``W W' = H^+``, one column for each eigenvalue of R above
-                       `EIGENVALUE_ROUNDING_TOL`
-`pseudo_inverse`       ``H^+ = W W'``
-`least_eigenvalue`     of H in any units, of one matrix or many
-`exceeds`              whether that is above a bound: one Cholesky factor, no eigenvalues
-=====================  =====================================================================
+===================  ===============================================================================
+`unit_diagonal`      R and s, of one matrix or many
+`solve_damped`       ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H
+                     definite
+`cholesky_of_own`    L with ``L L' = H``, and `solve_lower` ``L^-1 u``
+`solve_each`         the same as `solve_damped` for many at once
+`solver`             the same for one H and many u, one after the other
+`inverse`            ``H^-1``; a large one from its Cholesky factor
+`large_inverse`      ``H^-1`` of a large H that is surely definite, else None
+`definite_inverse`   ``H^-1`` and ``log |H|``, or None where H is not definite
+`whitening`          W with ``W W' = H^+``, one column for each eigenvalue of R above 1e-12
+`pseudo_inverse`     ``H^+ = W W'``
+`least_eigenvalue`   of H in any units, of one matrix or many
+`exceeds`            whether that is above a bound: one Cholesky factor, no eigenvalues
+===================  ===============================================================================
 """
 
 from __future__ import annotations
@@ -47,24 +32,19 @@ from numpy.typing import NDArray
 from .results import Floats
 
 TINY = float(np.finfo(np.float64).tiny)
-FLAT_DIAGONAL_TOL = 1e-14
-"""Diagonal entry, relative to the largest, below which a coordinate counts as flat."""
 MAX_FLAT_DIAGONAL = 1e-290
-"""Largest diagonal entry up to which all coordinates do."""
+"""Diagonal entry up to which a coordinate is flat: its square root can still be divided by."""
 DAMPING_FACTORS = (0.0, *(10.0**power for power in range(-14, 3)))
-"""Multiples of the diagonal that `solve_damped` tries in turn."""
-EIGENVALUE_ROUNDING_TOL = 1e-12
-"""Eigenvalue of R, relative to the largest, that is lost in rounding."""
-MIN_INVERTIBLE_EIGENVALUE = 1e-8
-"""Least eigenvalue of R from which an inverse keeps half of its digits."""
+"""Multiples of the diagonal that `solve_damped` tries in turn: from rounding to a gradient step."""
 MAX_SIZE_WITHOUT_CHOLESKY = 150
-"""Size from which it pays to invert by a Cholesky factor."""
+"""Size above which LAPACK's Cholesky routines, called one by one, pay: a round number."""
 
 
 def unit_diagonal(matrix: Floats, unit: Floats | None = None) -> tuple[Floats, Floats]:
     """Return R and s; `unit` stands for the diagonal where other units are asked for."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1) if unit is None else unit
     scale = np.sqrt(np.maximum(diagonal, TINY))
+    # one division after the other: the product of two scales may overflow or underflow
     scaled = matrix / scale[..., :, None]
     scaled /= scale[..., None, :]
     return scaled, scale
@@ -74,18 +54,21 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     """Return ``H^-1 u``, with the least multiple of the diagonal that makes H definite."""
     diagonal = np.abs(np.diagonal(matrix))
     largest = float(diagonal.max())
-    least = FLAT_DIAGONAL_TOL * largest if largest > MAX_FLAT_DIAGONAL else 1.0
+    # a coordinate that is flat beside the largest must not become a huge step
+    least = 1e-14 * largest if largest > MAX_FLAT_DIAGONAL else 1.0
     scaled, scale = unit_diagonal(matrix, np.maximum(diagonal, least))
-    own = right / scale
+    scaled_right = right / scale
     for damping in DAMPING_FACTORS:
-        damped = scaled if damping == 0.0 else scaled + damping * np.eye(len(own))
+        damped = scaled
+        if damping > 0.0:
+            damped = scaled + damping * np.eye(len(scaled_right))
         try:
-            found = _solve_definite(damped, own) / scale
+            solution = _solve_definite(damped, scaled_right) / scale
         except np.linalg.LinAlgError:
             continue
-        if np.isfinite(found).all():
-            return found
-    return own / scale
+        if np.isfinite(solution).all():
+            return solution
+    return scaled_right / scale
 
 
 def _solve_definite(matrix: Floats, right: Floats) -> Floats:
@@ -107,6 +90,7 @@ def cholesky_of_own(matrix: Floats) -> Floats:
         return np.asarray(np.linalg.cholesky(matrix), np.float64)
     from scipy.linalg.lapack import dpotrf
 
+    # H is its own transpose, and the transpose has the order of columns that LAPACK works in place
     factor, failed = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("Matrix is not positive definite")
@@ -125,13 +109,16 @@ def solve_lower(factor: Floats, right: Floats) -> Floats:
 def solve_each(matrices: Floats, rights: Floats) -> Floats:
     """Return ``H^-1 u`` for each of many, shape (B, size), by `solve_damped` where it must be."""
     try:
-        found = np.asarray(np.linalg.solve(matrices, rights[..., None])[..., 0], np.float64)
-    except np.linalg.LinAlgError:
-        found = np.full_like(rights, np.nan)
-    fine = np.isfinite(found).all(axis=1) & (np.einsum("bi,bi->b", found, rights) >= 0.0)
-    for b in np.flatnonzero(~fine):
-        found[b] = solve_damped(matrices[b], rights[b])
-    return found
+        columns = np.linalg.solve(matrices, rights[..., None])
+        solutions = np.asarray(columns[..., 0], np.float64)
+    except np.linalg.LinAlgError:  # one singular matrix, and there are no solutions at all
+        solutions = np.full_like(rights, np.nan)
+    is_finite = np.isfinite(solutions).all(axis=1)
+    # u' H^-1 u is negative only where H is not definite: the step would go uphill
+    descends = np.einsum("bi,bi->b", solutions, rights) >= 0.0
+    for b in np.flatnonzero(~(is_finite & descends)):
+        solutions[b] = solve_damped(matrices[b], rights[b])
+    return solutions
 
 
 def solver(matrix: Floats) -> Callable[[Floats], Floats]:
@@ -142,7 +129,12 @@ def solver(matrix: Floats) -> Callable[[Floats], Floats]:
     factor, failed = dpotrf(scaled.T, lower=1, clean=0)
     if failed:
         return partial(solve_damped, matrix)
-    return lambda right: np.asarray(dpotrs(factor, right / scale, lower=1)[0] / scale, np.float64)
+
+    def solve(right: Floats) -> Floats:
+        solution, _ = dpotrs(factor, right / scale, lower=1)
+        return np.asarray(solution / scale, np.float64)
+
+    return solve
 
 
 def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats:
@@ -151,8 +143,10 @@ def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats
         from scipy.linalg.lapack import dpotrf, dpotri
 
         factor, failed = dpotrf(matrix, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1, overwrite_c=1)
         if not failed:
+            half, failed = dpotri(factor, lower=1, overwrite_c=1)
+        if not failed:
+            # LAPACK leaves the other half as it was
             half = np.tril(half)
             half += np.tril(half, -1).T
             return half
@@ -166,11 +160,15 @@ def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
     diagonal. A Cholesky factor takes a fifth of the time of a pseudo-inverse.
     """
     diagonal = np.diagonal(matrix)
-    if len(matrix) > MAX_SIZE_WITHOUT_CHOLESKY and diagonal.min() > MAX_FLAT_DIAGONAL:
-        needed = max(rcond * float(diagonal.sum() / diagonal.min()), MIN_INVERTIBLE_EIGENVALUE)
-        scaled, scale = unit_diagonal(matrix)
-        if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
-            return inverse(scaled) / scale[:, None] / scale
+    if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY or not diagonal.min() > MAX_FLAT_DIAGONAL:
+        return None
+    # The largest eigenvalue is the trace at most, the smallest that of R times the least entry.
+    needed = rcond * float(diagonal.sum() / diagonal.min())
+    # An inverse of R keeps half of its 16 digits where all eigenvalues are above this.
+    needed = max(needed, 1e-8)
+    scaled, scale = unit_diagonal(matrix)
+    if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
+        return inverse(scaled) / scale[:, None] / scale
     return None
 
 
@@ -182,7 +180,8 @@ def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
     except np.linalg.LinAlgError:
         return None
     log_determinant = 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
-    return np.linalg.inv(scaled) / scale[:, None] / scale, log_determinant
+    inverted = np.linalg.inv(scaled) / scale[:, None] / scale
+    return inverted, log_determinant
 
 
 def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
@@ -192,13 +191,15 @@ def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
     """
     if free is not None:
         own = whitening(matrix[np.ix_(free, free)])
-        whole = np.zeros((len(free), own.shape[1]))
-        whole[free] = own
-        return whole
+        padded = np.zeros((len(free), own.shape[1]))
+        padded[free] = own
+        return padded
     scaled, scale = unit_diagonal(matrix)
-    values, vectors = np.linalg.eigh(scaled)
-    seen = values > EIGENVALUE_ROUNDING_TOL * values.max(initial=0.0)
-    return vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
+    eigenvalues, eigenvectors = np.linalg.eigh(scaled)
+    # Smaller ones are lost in rounding: size times 2e-16, and some digits of the Hessian itself.
+    is_seen = eigenvalues > 1e-12 * eigenvalues.max(initial=0.0)
+    whitened = eigenvectors[:, is_seen] / np.sqrt(eigenvalues[is_seen])
+    return whitened / scale[:, None]
 
 
 def pseudo_inverse(matrix: Floats) -> Floats:
@@ -209,14 +210,16 @@ def pseudo_inverse(matrix: Floats) -> Floats:
 
 def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
     """Return the smallest eigenvalue in these units, of each matrix."""
-    values = np.linalg.eigvalsh(unit_diagonal(matrix, unit)[0])
-    return np.asarray(values[..., 0], np.float64)
+    scaled, _ = unit_diagonal(matrix, unit)
+    eigenvalues = np.linalg.eigvalsh(scaled)  # in ascending order
+    return np.asarray(eigenvalues[..., 0], np.float64)
 
 
 def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:
     """Whether the smallest eigenvalue, in units of the diagonal or of `unit`, is above `bound`."""
     if unit is None and not np.diagonal(matrix).min() > MAX_FLAT_DIAGONAL:
         return False
+    # R - bound I has a Cholesky factor exactly if all eigenvalues of R are above the bound
     scaled, _ = unit_diagonal(matrix, unit)
     scaled[np.diag_indices_from(scaled)] -= bound
     try:

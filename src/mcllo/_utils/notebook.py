@@ -2,9 +2,8 @@
 
 =================  =================================================================================
 `notebook`         the shell of the running kernel, or None: a terminal, a script
-`NotebookResult`   base of results that a notebook shows as a card. Cards are made of words, tables
-                   and figures, by rooms far below; this is the one call that goes down the list, by
-                   name and when a notebook asks
+`NotebookResult`   base of results that a notebook shows as a card. `_apps/report/cards` makes it,
+                   and is loaded by name when a notebook asks
 `show_progress`    a line under the cell after `PROGRESS_DELAY_SECONDS` seconds, and nothing once
                    the work is done
 `report_progress`  the same line for somebody else who shows it: a page, which asks what is being
@@ -56,7 +55,8 @@ def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], 
 
     Also a decorator. Work inside other work takes over its line for as long as it lasts.
     """
-    part, line = _Part(description, unit), _Line.shown
+    part = _Part(description, unit)
+    line = _Line.shown
     if line is not None:
         line.parts.append(part)
         try:
@@ -67,7 +67,8 @@ def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], 
     if notebook() is None:
         yield part.advance
         return
-    line, over = _Line(part), Event()
+    line = _Line(part)
+    over = Event()
     context = copy_context()  # says which cell the line belongs to
     thread = Thread(target=context.run, args=(line.keep, over), daemon=True)
     _Line.shown = line
@@ -82,7 +83,7 @@ def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], 
 
 @contextmanager
 def report_progress(description: str) -> Iterator[Callable[[], str]]:
-    """Give a function that says what is being done inside a ``with`` block, as `ticking` hears it.
+    """Give a function that says what is being done inside a ``with`` block.
 
     Examples
     --------
@@ -91,9 +92,14 @@ def report_progress(description: str) -> Iterator[Callable[[], str]]:
     ...     doing()
     'counting, 3 rows'
     """
-    line = _Line.shown = _Line(_Part(description, ""))
+    line = _Line(_Part(description, ""))
+    _Line.shown = line
+
+    def doing() -> str:
+        return str(line.parts[-1])
+
     try:
-        yield lambda: str(line.parts[-1])
+        yield doing
     finally:
         _Line.shown = None
 
@@ -107,7 +113,9 @@ class _Part:
     """Some work: what it is, and how much of it is done."""
 
     def __init__(self, description: str, unit: str) -> None:
-        self.description, self.unit, self.done = description, unit, 0
+        self.description = description
+        self.unit = unit
+        self.done = 0
 
     def advance(self, amount: int) -> None:
         self.done += amount
@@ -122,7 +130,9 @@ class _Line:
     shown: _Line | None = None
 
     def __init__(self, part: _Part) -> None:
-        self.parts, self.start, self.over = [part], monotonic(), False
+        self.parts = [part]
+        self.start = monotonic()
+        self.over = False
 
     def keep(self, over: Event) -> None:
         """Show the line once there is need, until the work is over; then take it away."""

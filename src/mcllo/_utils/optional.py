@@ -3,14 +3,9 @@
 The bare package fits, assesses, compares, predicts, saves, loads and exports with NumPy, SciPy,
 scikit-learn and narwhals alone; an extra of ``pyproject.toml`` brings what the other uses need.
 
-Where an object of the library is asked for something that an application does.
-
-The library computes with arrays and imports no application. Four methods of its objects are
-answered by one all the same; the application's module is then imported by name, when it is asked:
-
-- `assess` and `MCLLOCalibrator` of Dask collections: ``streaming.dask_rows``
-- `Monitor.add_file`: ``io.read``
-- what a notebook shows of a result: ``report.cards``
+The library imports no application (`_apps`). A few of its methods are answered by one all the same:
+`assess` and `MCLLOCalibrator` of Dask collections, `Monitor.add_file`, and what a notebook shows of
+a result. `load_application` imports it by name when it is asked.
 """
 
 from __future__ import annotations

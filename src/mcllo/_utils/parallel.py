@@ -1,31 +1,15 @@
-"""How many threads share work, and one BLAS thread inside each: the one place that decides.
-
-===================================================  ===============================================
-`n_threads`                                          how many may work at once; `limit_threads` and
-                                                     `threads` set a limit
-`threads_for`                                        how many pay on so many elements, or were asked
-                                                     for
-`ordered_map`                                        the one map: results in the order of the items,
-                                                     whoever computed them
-`borrow_buffer`                                      as many buffers as threads are at work
-`one_blas_thread` BLAS starts no threads of its own
-===================================================  ===============================================
+"""How many threads share work, one BLAS thread inside each, and how much memory there is.
 
 NumPy lets go of the interpreter in its loops, so threads share work where its parts are large
-enough. Work is cut in one way only, and whoever adds results adds in the order of the parts: the
-number of threads changes no bit. BLAS must not start threads of its own inside a part: on a busy
-machine they wait for each other, and a product of 0.2 ms was seen to take 100 ms. A program that
-already runs one process for each processor says `limit_threads(1)` once in each.
+enough (`ordered_map`). Work is cut in one way only, and whoever adds results adds in the order of
+the parts: the number of threads changes no bit. BLAS must not start threads of its own inside a
+part (`one_blas_thread`): on a busy machine they wait for each other, and a product of 0.2 ms was
+seen to take 100 ms. A program that already runs one process for each processor says
+`limit_threads(1)` once in each.
 
-How much memory there is, and one sentence for what would take more.
-
-=================  ===============================================================================
-`memory`           the least of: the machine's, its container's (cgroup), the process's (ulimit -v)
-``MCLLO_MEMORY``   gigabytes to go by instead, where that is wrong
-`refuse_beyond`    refuses, before the work, what needs more
-`keep_freed`       for work that makes arrays of the same sizes over and over
-`row_blocks`       stretches of rows: what is made of one is small beside the table
-=================  ===============================================================================
+`memory` is the least of the machine's, its container's (cgroup) and the process's (ulimit -v), or
+what the variable ``MCLLO_MEMORY`` says in gigabytes; `refuse_beyond` refuses, before the work, what
+needs more.
 """
 
 from __future__ import annotations
@@ -35,7 +19,7 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -46,9 +30,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError, Phrase, Text
+from ..exceptions import InputError
 from .formatting import format_number
-from .statements import listeners, listening
+from .statements import active_collectors, collect_into
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -86,10 +70,8 @@ def threads(n: int | None) -> Iterator[None]:
 
 MIN_ELEMENTS_FOR_THREADS = 500_000
 """Elements (rows times classes) from which threads are used unless `n_jobs` says otherwise."""
-MAX_DEFAULT_THREADS = 8
-"""Threads that are started unasked; more gain little, because memory becomes the limit."""
 MIN_PRODUCTS_FOR_BLAS_THREADS = 30_000
-"""Multiplications from which BLAS may think of threads of its own."""
+"""Multiplications from which BLAS may start threads of its own: a round number."""
 
 _lock = threading.Lock()
 _limited: list[tuple[Any, int]] = []
@@ -98,9 +80,14 @@ _users = 0
 
 def threads_for(size: int, n_jobs: int | None = None) -> int:
     """Return how many threads to use on `size` elements; ``n_jobs=-1`` is one for each CPU."""
-    if n_jobs is None:
-        return min(n_threads(), MAX_DEFAULT_THREADS) if size >= MIN_ELEMENTS_FOR_THREADS else 1
-    return n_threads() if n_jobs == -1 else max(1, int(n_jobs))
+    if n_jobs == -1:
+        return n_threads()
+    if n_jobs is not None:
+        return max(1, int(n_jobs))
+    if size < MIN_ELEMENTS_FOR_THREADS:
+        return 1
+    # Unasked no more than 8, a round number: beyond, memory is the limit, and others work here too.
+    return min(n_threads(), 8)
 
 
 def ordered_map(
@@ -113,14 +100,17 @@ def ordered_map(
     state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
     before it goes on.
     """
-    n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
+    if isinstance(items, Sequence):
+        n_workers = min(n_workers, len(items))
     if n_workers <= 1:
         yield from map(work, items)
         return
-    state, ears = np.geterr(), listeners()
+    # Both are matters of a thread, and a worker begins with those of nobody.
+    error_state = np.geterr()
+    collectors = active_collectors()
 
     def run(item: Item) -> Found:
-        with np.errstate(**state), listening(ears):
+        with np.errstate(**error_state), collect_into(collectors):
             return work(item)
 
     pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))
@@ -144,15 +134,19 @@ def _map_by_shared_queue(
 ) -> list[Found]:
     """Return all results; each worker takes item after item, which costs less than a task each."""
     found: list[Any] = [None] * len(items)
-    numbers, over = itertools.count(), threading.Event()
+    numbers = itertools.count()  # next() is atomic: no item goes to two workers
+    over = threading.Event()
 
     def take() -> None:
         try:
-            while not over.is_set() and (k := next(numbers)) < len(items):
+            for k in numbers:
+                if over.is_set() or k >= len(items):
+                    break
                 found[k] = run(items[k])
         finally:
-            over.set()
+            over.set()  # an error in one worker ends the others
 
+    # The calling thread works too: it would only wait, and one thread less is to be started.
     helpers = [pool.submit(take) for _ in range(n_helpers)]
     with threads(1):
         take()
@@ -192,10 +186,12 @@ def one_blas_thread(work: int = MIN_PRODUCTS_FOR_BLAS_THREADS) -> Iterator[None]
         return
     with _lock:
         _users += 1
-        for library in _blas_libraries() if _users == 1 else ():
-            if (before := library.num_threads) != 1:
-                library.set_num_threads(1)
-                _limited.append((library, before))
+        if _users == 1:
+            for library in _blas_libraries():
+                before = library.num_threads
+                if before != 1:
+                    library.set_num_threads(1)
+                    _limited.append((library, before))
     try:
         yield
     finally:
@@ -233,18 +229,26 @@ def memory() -> float:
     raise InputError(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
 
 
-def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
-    """Refuse what needs more bytes than there are; `message` says what and why."""
+def refuse_beyond(
+    need: float, message: str, remedy: str, values: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse what needs more bytes than there are; `message` says what and why.
+
+    Message and remedy are templates, filled with `values`.
+    """
     there = memory()
     if need > there:
-        sizes = [format_number(size / 1e9) for size in (need, there)]
-        says = "{} about {} GB of memory; there are {}."
+        sizes = {"need": format_number(need / 1e9), "there": format_number(there / 1e9)}
         more = f"{MEMORY_VARIABLE}={math.ceil(need / 1e9)} says that there is more."
-        raise InputError(Phrase(says, message, *sizes), remedy=Phrase("{} {}", remedy, more))
+        raise InputError(
+            f"{message} about {{need}} GB of memory; there are {{there}}.",
+            remedy=f"{remedy} {more}",
+            values={**(values or {}), **sizes},
+        )
 
 
 MAX_BLOCK_ENTRIES = 2**22
-"""Entries of a stretch of rows: what is computed of it takes 32 MB."""
+"""Entries of a stretch of rows: what is computed of it takes 32 MB (a round number)."""
 
 
 def row_blocks(n_samples: int, n_classes: int) -> Iterator[slice]:

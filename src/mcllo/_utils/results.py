@@ -44,8 +44,10 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        names = [field.name for field in fields(self) if field.name not in self.left_out]  # type: ignore[arg-type]
-        return {name: none_for_nan(getattr(self, name)) for name in (*names, *self.added)}
+        own = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        names = [name for name in own if name not in self.left_out]
+        names += self.added
+        return {name: none_for_nan(getattr(self, name)) for name in names}
 
 
 def plain(value: Any) -> Any:
@@ -67,8 +69,11 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     rows = getattr(value, "rows", None)
     if callable(rows):
+        # a `Table`: a list of its rows reads better in JSON than a list for each column
         return plain(rows())
-    return value.to_dict() if hasattr(value, "to_dict") else value
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return value
 
 
 def none_for_nan(value: Any) -> Any:
@@ -78,4 +83,6 @@ def none_for_nan(value: Any) -> Any:
         return {key: none_for_nan(item) for key, item in value.items()}
     if isinstance(value, list):
         return [none_for_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no NaN and no infinity
+    return value

@@ -1,20 +1,13 @@
-"""What is said, before it is printed, and what is left unsaid because a result says it itself.
+"""What is said, before it is printed, and warnings.
 
 A result builds statements; text, JSON, Markdown and HTML pick them by `kind` and print `text`.
 Whatever decides (an exit code, a colour, a second sentence) reads `kind`, `level` or `numbers`,
 never `text`: nobody parses a sentence.
 
-===================  ===============================================================================
-`warn`               the one way to warn: at the line of whoever called this package, however deep
-                     we are
-`catch_warnings`     warnings inside a ``with`` block go into a list instead
-`suppress_warnings`  they are left out: of what serves something else
-`warn_once`          one of each kind is issued, at the end of the block
-a search             of scikit-learn that fits us many times counts as one call: the same is said
-                     once
-===================  ===============================================================================
-
-Who listens is a matter of the thread (a context variable); Python's own filters, which belong to
+`warn` is the one way to warn: at the line of whoever called this package, however deep we are.
+Inside a ``with`` block, `catch_warnings` puts warnings into a list instead, `suppress_warnings`
+drops those of work that serves something else, and `warn_once` issues one of each kind at the end.
+Who catches is a matter of the thread (a context variable): Python's own filters, which belong to
 the whole process, are never touched.
 """
 
@@ -28,9 +21,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
-from ..exceptions import ConvergenceWarning, MclloWarning, Phrase, SeparationWarning, Words
+from ..exceptions import ConvergenceWarning, MclloWarning, Names, SeparationWarning, fill
 
 Level = Literal["plain", "good", "doubt", "bad"]
 
@@ -47,9 +39,9 @@ INTERMEDIATE_PACKAGES = {
 }
 """Packages that may stand between the caller's line and a warning: ours, and those that call us."""
 
-Ear = tuple[tuple[type[Warning], ...], list[MclloWarning]]
-_ears: ContextVar[tuple[Ear, ...]] = ContextVar("mcllo_ears", default=())
-_said: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
+Collector = tuple[tuple[type[Warning], ...], list[MclloWarning]]
+"""Categories of warnings, and the list that they go into."""
+_collectors: ContextVar[tuple[Collector, ...]] = ContextVar("mcllo_collectors", default=())
 
 
 @dataclass(frozen=True)
@@ -66,8 +58,10 @@ class Statement:
         How a reader should take it.
     numbers : mapping
         The numbers and names in it, as values.
-    phrase : Phrase, optional
-        The same text where an argument is called otherwise on the command line.
+    template : str or None
+        What `text` was made of, where it names arguments, which the command line calls otherwise.
+    values : mapping
+        Fills its fields.
 
     See Also
     --------
@@ -86,72 +80,74 @@ class Statement:
     text: str
     level: Level = "plain"
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    phrase: Phrase | None = field(default=None, repr=False, compare=False)
+    template: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def filled(
+        cls,
+        kind: str,
+        template: str,
+        values: Mapping[str, Any],
+        level: Level = "plain",
+        numbers: Mapping[str, Any] | None = None,
+    ) -> Statement:
+        """Return a statement that names arguments: a template, as in an error."""
+        text = fill(template, values)
+        return cls(kind, text, level, numbers or {}, template, values)
+
+    def in_names(self, names: Names) -> Statement:
+        """Return the statement, its fields filled with these names."""
+        if self.template is None:
+            return self
+        return replace(self, text=fill(self.template, self.values, names))
 
     def __str__(self) -> str:
         return self.text
 
-    def in_words(self, words: Words) -> Statement:
-        """Return the same with arguments called as in these words."""
-        return self if self.phrase is None else replace(self, text=self.phrase.text(words))
-
 
 def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
     """Return the statements of these kinds, in their order; ``note`` stands for all ``note.*``."""
-    return [said for said in statements if {said.kind, said.kind.split(".")[0]} & set(kinds)]
+    found = []
+    for statement in statements:
+        family = statement.kind.split(".")[0]
+        if statement.kind in kinds or family in kinds:
+            found.append(statement)
+    return found
 
 
 def without_repeats(said: Iterable[Statement]) -> tuple[Statement, ...]:
     """Return the statements without those that repeat another."""
-    return tuple({(note.kind, note.text): note for note in said}.values())
+    found = {(statement.kind, statement.text): statement for statement in said}
+    return tuple(found.values())
 
 
 def warn(warning: MclloWarning) -> None:
-    """Issue a warning at the caller's line, or hand it to who listens (the innermost first)."""
-    for categories, found in reversed(_ears.get()):
+    """Issue a warning at the caller's line, or hand it to who catches it (the innermost first)."""
+    for categories, found in reversed(_collectors.get()):
         if isinstance(warning, categories):
             found.append(warning)
             return
-    frame, between = _callers_frame()
-    if _said_already(warning, frame, between):
-        return
-    warnings.warn_explicit(
-        warning,
-        category=type(warning),
-        filename=frame.f_code.co_filename,
-        lineno=frame.f_lineno,
-        module=frame.f_globals.get("__name__", "<unknown>"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    warnings.warn(warning, stacklevel=find_stack_level())
 
 
-def _callers_frame() -> tuple[FrameType, FrameType | None]:
-    """Return the innermost frame that is neither ours nor of who calls us, and whom it called."""
-    frame, between = sys._getframe(2), None
-    while frame.f_back is not None and _root(frame) in INTERMEDIATE_PACKAGES:
-        frame, between = frame.f_back, frame
-    return frame, between
+def find_stack_level() -> int:
+    """Return the stack level of the caller's line, for a `warnings.warn` in the calling function.
+
+    It is the first frame of another package than ours and those that call us (a pipeline or a
+    search of scikit-learn).
+    """
+    # sys._getframe and not inspect.stack: that reads the source of every frame
+    frame = sys._getframe(1)
+    level = 1
+    while frame.f_back is not None and _package(frame) in INTERMEDIATE_PACKAGES:
+        frame = frame.f_back
+        level += 1
+    return level
 
 
-def _root(frame: FrameType) -> str:
+def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__")).split(".")[0]
-
-
-def _said_already(warning: MclloWarning, frame: FrameType, between: FrameType | None) -> bool:
-    """Whether the same was said of the same search: it resets Python's filters for each fit."""
-    if between is None or _root(between) != "sklearn":
-        return False
-    found = between.f_locals
-    model = found.get("self", found.get("estimator"))
-    try:
-        said = _said.setdefault(model, set())
-    except TypeError:  # nothing that a weak reference can hold
-        return False
-    what = type(warning), str(warning), frame.f_code.co_filename, frame.f_lineno
-    if what in said:
-        return True
-    said.add(what)
-    return False
 
 
 @contextmanager
@@ -166,7 +162,9 @@ def catch_warnings(*categories: type[Warning]) -> Iterator[list[MclloWarning]]:
     [SeparationWarning('no finite parameters are best')]
     """
     found: list[MclloWarning] = []
-    with listening((*_ears.get(), (categories or (Warning,), found))):
+    collector = (categories or (Warning,), found)
+    outer = _collectors.get()
+    with collect_into((*outer, collector)):
         yield found
 
 
@@ -195,16 +193,16 @@ def issue_each_once(found: Iterable[MclloWarning]) -> None:
         warn(first)
 
 
-def listeners() -> tuple[Ear, ...]:
-    """Return who listens here, for a thread that works for this one."""
-    return _ears.get()
+def active_collectors() -> tuple[Collector, ...]:
+    """Return who catches warnings here, for a thread that works for this one."""
+    return _collectors.get()
 
 
 @contextmanager
-def listening(ears: tuple[Ear, ...]) -> Iterator[None]:
-    """Let others listen inside a ``with`` block."""
-    token = _ears.set(ears)
+def collect_into(collectors: tuple[Collector, ...]) -> Iterator[None]:
+    """Let others catch the warnings inside a ``with`` block."""
+    token = _collectors.set(collectors)
     try:
         yield
     finally:
-        _ears.reset(token)
+        _collectors.reset(token)

@@ -18,12 +18,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..exceptions import FileFormatError, Option, Phrase
+from ..exceptions import FileFormatError
 
 CONTROLS = {*range(32), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 BIDI_CONTROLS = {*range(0x2028, 0x202F), *range(0x2066, 0x206A)}
+"""Separators of lines and paragraphs, and changes of direction (Unicode Technical Report 36)."""
 SURROGATES = range(0xDC80, 0xDD00)
-_ESCAPES = {code: ascii(chr(code))[1:-1] for code in (*CONTROLS, *BIDI_CONTROLS, *SURROGATES)}
+"""Bytes that were no UTF-8, as ``errors="surrogateescape"`` reads them."""
+_HIDDEN = [*CONTROLS, *BIDI_CONTROLS, *SURROGATES]
+_ESCAPES = {code: ascii(chr(code)).strip("'") for code in _HIDDEN}
 
 
 def visible(text: str) -> str:
@@ -52,9 +55,8 @@ def standard_input() -> Any:
 def standard_output() -> Any:
     """Return standard output as text, for what was asked to go there; refuse where it is closed."""
     if _closed(sys.stdout):
-        raise FileFormatError(
-            "standard output is closed.", remedy=Phrase("Name a file with {}.", Option("path"))
-        )
+        remedy = "Name a file with {path}."
+        raise FileFormatError("standard output is closed.", remedy=remedy, values={})
     return sys.stdout
 
 

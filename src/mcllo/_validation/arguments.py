@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._utils.results import Codes
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .frames import as_column, column_names, did_you_mean, split_column
 from .labels import is_missing
 
@@ -62,13 +62,15 @@ class By:
         """Return the subgroups of the chosen rows, without those that are empty then."""
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
         names = tuple(self.names[k] for k in kept)
-        return By(self.column, names, codes.ravel().astype(np.intp))
+        codes = codes.ravel().astype(np.intp)
+        return By(self.column, names, codes)
 
 
 def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
     """Return `by` with the tables: a column's name becomes that column, which is then no class."""
     if not isinstance(by, str):
         return by, probs, logits
+    # a column of numbers would else be taken for the probabilities of a class
     found = None
     if _has_column(probs, by):
         found, probs = split_column(probs, by)
@@ -76,10 +78,11 @@ def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
         found, logits = split_column(logits, by)
     if found is None:
         known = column_names(probs if logits is None else logits) or []
-        rule = "{argument} must be a column of the frame, or hold one name per row; got {value}"
-        message = Phrase(rule + "; {}", did_you_mean(by, known)) if known else Phrase(rule + ".")
+        message = "{argument} must be a column of the frame, or hold one name per row; got {value}"
+        message += "; {hint}" if known else "."
+        values = {"hint": did_you_mean(by, known)}
         remedy = None if known else "Pass the name of each row."
-        raise InputError(message, argument="by", value=by, remedy=remedy)
+        raise InputError(message, argument="by", value=by, remedy=remedy, values=values)
     n_samples = len(as_column(found, "by"))
     return clean_by(found, n_samples, by), probs, logits
 
@@ -96,15 +99,14 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
         return by
     values = as_column(by, "by")
     if values.shape != (n_samples,):
-        shape = Phrase("shape {}", values.shape)
         rule = f"hold one name per row ({n_samples})"
-        raise InputError(argument="by", rule=rule, value=shape)
+        raise InputError(argument="by", rule=rule, found=f"shape {values.shape}")
     names_of_rows = values.tolist()
     distinct: dict[Any, None] = {}  # in order of appearance, which decides between "2" and "02"
     for row, name in enumerate(names_of_rows):
         if is_missing(name):
             remedy = "Drop those rows, or give them a name such as 'unknown'."
-            missing = Phrase("every row needs a subgroup; {gap}.")
+            missing = "every row needs a subgroup; {gap}."
             raise InputError(missing, argument="by", row=row, remedy=remedy)
         distinct[name] = None
     _check_number(len(distinct))
@@ -122,14 +124,14 @@ def _check_number(n: int) -> None:
     """Refuse one subgroup, and more than can be asked about one by one."""
     if n < 2:
         raise InputError(
-            Phrase("{argument} must name at least two subgroups; all rows are in one."),
+            "{argument} must name at least two subgroups; all rows are in one.",
             argument="by",
-            remedy=Phrase("Leave {} out.", Option("by")),
+            remedy="Leave {by} out.",
         )
     if n > MAX_SUBGROUPS:
-        rule = Phrase("{argument} must name at most {:,} subgroups; got {:,}.", MAX_SUBGROUPS, n)
+        message = f"{{argument}} must name at most {MAX_SUBGROUPS:,} subgroups; got {n:,}."
         remedy = "Join them into fewer, and cut numbers into a few ranges."
-        raise InputError(rule, argument="by", remedy=remedy)
+        raise InputError(message, argument="by", remedy=remedy)
 
 
 def _natural_order(name: Any) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.formatting import ellipsis
-from ..exceptions import LONGEST, InputError, Option, Phrase, show
+from ..exceptions import LONGEST, Hint, InputError, show
 
 Array = NDArray[Any]
 
@@ -61,15 +61,16 @@ def as_matrix(
         chosen = _choose(names, columns, name)
         frame = frame[:, [names.index(column) for column in chosen]]
         names = chosen
+    # column by column, so that the error can name it
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
-            rule = "{argument} must hold numbers only; column {} is {}."
-            remedy = "Choose the probability columns with {}, or convert that one to numbers."
             raise InputError(
-                Phrase(rule, show(column), dtype),
+                "{argument} must hold numbers only; column {column} is {dtype}.",
                 argument=name,
                 column=column,
-                remedy=Phrase(remedy, Option("classes")),
+                remedy="Choose the probability columns with {classes}, or convert that one to "
+                "numbers.",
+                values={"column": show(column), "dtype": dtype},
             )
     return as_numbers(_values(frame, name), name), names
 
@@ -90,10 +91,10 @@ def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name:
     frame = _as_frame(table, name)
     if frame is None:
         raise InputError(
-            Phrase("{found} needs a frame whose columns have names."),
+            "{found} needs a frame whose columns have names.",
             argument="prefix",
             value=prefix,
-            remedy=Phrase("Name the columns of an array with {}.", Option("classes")),
+            remedy="Name the columns of an array with {classes}.",
         )
     names = [str(column) for column in frame.columns]
     if columns is None:
@@ -101,8 +102,9 @@ def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name:
     else:
         chosen = _choose(names, [f"{prefix}{column}" for column in columns], name)
     if len(chosen) < 2:
-        rule = f"begin the names of at least two columns of {shorten(names)}"
-        raise InputError(argument="prefix", rule=rule, value=prefix)
+        rule = "begin the names of at least two columns of {columns}"
+        values = {"columns": shorten(names)}
+        raise InputError(argument="prefix", rule=rule, value=prefix, values=values)
     own = frame[:, [names.index(column) for column in chosen]]
     short = [column.removeprefix(prefix) for column in chosen]
     new_names = dict(zip(own.columns, short, strict=True))
@@ -124,9 +126,10 @@ def labelled_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
         if y in names:
             labels, tables[k] = split_column(table, y)
     if labels is None:
-        rule = "{argument} must name a column of the frame, or hold a label per row; got {value}"
-        message = Phrase(rule + "; {}", did_you_mean(y, known)) if known else Phrase(rule + ".")
-        raise InputError(message, argument="y", value=y)
+        message = "{argument} must name a column of the frame, or hold a label per row; got {value}"
+        message += "; {hint}" if known else "."
+        values = {"hint": did_you_mean(y, known)}
+        raise InputError(message, argument="y", value=y, values=values)
     return tables[0], tables[1], labels
 
 
@@ -152,6 +155,7 @@ def as_column(values: Any, name: str) -> Array:
         return array[:, 0] if is_single_column else array
     if series.dtype.is_numeric():
         return _values(series, name)
+    # as objects: `np.array` would turn a NaN among words into the word "nan"
     objects = np.empty(len(series), dtype=object)
     objects[:] = series.to_list()
     return objects
@@ -175,8 +179,9 @@ def _pandas_index(values: Any) -> Any:
         return None
     import narwhals.dependencies as known
 
-    pandas_like = known.is_pandas_like_dataframe(values) or known.is_pandas_like_series(values)
-    return values.index if pandas_like else None
+    is_frame = known.is_pandas_like_dataframe(values)
+    is_series = known.is_pandas_like_series(values)
+    return values.index if is_frame or is_series else None
 
 
 def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
@@ -192,11 +197,11 @@ def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
     if row is None:  # equal values of unlike types
         return
     by_index = f"{second}.loc[{first}.index] to go by the index, or "
-    rule = "{argument} must have the index of {}; row {} is {} in {} and {} in {}."
-    found = (first, row, show(one[row]), first, show(two[row]), second)
     raise InputError(
-        Phrase(rule, *found),
+        f"{{argument}} must have the index of {first}; row {row} is {{name}} in {first} and "
+        f"{{other_name}} in {second}.",
         argument=second,
+        values={"name": show(one[row]), "other_name": show(two[row])},
         remedy=f"Pass {by_index if same and one.is_unique else ''}{second}.to_numpy() if the rows "
         "are in the same order.",
     )
@@ -238,7 +243,7 @@ def as_numbers(array: Array, name: str) -> Array:
         raise InputError(
             argument=name,
             rule="hold numbers",
-            value=Phrase("values such as {!r}", first_word(array)),
+            found=f"values such as {first_word(array)!r}",
             remedy=remedy if name == "probs" else "Convert them to floats.",
         ) from None
 
@@ -274,6 +279,7 @@ def _as_series(values: Any) -> Any:
 
 def _to_array(values: Any, name: str) -> Array:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        # `np.asarray` would show what lies below the mask
         objects = np.array(values.data, dtype=object)
         objects[np.ma.getmaskarray(values)] = None
         return objects
@@ -289,7 +295,7 @@ def _to_array(values: Any, name: str) -> Array:
     except Exception:  # other libraries' arrays raise what they like
         if is_list:
             rule = "{argument} must be a rectangular table; its rows differ in length or kind."
-            raise InputError(Phrase(rule), argument=name) from None
+            raise InputError(rule, argument=name) from None
         raise _unreadable(values, name) from None
     if array.ndim == 0:
         raise _unreadable(values, name)
@@ -303,7 +309,7 @@ def _values(data: Any, name: str) -> Array:
         return np.asarray(data.to_numpy())
     except Exception:  # say, 128-bit integers
         rule = "{argument} must hold numbers that NumPy knows; convert its columns to floats."
-        raise InputError(Phrase(rule), argument=name) from None
+        raise InputError(rule, argument=name) from None
 
 
 def _unreadable(values: Any, name: str) -> InputError:
@@ -311,7 +317,7 @@ def _unreadable(values: Any, name: str) -> InputError:
     return InputError(
         argument=name,
         rule="be an array, a list or an eager frame",
-        value=Phrase("{}", type(values).__name__),
+        found=type(values).__name__,
         remedy=f"Pass {name}.{known[0]}()." if known else None,
     )
 
@@ -336,10 +342,9 @@ def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str
         if isinstance(column, (bool, np.bool_)) and text not in names:
             text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
         if text not in names:
-            hint = did_you_mean(text, names)
-            raise InputError(
-                Phrase("{argument} has no column {}; {}", show(text), hint), argument=name
-            )
+            values = {"column": show(text), "hint": did_you_mean(text, names)}
+            message = "{argument} has no column {column}; {hint}"
+            raise InputError(message, argument=name, values=values)
         chosen.append(text)
     return chosen
 
@@ -371,7 +376,7 @@ def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has
     return f"{otherwise} {shorten(known)}."
 
 
-def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     """Return a remedy when every label is a column's name but for what stands before or after it.
 
     Examples
@@ -381,10 +386,11 @@ def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
     """
     before, after = affixes(columns, labels)
     if before:
-        passed = Option("prefix", before)
-        return Phrase("The columns are labels with {!r} before them; pass {}", before, passed)
+        says = "The columns are labels with {before!r} before them; pass {prefix:{before!r}}"
+        return Hint(says, {"before": before})
     if after:
-        return Phrase("The columns are labels with {!r} after them; rename them", after)
+        says = "The columns are labels with {after!r} after them; rename them"
+        return Hint(says, {"after": after})
     return None
 
 
@@ -411,14 +417,15 @@ def refuse_file(table: Any, label: Any) -> None:
         raise InputError(
             argument="probs",
             rule="be a table",
-            value=Phrase("the name of a file"),
-            remedy=f"Read it first: mcllo.read_predictions({os.fspath(table)!r}, label={named!r}).",
+            found="the name of a file",
+            remedy="Read it first: mcllo.read_predictions({path!r}, label={column!r}).",
+            values={"path": os.fspath(table), "column": named},
         )
 
 
 def stray_hint(
     columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
-) -> Phrase | None:
+) -> Hint | None:
     """Return how to leave out a column that no label names, if one is among the suspects.
 
     Examples
@@ -431,11 +438,10 @@ def stray_hint(
     strays = [column for column in suspects if column not in known]
     if len(classes) < 2 or not strays or len(known) > MAX_DISTINCT_LABELS:
         return None
+    says = "If {stray!r} is not a class, pass {classes:{known}}"
     if len(classes) > 12:  # more would fill lines
-        chosen = Phrase("choose the columns that are with {}", Option("classes"))
-    else:
-        chosen = Phrase("pass {}", Option("classes", classes))
-    return Phrase("If {!r} is not a class, {}", strays[0], chosen)
+        says = "If {stray!r} is not a class, choose the columns that are with {classes}"
+    return Hint(says, {"stray": strays[0], "known": classes})
 
 
 def shorten(items: Sequence[object], most: int = 12) -> str:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Codes
-from ..exceptions import Either, InputError, Option, Phrase, show
+from ..exceptions import InputError, show
 from .frames import (
     as_column,
     as_numbers,
@@ -53,10 +53,6 @@ CLASS_RULE = "be a class"
 """The rule that a label breaks which is none of the classes."""
 MAX_LABEL_LETTERS = 10_000
 """Of a label or a class: a round number, far above any name."""
-SWAPPED_REMEDY = Either(
-    "If probs and y are swapped, call with (probs, y).",
-    file=Phrase("Choose the column with the labels with {}.", Option("label")),
-)
 
 
 def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
@@ -65,22 +61,22 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind in "biu":
         return labels, None
     if kind == "f":
+        # a column of integers that once held a gap comes back as floats
         doubles = labels.astype(np.float64, copy=False)
         return _whole(doubles, None), None
     if kind not in "OUS":
         raise InputError(
             argument="y",
             rule="hold words, integers or truth values",
-            value=Phrase("{}", labels.dtype),
+            found=str(labels.dtype),
             remedy="Convert the labels to text.",
         )
     place_of: dict[Hashable, int] = {}
     try:
         places = [place_of.setdefault(label, len(place_of)) for label in labels.tolist()]
     except TypeError:
-        found = Phrase("lists or other containers in it")
         rule = "hold one plain label per row"
-        raise InputError(argument="y", rule=rule, value=found) from None
+        raise InputError(argument="y", rule=rule, found="lists or other containers in it") from None
     place = np.array(places, dtype=np.intp)
     return _one_type(list(place_of), place), place
 
@@ -131,8 +127,9 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     longest = max(map(len, words), default=0)
     n_bytes = 4 * len(words) * longest  # NumPy gives each word the room of the longest
     if n_bytes > 1 << 28:  # 256 MB, a round number
-        found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
-        raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED_REMEDY)
+        found = f"{len(words)} distinct ones of up to {longest} letters"
+        remedy = "{swapped_labels}"
+        raise InputError(argument="y", rule="hold a few labels", found=found, remedy=remedy)
     return np.array(words)
 
 
@@ -162,7 +159,7 @@ def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
             rule="hold class labels",
             value=float(labels[k]),
             row=_find_row(k, place),
-            remedy=SWAPPED_REMEDY,
+            remedy="{swapped_labels}",
         )
     return labels.astype(np.int64)
 
@@ -173,40 +170,42 @@ def _find_row(k: int, place: Codes | None) -> int:
 
 
 def _missing(k: int, place: Codes | None) -> InputError:
-    rule = Phrase("every row needs a label; {gap}.")
-    drop = Option("missing", "drop")
-    remedy = Either("Drop those rows.", file=Phrase("Drop those rows, or pass {}.", drop))
-    return InputError(rule, argument="y", row=_find_row(k, place), remedy=remedy)
+    message = "every row needs a label; {gap}."
+    return InputError(message, argument="y", row=_find_row(k, place), remedy="{drop_unlabelled}")
 
 
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
     labels = as_column(y, "y")
     if labels.ndim == 2:
+        # a column of a one-hot frame is found by its name, whatever the order of the classes
         codes = _decode_one_hot(labels, n_classes)
         order, classes = column_order(column_names(y, "y"), n_classes, names)
         return (codes if order is None else order[codes]), classes
     if labels.ndim != 1:
-        found = Phrase("an array of shape {}", labels.shape)
-        raise InputError(argument="y", rule="be one label per row", value=found)
+        found = f"an array of shape {labels.shape}"
+        raise InputError(argument="y", rule="be one label per row", found=found)
     if len(labels) == 0:
         raise no_labels("none")
     values, place = label_values(labels)
     classes = column_classes(values, n_classes, names)
+    # each distinct word is encoded once, then rows take the codes of their words
     codes = _encode_values(values, classes)
     if place is not None:
         codes = codes[place]
     if codes.min() < 0:
         row = int(np.argmin(codes))
         k = row if place is None else place[row]
-        label = values[k].item()
-        known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
-        message = Phrase(known, shorten(classes))
-        hint = prefix_hint([str(name) for name in classes], distinct_words(values))
-        remedy = None if hint is None else Phrase("{}.", hint)
-        raise InputError(
-            message, argument="y", rule=CLASS_RULE, value=label, row=row, remedy=remedy
+        error = InputError(
+            "{argument} contains {value} ({row}), which is not a class; classes are {known}.",
+            argument="y",
+            rule=CLASS_RULE,
+            value=values[k].item(),
+            row=row,
+            values={"known": shorten(classes)},
         )
+        hint = prefix_hint([str(name) for name in classes], distinct_words(values))
+        raise error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
     return codes, classes
 
 
@@ -233,12 +232,12 @@ def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     elif error.column is not None:
         suspects = [error.column]
     hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
-    return error if hint is None else error.but(remedy=Phrase("{}.", hint))
+    return error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
 
 
 def no_labels(found: str) -> InputError:
     """Return the error of a y that is None or empty."""
-    return InputError(argument="y", rule="hold one label per row", value=Phrase("{}", found))
+    return InputError(argument="y", rule="hold one label per row", found=found)
 
 
 def class_names(classes: Any) -> list[Hashable]:
@@ -246,12 +245,12 @@ def class_names(classes: Any) -> list[Hashable]:
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
         rule = "{argument} must be a list of labels, one per column in order; got {value}."
-        raise InputError(Phrase(rule), argument="classes", value=classes)
+        raise InputError(rule, argument="classes", value=classes)
     names = [plain_label(name) for name in classes]
     for name in names:
         if not isinstance(name, Hashable) or is_missing(name):
-            found = Phrase("{} as a label", show(name))
-            raise InputError(argument="classes", rule="be a list of labels", value=found)
+            found = f"{show(name)} as a label"
+            raise InputError(argument="classes", rule="be a list of labels", found=found)
     check_distinct(names)
     return names
 
@@ -259,6 +258,7 @@ def class_names(classes: Any) -> list[Hashable]:
 def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> int:
     """Return the position of `label` among `classes`, also when it differs only in type."""
     label = plain_label(label)
+    # the type first: among the classes 1 and True, which are equal, each finds itself
     for j, known in enumerate(classes):
         if type(known) is type(label) and known == label:
             return j
@@ -267,15 +267,18 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
         return texts.index(str(label))
     hint = did_you_mean(label, classes, "classes are")
     raise InputError(
-        Phrase("{found} is not a class; {}", hint), argument=argument, rule=CLASS_RULE, value=label
+        "{found} is not a class; {hint}",
+        argument=argument,
+        rule=CLASS_RULE,
+        value=label,
+        values={"hint": hint},
     )
 
 
 def baseline_column(baseline: Hashable, classes: Classes) -> int:
     """Return the position of the baseline; refuse the words that stand for a choice."""
     if isinstance(baseline, str) and baseline in RESERVED_LABELS:
-        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
-        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
+        message = "{found} is understood by {chooses_baseline}; here {argument} must be a class."
         raise InputError(message, argument="baseline", value=baseline)
     return find_class(baseline, classes, "baseline")
 
@@ -290,9 +293,8 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:
         if isinstance(label, str) and label in RESERVED_LABELS:
-            rule = "a class must not be named {value}, a reserved word of {}."
-            message = Phrase(rule, Option("baseline"))
-            remedy = Phrase("Rename the class, say to {!r}.", label.capitalize())
+            message = "a class must not be named {value}, a reserved word of {baseline}."
+            remedy = f"Rename the class, say to {label.capitalize()!r}."
             raise InputError(message, argument="classes", value=label, remedy=remedy)
 
 
@@ -300,12 +302,12 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
     """Refuse two classes of one name, and names that arrays of words do not keep."""
     text = first_duplicate(map(str, classes))
     if text is not None:
-        message = Phrase("class names must be distinct; {value} occurs twice.")
+        message = "class names must be distinct; {value} occurs twice."
         raise InputError(message, argument="classes", value=text, remedy="Rename one.")
     for name in map(str, classes):
         fault = _word_fault(name)
         if fault is not None:
-            message = Phrase("class names must be words that {}; got {value}.", fault)
+            message = f"class names must be words that {fault}; got {{value}}."
             raise InputError(message, argument="classes", value=name, remedy="Rename it.")
 
 
@@ -313,8 +315,7 @@ def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:
     """Refuse a list of classes that is too short or too long for the columns."""
     if len(names) != n_classes:
         rule = f"name each of the {n_classes} columns"
-        found = Phrase("{} names", len(names))
-        raise InputError(argument="classes", rule=rule, value=found)
+        raise InputError(argument="classes", rule=rule, found=f"{len(names)} names")
 
 
 def encode_counts(
@@ -367,9 +368,13 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
     bad = ~(only_zeros_and_ones & (ones.sum(axis=1) == 1))
     if bad.any():
         row = int(np.argmax(bad))
-        rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
-        message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
-        raise InputError(message, argument="y", row=row, remedy=SWAPPED_REMEDY)
+        raise InputError(
+            "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {numbers}.",
+            argument="y",
+            row=row,
+            remedy="{swapped_labels}",
+            values={"numbers": shorten([round(v, 3) for v in hot[row].tolist()])},
+        )
     return hot.argmax(axis=1)
 
 
@@ -388,23 +393,31 @@ def column_classes(
         return classes
     if kind == "b" and n_classes == 2:
         return (False, True)
+    # Integers below the number of columns are columns, also where some never occur.
     if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
         return tuple(range(n_classes))
     distinct = np.unique(values).tolist()
     if len(distinct) != n_classes:
         raise InputError(
-            f"which column is which class is unclear: probs has {n_classes} columns and y has "
-            f"{len(distinct)} distinct labels {shorten(distinct)}.",
+            "which column is which class is unclear: probs has {n_classes} columns and y has "
+            "{n_labels} distinct labels {labels}.",
             argument="classes",
-            remedy=Phrase("Pass {}.", Option("classes")),
+            remedy="Pass {classes}.",
+            values={
+                "n_classes": n_classes,
+                "n_labels": len(distinct),
+                "labels": shorten(distinct),
+            },
         )
+    # "10" sorts before "2": are columns in the order of words or of numbers? Nobody knows.
     are_numbers = kind == "U" and all(map(_is_int, distinct))
     if are_numbers and distinct != sorted(distinct, key=int):
         raise InputError(
             "which column is which class is unclear: the labels are numbers written as text, "
-            f"which sort as {shorten(distinct, 5)}.",
+            "which sort as {labels}.",
             argument="classes",
-            remedy=Phrase("Pass {}, or integers.", Option("classes")),
+            remedy="Pass {classes}, or integers.",
+            values={"labels": shorten(distinct, 5)},
         )
     return tuple(distinct)
 
@@ -435,15 +448,18 @@ def _is_int(text: str) -> bool:
 
 def _encode_values(values: NDArray[Any], classes: Classes) -> Codes:
     """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
-    if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
+    n_classes = len(classes)
+    if values.dtype.kind in "iu" and classes == tuple(range(n_classes)):
+        # labels are columns already; `np.unique` would sort all rows
         codes = values.astype(np.intp)
-        codes[(values < 0) | (values >= len(classes))] = -1
+        codes[(values < 0) | (values >= n_classes)] = -1
         return codes
     if values.dtype.kind == "b":
         distinct = np.array([False, True])
         inverse = values.astype(np.intp)
     else:
         distinct, inverse = np.unique(values, return_inverse=True)
+    # matched as text, so that 1 and "1" are one class
     column_of = {str(label): j for j, label in enumerate(classes)}
     columns = [column_of.get(str(label), -1) for label in distinct.tolist()]
     return np.array(columns, dtype=np.intp)[inverse]

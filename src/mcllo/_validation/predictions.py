@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .._model.likelihood import log_odds_of_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from .arguments import By, by_column, clean_by
 from .frames import by_prefix, check_index, labelled_tables, n_columns
 from .labels import (
@@ -46,7 +46,7 @@ from .labels import (
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_probs, clipping_sentence, given_simplex, warn_of_zeros
+from .probabilities import Simplex, clean_probs, clipping_statement, given_simplex, warn_of_zeros
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -235,6 +235,7 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
+        # Before anything becomes an array: what is not a frame has no index.
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
         check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
@@ -252,9 +253,10 @@ class Predictions:
             raise add_label_remedy(error, table, y) from None
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
-        if clip is None:
-            warn_of_zeros(predictions, predictions.probs.size)
-        return predictions if clip is None else replace(predictions, clip_given=True)
+        if clip is not None:
+            return replace(predictions, clip_given=True)
+        warn_of_zeros(predictions, predictions.probs.size)
+        return predictions
 
     @classmethod
     def _labelled(
@@ -385,6 +387,7 @@ class Predictions:
         b = self.baseline_index
         if b == self.n_classes - 1:
             return self.codes
+        # the baseline moves last, and the classes behind it move up
         moved = np.where(self.codes > b, self.codes - 1, self.codes)
         moved[self.codes == b] = self.n_classes - 1
         moved.setflags(write=False)
@@ -408,12 +411,12 @@ class Predictions:
     @property
     def zero_note(self) -> str:
         """What clipping did, in a sentence; empty when it did nothing."""
-        return str(self.zero_phrase)
+        return self.zero_statement.text
 
     @property
-    def zero_phrase(self) -> Phrase:
-        """The same in words to choose."""
-        return clipping_sentence(self, self.probs.size)
+    def zero_statement(self) -> Statement:
+        """The same, for whoever calls arguments otherwise."""
+        return clipping_statement(self, self.probs.size)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class.
@@ -451,8 +454,8 @@ class Predictions:
         simplex = clean_probs(probs, columns=self.classes)
         shape = simplex.probs.shape
         if shape != self.probs.shape:
-            found = Phrase("{}", shape)
-            raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
+            rule = f"have shape {self.probs.shape}"
+            raise InputError(argument="probs", rule=rule, found=str(shape))
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
     def with_by(self, by: Any) -> Predictions:
@@ -541,7 +544,10 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     if by is not None:
         probs = probs.with_by(by)
     defaults = (None, False, "frequency", "")  # by identity: a table cannot be compared with them
-    given = [name for name, value in options.items() if not any(value is d for d in defaults)]
+    given = []
+    for name, value in options.items():
+        if not any(value is default for default in defaults):
+            given.append(name)
     if y is not None or given:
         extra = "y" if y is not None else f"{min(given)}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
@@ -637,9 +643,9 @@ class DataFacts:
         return tuple(label for label, weight in pairs if weight == 0.0)
 
     @property
-    def zero_phrase(self) -> Phrase:
-        """What clipping did, in a sentence; empty when it did nothing."""
-        return clipping_sentence(self, self.n_samples * self.n_classes)
+    def zero_statement(self) -> Statement:
+        """What clipping did; empty when it did nothing."""
+        return clipping_statement(self, self.n_samples * self.n_classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""

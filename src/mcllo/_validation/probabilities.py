@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Floats
-from .._utils.statements import warn
-from ..exceptions import Either, InputError, Option, Phrase, ZeroProbabilityWarning
+from .._utils.statements import Statement, warn
+from ..exceptions import InputError, ZeroProbabilityWarning
 from .frames import as_matrix
 
 Array = NDArray[Any]
@@ -51,28 +51,6 @@ MAX_ROUNDING_ROW_ERROR = 0.1
 """Row error up to which rounding is the likely cause: round; two decimals of 20 classes."""
 SUM_RULE = "sum to 1"
 ROW_REMEDY = "Drop or correct that row."
-GAP_REMEDY = Either(
-    ROW_REMEDY, file=Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
-)
-ROUNDING_REMEDY = Either(
-    "For rounding errors pass np.clip(probs, 0, 1).",
-    file="For rounding errors write 0 or 1 there.",
-)
-SCORES_REMEDY = Either(
-    "pass logits= in the place of probs", file=Phrase("pass {}", Option("logits", True))
-)
-PERCENT_REMEDY = Either(
-    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES_REMEDY),
-    file=Phrase(
-        "For percentages pass {}; for scores before the softmax {}.",
-        Option("percent", True),
-        SCORES_REMEDY,
-    ),
-)
-CLIP_REMEDY = Either(
-    "Pass clip=None or a bound such as clip=1e-6.",
-    shell="Leave --clip out or give a bound such as --clip 1e-6.",
-)
 
 
 def check_clip(clip: float | None, n_classes: int) -> None:
@@ -95,12 +73,15 @@ class ClippedProbs(NamedTuple):
 
 def clip_zeros(probs: Floats, clip: float | None) -> ClippedProbs:
     """Clip probabilities by rule 3 of the module."""
-    n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
+    n_zeros = 0
+    if probs.min() <= 0.0:
+        n_zeros = int((probs == 0.0).sum())
     if clip == 0.0 or (clip is None and n_zeros == 0):
         return ClippedProbs(probs, None, n_zeros, None)
     floor = DEFAULT_CLIP if clip is None else float(clip)
     raised = probs < floor
     if clip is None:
+        # small values that were meant as they are stand in rows without a 0
         raised &= (probs == 0.0).any(axis=1)[:, None]
     if not raised.any():
         return ClippedProbs(probs, None, n_zeros, None)
@@ -110,33 +91,46 @@ def clip_zeros(probs: Floats, clip: float | None) -> ClippedProbs:
     return ClippedProbs(lifted, raised, n_zeros, floor)
 
 
-def clipping_sentence(
-    found: Any, n_entries: int, what: str = "The statistic and the p-value depend"
-) -> Phrase:
-    """Return what clipping did to so many probabilities, as `found` counts it, and to what."""
+CLIPPED = (
+    "{n_zeros} of {n_entries} probabilities were 0; {n_clipped} were clipped to {bound:g}, "
+    "{n_clipped_true} of them of the class that came true. {what} on this bound; choose it with "
+    "{clip}."
+)
+
+
+def clipping_counts(found: Any, n_entries: int) -> dict[str, Any]:
+    """Return what clipping did to so many probabilities, as `found` counts it."""
+    return {
+        "n_zeros": found.n_zeros,
+        "n_clipped": found.n_clipped,
+        "n_clipped_true": found.n_clipped_true,
+        "n_entries": n_entries,
+    }
+
+
+def clipping_statement(found: Any, n_entries: int) -> Statement:
+    """Return what clipping did to so many probabilities; nothing where it did nothing."""
+    numbers = {"n_clipped": found.n_clipped}
     if not found.n_clipped:
-        return Phrase("")
-    return Phrase(
-        "{} of {} probabilities were 0; {} were clipped to {:g}, {} of them of the class that came "
-        "true. {} on this bound; choose it with {}.",
-        *(found.n_zeros, n_entries, found.n_clipped, found.clip, found.n_clipped_true),
-        *(what, Option("clip")),
-    )
+        return Statement("note.zeros", "", numbers=numbers)
+    counts = clipping_counts(found, n_entries)
+    what = "The statistic and the p-value depend"
+    values = {**counts, "bound": found.clip, "what": what}
+    return Statement.filled("note.zeros", CLIPPED, values, numbers=numbers)
 
 
 def warn_of_zeros(found: Any, n_entries: int) -> None:
     """Warn that clipping raised some of so many probabilities; counts are in the warning."""
-    if found.n_clipped:
-        message = Phrase(
-            "probabilities of 0 were clipped to {:g}, because log odds need more than 0; "
-            "choose another bound with {}.",
-            found.clip,
-            Option("clip"),
-        )
-        counts = {name: getattr(found, name) for name in ("n_zeros", "n_clipped", "n_clipped_true")}
-        numbers = {**counts, "n_entries": n_entries, "clip": found.clip}
-        detail = clipping_sentence(found, n_entries, "What is learned or tested depends")
-        warn(ZeroProbabilityWarning(message, detail=detail, numbers=numbers))
+    if not found.n_clipped:
+        return
+    message = (
+        "probabilities of 0 were clipped to {bound:g}, because log odds need more than 0; "
+        "choose another bound with {clip}."
+    )
+    counts = clipping_counts(found, n_entries)
+    values = {**counts, "bound": found.clip, "what": "What is learned or tested depends"}
+    numbers = {**counts, "clip": found.clip}
+    warn(ZeroProbabilityWarning(message, detail=CLIPPED, numbers=numbers, values=values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +180,8 @@ def clean_probs(
         sums = clean @ np.ones(clean.shape[1])
     error = np.abs(sums - 1.0)
     tolerance = ROW_SUM_TOL if values.dtype.itemsize >= 8 else ROW_SUM_TOL_FLOAT32
+    # Two numbers tell that all is well; which rule is broken, and where, is only asked if not.
+    # A NaN fails both comparisons.
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
     noteworthy = error > MIN_REPORTED_ROW_ERROR  # the other rows keep their digits
@@ -196,8 +192,7 @@ def clean_probs(
     else:
         check_clip(clip, clean.shape[1])
         if clip == 0.0:
-            rule = Phrase("be positive when {}", Option("clip", 0))
-            _refuse_first(clean == 0.0, clean, "probs", rule, CLIP_REMEDY)
+            _refuse_first(clean == 0.0, clean, "probs", "be positive when {clip:0}", "{other_clip}")
         clipped = clip_zeros(clean, clip)
     return Simplex(
         probs=clipped.probs,
@@ -230,7 +225,7 @@ def clean_logits(
     if not (smallest_found >= -largest and largest_found <= largest):  # so that NaN is no number
         values = values.astype(np.float64)  # 1e100 is infinite in single precision
         rule = f"be finite, at most {largest:g} in size"
-        _refuse_first(np.isnan(values), values, "logits", rule, GAP_REMEDY)
+        _refuse_first(np.isnan(values), values, "logits", rule, "{drop_row}")
         _refuse_first(~(np.abs(values) <= largest), values, "logits", rule, ROW_REMEDY)
     # the largest logit of a row becomes 0, so that no exponential overflows
     top = values.max(axis=1, keepdims=True)
@@ -266,42 +261,41 @@ def check_shape(values: Array, name: str) -> None:
         raise InputError(
             argument=name,
             rule="have a column per class",
-            value=Phrase("a one-dimensional array of {}", len(values)),
+            found=f"a one-dimensional array of {len(values)}",
             remedy="For two classes pass np.column_stack([1 - p, p]).",
         )
     if values.ndim > 2:
-        shape = Phrase("shape {}", values.shape)
-        raise InputError(argument=name, rule="be a table of rows and classes", value=shape)
+        shape = f"shape {values.shape}"
+        raise InputError(argument=name, rule="be a table of rows and classes", found=shape)
     if len(values) == 0:
-        raise InputError(argument=name, rule="have at least one row", value=Phrase("none"))
+        raise InputError(argument=name, rule="have at least one row", found="none")
     if values.shape[1] < 2:
         rule = "have at least two columns, one for each class"
-        raise InputError(argument=name, rule=rule, value=Phrase("{}", values.shape[1]))
+        raise InputError(argument=name, rule=rule, found=str(values.shape[1]))
 
 
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
-        _refuse_first(np.isnan(values), values, "probs", "be finite", GAP_REMEDY)
+        _refuse_first(np.isnan(values), values, "probs", "be finite", "{drop_row}")
         _refuse_first(~np.isfinite(values), values, "probs", "be finite", ROW_REMEDY)
         is_low = values < 0.0
         is_high = values > 1.0 + tolerance
         by_rounding = not is_high.any() and values.min() > -tolerance
-        wrong = ROUNDING_REMEDY if by_rounding else PERCENT_REMEDY
+        wrong = "{round_to_share}" if by_rounding else "{divide_percentages}"
         _refuse_first(is_low | is_high, values, "probs", "lie in [0, 1]", wrong)
         off = sums <= 0.0 if normalize else np.abs(sums - 1.0) > tolerance
     if off.any():
         row = int(np.argmax(off))
-        whole = Option("normalize", True)
-        remedy: Phrase = Phrase("For rounded files pass {}.", whole)
+        remedy = "For rounded files pass {normalize:True}."
         if normalize:
-            remedy = Phrase("Drop that row.")
+            remedy = "Drop that row."
         elif abs(sums[row] - 1.0) > MAX_ROUNDING_ROW_ERROR:
-            chosen = Phrase("Choose the columns that are classes with {}", Option("classes"))
-            remedy = Phrase("{}, or pass {}.", chosen, whole)
-        says = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
+            remedy = "Choose the columns that are classes with {classes}, or pass {normalize:True}."
         raise InputError(
-            Phrase(says, tolerance, sums[row]),
+            "each row of {argument} must sum to 1 (tolerance {tolerance:g}); {row} sums to "
+            "{total:.6g}.",
+            values={"tolerance": tolerance, "total": sums[row]},
             argument="probs",
             rule=SUM_RULE,
             value=float(sums[row]),
@@ -310,7 +304,7 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         )
 
 
-def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str | Phrase) -> None:
+def _refuse_first(bad: Array, values: Array, name: str, rule: str, remedy: str) -> None:
     """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
@@ -327,8 +321,7 @@ def given_simplex(
     check_scores(logits)
     if logits is None:
         if probs is None:
-            rule = Phrase("be given (or {})", Option("logits"))
-            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
+            raise InputError(argument="probs", rule="be given (or {logits})", found="neither")
         return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
     if probs is None:
         return clean_logits(logits, columns=classes, keep_single=True)
@@ -343,7 +336,10 @@ def given_simplex(
     if apart.max() > 1e-3:
         row = int(np.argmax(apart))
         remedy = "Pass only one of them."
-        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
-        message = Phrase(says + "{:.3g}.", apart[row])
-        raise InputError(message, argument="probs", row=row, remedy=remedy)
+        message = (
+            "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
+            "{apart:.3g}."
+        )
+        values = {"apart": apart[row]}
+        raise InputError(message, argument="probs", row=row, remedy=remedy, values=values)
     return replace(scores, names=given.names or scores.names)

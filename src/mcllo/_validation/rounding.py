@@ -188,6 +188,7 @@ def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
 
 def _distance(counts: Floats) -> Floats:
     """Return how far counts are from whole numbers, where only a 0 may count as 0."""
+    # a tiny number is no 0 of a lattice: k >= 1 for every x > 0
     nearest = np.rint(counts)
     np.maximum(nearest, 1.0, out=nearest, where=counts > 0.0)
     return np.abs(counts - nearest)
@@ -195,6 +196,7 @@ def _distance(counts: Floats) -> Floats:
 
 def _smallest(rows: Floats, most: int, error: float) -> int | None:
     """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
+    # A glance at some values rules most T out at once; all rows are looked at for the others.
     candidates = np.arange(2, most + 1)
     values = np.unique(rows[:N_PROBED_ROWS])
     values = values[:: math.ceil(len(values) / N_PROBED_ROWS)]
@@ -342,6 +344,7 @@ class RoundedRows(NamedTuple):
         if written is not None:
             sums[several] = written.rows.sum(axis=1)
         n_zeros = (probs == 0.0).sum(axis=1).astype(np.float64)
+        # each of the other numbers may have lost half a step, which the zeros then share
         n_others = probs.shape[1] - n_zeros
         lost = np.maximum(0.0, 1.0 - sums) + n_others * half_step
         limits = np.minimum(half_step, lost / np.maximum(n_zeros, 1.0))
@@ -408,6 +411,7 @@ def before_rounding(predictions: Predictions) -> Predictions:
     rows = RoundedRows.from_probs(probs, resolution.decimals)
     weight = p.row_weight
     n_labels = float(weight @ is_zero[np.arange(p.n_samples), p.codes])
+    # half a label more, so that a zero stands for something where no label fell on one
     share = rows.share_for(n_labels + 0.5, weight, smallest=DEFAULT_CLIP / half_step)
 
     as_zeros = (share * rows.limits / rows.sums)[:, None]  # `probs` are divided by the sums

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from .arguments import By, clean_by
 from .frames import as_column, as_numbers
 from .labels import is_missing
@@ -94,14 +94,18 @@ class RowFacts:
 
         Groups are numbered anew, so that their largest number counts them.
         """
-        weight = None if self.weight is None else self.weight[rows]
+        weight = None
+        if self.weight is not None:
+            weight = self.weight[rows]
         if times is not None:
             weight = times if weight is None else weight * times
-        groups = self.groups
-        if groups is not None:
-            _, groups = np.unique(groups[rows], return_inverse=True)
-            groups = groups.ravel().astype(np.intp)
-        by = None if self.by is None else self.by.take(rows)
+        groups = None
+        if self.groups is not None:
+            _, numbers = np.unique(self.groups[rows], return_inverse=True)
+            groups = numbers.ravel().astype(np.intp)
+        by = None
+        if self.by is not None:
+            by = self.by.take(rows)
         return RowFacts(weight, self.weight_kind, groups, by)
 
 
@@ -163,8 +167,8 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
 def written_times(weight: Floats, n_columns: int) -> Codes:
     """Return how often each row is written out; refuse more numbers than the memory holds."""
     total = float(weight.sum())
-    message = Phrase("{} rows written out, as often as their weight says, take", f"{total:,.0f}")
-    remedy = Phrase("Pass {}, or divide the counts.", Option("weight_kind", "importance"))
+    message = f"{total:,.0f} rows written out, as often as their weight says, take"
+    remedy = "Pass {weight_kind:'importance'}, or divide the counts."
     # float64, times 4: rows written out, what is made of them, and the labels drawn for them
     refuse_beyond(4.0 * 8.0 * n_columns * total, message, remedy)
     return weight.astype(np.intp)
@@ -183,18 +187,14 @@ def fractional_weight_error(weight: float, row: int | None = None) -> InputError
         rule="hold whole numbers where weights count rows",
         value=weight,
         row=row,
-        remedy=Phrase(
-            "If they make up for unequal chances of selection, pass {}; if rows matter more or "
-            "less for another reason, {}: both are tested with the robust variance.",
-            Option("weight_kind", "survey"),
-            Option("weight_kind", "importance"),
-        ),
+        remedy="If they make up for unequal chances of selection, pass {weight_kind:'survey'}; if "
+        "rows matter more or less for another reason, {weight_kind:'importance'}: both are tested "
+        "with the robust variance.",
     )
 
 
 def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:
-    shape = Phrase("shape {}", values.shape)
-    return InputError(argument=name, rule=f"hold {rule}", value=shape)
+    return InputError(argument=name, rule=f"hold {rule}", found=f"shape {values.shape}")
 
 
 def clean_groups(groups: Any, n_samples: int) -> Codes | None:
@@ -208,19 +208,20 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
         _, codes = np.unique(names, return_inverse=True)
         codes = codes.astype(np.intp)
     else:
+        # in order of appearance, as names of several types have no order
         number_of: dict[Any, int] = {}
         numbers = []
         for row, name in enumerate(names.tolist()):
             if is_missing(name):
-                rule = Phrase("every row needs a group; {gap}.")
+                rule = "every row needs a group; {gap}."
                 raise InputError(rule, argument="groups", row=row, remedy="Drop those rows.")
             numbers.append(number_of.setdefault(name, len(number_of)))
         codes = np.array(numbers, dtype=np.intp)
     if codes.max() == 0:
         raise InputError(
-            Phrase("{argument} must name at least two groups; all rows are in one."),
+            "{argument} must name at least two groups; all rows are in one.",
             argument="groups",
-            remedy=Phrase("Leave {} out.", Option("groups")),
+            remedy="Leave {groups} out.",
         )
     return codes
 
@@ -260,6 +261,6 @@ def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     if empty.any():
         rule = "each row of label counts must hold at least one label; {row} holds none."
         row = int(np.argmax(empty))
-        raise InputError(Phrase(rule), argument="y", row=row, remedy="Drop that row.")
+        raise InputError(rule, argument="y", row=row, remedy="Drop that row.")
     rows, columns = np.nonzero(counts)
     return rows, columns, counts[rows, columns].astype(np.float64)

@@ -44,7 +44,7 @@ from .._validation.predictions import Predictions, as_predictions
 from .._validation.probabilities import Simplex, check_scores, clean_probs
 from .._validation.rounding import clip_again
 from .._validation.weights import clean_rows
-from ..exceptions import AbsentClassWarning, InputError, Phrase
+from ..exceptions import AbsentClassWarning, InputError
 from ._model_file import document, training_summary
 
 ZeroRow = Literal["original", "uniform"]
@@ -53,8 +53,7 @@ ZeroRow = Literal["original", "uniform"]
 MIN_EXPECTED_ROWS = 3.0
 """Rows of a class expected below which none is no news: calibrated predictions leave none with a
 chance of ``exp(-3)``, 5 %, or more."""
-MAX_NAMED_CLASSES = 6
-"""Absent classes that a warning names."""
+MAX_NAMED_CLASSES = 6  # absent classes that a warning names: about two lines of a terminal
 
 
 def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
@@ -67,13 +66,14 @@ def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
     columns = np.flatnonzero(predictions.class_weight == 0.0)
     expected = (predictions.row_weight @ predictions.probs)[columns]
     n, unit = _effective_rows(predictions)
-    limit = -float(np.expm1(math.log(0.05) / n))
+    limit = -float(np.expm1(math.log(0.05) / n))  # 1 - 0.05^(1/n) without cancellation
     named = [
         f"{label!r} ({count:.3g} expected)"
         for label, count in zip(predictions.absent, expected, strict=True)
     ]
     if len(named) > MAX_NAMED_CLASSES:
-        named = [*named[:MAX_NAMED_CLASSES], f"{len(named) - MAX_NAMED_CLASSES} more"]
+        n_more = len(named) - MAX_NAMED_CLASSES
+        named = [*named[:MAX_NAMED_CLASSES], f"{n_more} more"]
     if expected.max() < MIN_EXPECTED_ROWS:
         say = "too few were expected for that to tell anything"
     else:
@@ -96,7 +96,8 @@ def _effective_rows(predictions: Predictions) -> tuple[float, str]:
     """Return as how many independent rows these count, and what they are called."""
     weight = predictions.row_weight
     if predictions.groups is not None:
-        return float(len(np.unique(predictions.groups[weight > 0.0]))), "groups"
+        groups = np.unique(predictions.groups[weight > 0.0])
+        return float(len(groups)), "groups"
     total = float(weight.sum())
     if predictions.weight_kind == "frequency" and predictions.has_whole_weights:
         return total, "rows"
@@ -201,7 +202,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        return self._apply(self._rows(X, logits))
+        simplex = self._rows(X, logits)
+        return self._apply(simplex)
 
     def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
         """Return the most probable class of each row (the first of equals).
@@ -218,8 +220,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Labels.
         """
-        best = self.predict_proba(X, logits=logits).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        probs = self.predict_proba(X, logits=logits)
+        most_probable = probs.argmax(axis=1)
+        return np.asarray(self.classes_[most_probable])
 
     def for_stream(self) -> Self:
         """Return a copy for rows that come part by part."""
@@ -292,7 +295,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _state(self) -> dict[str, Any]:
         """Return what was learned as plain numbers."""
-        return {name: none_for_nan(getattr(self, f"{name}_")) for name, _ in self._learned}
+        state = {}
+        for name, _ in self._learned:
+            learned = getattr(self, f"{name}_")
+            state[name] = none_for_nan(learned)  # JSON has no NaN
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take back what `_state` returned."""
@@ -300,9 +307,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             setattr(self, f"{name}_", read(state[name]))
 
     def _forget(self) -> None:
-        """Remove whatever an earlier fit set."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        """Remove whatever an earlier fit set: what ends with an underscore, as scikit-learn has it.
+
+        A fit that fails must not leave half of an earlier one behind.
+        """
+        for name in list(self.__dict__):
+            if name.endswith("_"):
+                delattr(self, name)
 
     def _remember(self, classes: tuple[Any, ...]) -> None:
         """Set the attributes that say what the columns are."""
@@ -312,11 +323,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any, sample_weight: Any, scores: Any = None) -> Predictions:
         """Validate training rows and remember their classes and names."""
         X, logits = self._resolve_scores(X, scores)
-        options = {
-            name: getattr(self, name)
-            for name in ("classes", "baseline", "normalize", "clip")
-            if getattr(self, name, None) is not None
-        }
+        options = {}  # of those that the method has, as they were given
+        for name in ("classes", "baseline", "normalize", "clip"):
+            value = getattr(self, name, None)
+            if value is not None:
+                options[name] = value
         if options.get("baseline") in RESERVED_LABELS:
             del options["baseline"]  # the calibrator knows what the word asks for
         if isinstance(X, Predictions):
@@ -332,17 +343,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 X, y, logits=logits, sample_weight=sample_weight, **options
             )
         else:
+            # A method that takes no logarithms sees zeros as they are.
             check_index(X=X, y=y, sample_weight=sample_weight)
-            named = None if options.get("classes") is None else class_names(options["classes"])
+            named = None
+            if "classes" in options:
+                named = class_names(options["classes"])
             normalize = options.get("normalize", False)
             simplex = clean_probs(X, columns=named, normalize=normalize, keep_zeros=True)
             facts = clean_rows(len(simplex.probs), sample_weight)
             predictions = Predictions._labelled(simplex, y, named, None, facts)
         self._remember(predictions.classes)
-        table = X if logits is None else logits
-        names = None if isinstance(table, Predictions) else column_names(table)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        if not isinstance(X, Predictions):
+            names = column_names(X if logits is None else logits)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
         return predictions
 
     def _resolve_scores(self, X: Any, logits: Any) -> tuple[Any, Any]:
@@ -350,7 +364,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_scores(logits)
         if logits is not None and X is not None:
             rule = "be left out where logits are given, or they where X is"
-            raise InputError(argument="X", rule=rule, value=Phrase("both"))
+            raise InputError(argument="X", rule=rule, found="both")
         check_kind(X if logits is None else logits)
         if self.input == "logits" and logits is None and not isinstance(X, Predictions):
             return None, X
@@ -360,7 +374,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Validate rows to predict; columns of a frame are found by class name."""
         check_is_fitted(self, "classes_")
         X, logits = self._resolve_scores(X, scores)
-        seen, table = self.n_features_in_, X if logits is None else logits
+        seen = self.n_features_in_
+        table = X if logits is None else logits
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.shape[1] != seen:
             raise InputError(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {seen} "
@@ -375,10 +390,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             if self.input == "logits" and X.logits is None:
                 raise InputError(f"{self.method} needs logits; these predictions have none.")
-            floor = getattr(self, "clip_", None)
-            held = clip_again(X, floor) if floor is not None and X.n_clipped else X
-            zeros = (held.raised, held.clip, held.n_zeros)
-            return Simplex(held.probs, held.logits, None, *zeros, 0, 0.0)
+            return self._simplex_of(X)
         normalize = bool(getattr(self, "normalize", False))
         if logits is not None:
             return read_simplex(classes, None, logits)
@@ -393,6 +405,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return simplex
 
+    def _simplex_of(self, predictions: Predictions) -> Simplex:
+        """Return rows that were read already, clipped as those learned from were."""
+        clip = getattr(self, "clip_", None)
+        if clip is not None and predictions.n_clipped:
+            predictions = clip_again(predictions, clip)
+        return Simplex(
+            probs=predictions.probs,
+            logits=predictions.logits,
+            names=None,
+            raised=predictions.raised,
+            clip=predictions.clip,
+            n_zeros=predictions.n_zeros,
+            n_renormalized=0,
+            max_row_error=0.0,
+        )
+
 
 def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame whose columns are labels and a prefix with a remedy for X."""
@@ -405,9 +433,9 @@ def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputErr
     before, _ = affixes(names, distinct_words(y))
     if not before:
         return error
-    rename = f"X.columns = [name.removeprefix({before!r}) for name in X.columns]"
-    told = f"The columns are labels with {before!r} before them; rename them: {rename}."
-    return error.but(remedy=told)
+    rename = "X.columns = [name.removeprefix({before!r}) for name in X.columns]"
+    told = f"The columns are labels with {{before!r}} before them; rename them: {rename}."
+    return error.with_remedy(told, before=before)
 
 
 class Identity(Calibrator):
@@ -463,8 +491,8 @@ class OneVsRest(Calibrator):
         self._learn_classes(predictions)
 
     def _apply(self, simplex: Simplex) -> Floats:
-        answers, probs = self._answers(simplex.probs), simplex.probs
-        return normalize_rows(answers, probs, absent=self.absent_, zero_row=self.zero_row)
+        answers = self._answers(simplex.probs)
+        return normalize_rows(answers, simplex.probs, absent=self.absent_, zero_row=self.zero_row)
 
     def _learn_classes(self, predictions: Predictions) -> None:
         """Set what the method learns about each class."""
@@ -483,12 +511,16 @@ def normalize_rows(
     """
     rows = probs.copy()
     present = np.setdiff1d(np.arange(probs.shape[1]), absent)
-    kept = probs[:, present]
-    shared = kept.sum(axis=1, keepdims=True) if absent else np.ones((len(probs), 1))
+    probs_of_present = probs[:, present]
+    shared = np.ones((len(probs), 1))
+    if absent:
+        shared = probs_of_present.sum(axis=1, keepdims=True)
+    where_all_are_zero = probs_of_present if zero_row == "original" else shared / len(present)
+
     total = answers[:, present].sum(axis=1, keepdims=True)
-    instead = kept if zero_row == "original" else shared / len(present)
-    with np.errstate(invalid="ignore"):
-        rows[:, present] = np.where(total > 0.0, answers[:, present] / total * shared, instead)
+    with np.errstate(invalid="ignore"):  # 0 / 0, which is not taken
+        normalized = answers[:, present] / total * shared
+    rows[:, present] = np.where(total > 0.0, normalized, where_all_are_zero)
     return rows
 
 
@@ -520,7 +552,7 @@ def float_arrays(rows: Any) -> list[Floats]:
 def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
     """Return labels as an array of their own type."""
     array = np.array(classes)
-    if array.tolist() != list(classes):
+    if array.tolist() != list(classes):  # of mixed types NumPy makes texts
         array = np.empty(len(classes), dtype=object)
         array[:] = classes
     return array

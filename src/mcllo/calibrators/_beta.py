@@ -21,11 +21,11 @@ from .._model.newton import minimize
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
-from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
+from ..exceptions import SeparationWarning
 from ._base import OneVsRest, float_array
 
-MIN_PROB = 1e-12
-IDENTITY = np.array([1.0, 1.0, 0.0])
+MIN_PROB = 1e-12  # distance of s from 0 and 1: their logarithms must be finite
+IDENTITY = np.array([1.0, 1.0, 0.0])  # a, b and m that change nothing
 
 
 class BetaCalibration(OneVsRest):
@@ -78,25 +78,27 @@ class BetaCalibration(OneVsRest):
     _learned = (("coef", float_array), ("absent", tuple))
 
     def _learn_classes(self, predictions: Predictions) -> None:
+        is_there = predictions.row_weight > 0.0
+        probs = predictions.probs[is_there]
+        codes = predictions.codes[is_there]
+        weight = predictions.row_weight[is_there]
         self.coef_ = np.tile(IDENTITY, (predictions.n_classes, 1))
-        weight = predictions.sample_weight
-        rows = slice(None) if weight is None else weight > 0.0
-        weight = None if weight is None else weight[rows]
         steps = []
         for k in np.flatnonzero(predictions.class_weight):
-            s, hit = predictions.probs[rows, k], predictions.codes[rows] == k
-            self.coef_[k] = fit_beta(s, hit, weight)
-            if is_step(s, hit):
+            is_class = codes == k
+            self.coef_[k] = fit_beta(probs[:, k], is_class, weight)
+            if is_step(probs[:, k], is_class):
                 steps.append(predictions.classes[k])
         if steps:
             says = (
-                "a threshold on its probability tells {} from the rest without error, so no "
+                "a threshold on its probability tells {which} from the rest without error, so no "
                 "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-                "Give more rows, or {}."
+                "Give more rows, or {use_a_penalty}."
             )
-            named = f"class {', '.join(map(repr, steps))}"
-            short, whole = (Phrase(says, which, USE_A_PENALTY) for which in ("a class", named))
-            warn(SeparationWarning(short, detail=whole, numbers={"classes": tuple(steps)}))
+            short = says.replace("{which}", "a class")
+            values = {"which": f"class {', '.join(map(repr, steps))}"}
+            numbers = {"classes": tuple(steps)}
+            warn(SeparationWarning(short, detail=says, numbers=numbers, values=values))
 
     def _answers(self, probs: Floats) -> Floats:
         logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)
@@ -109,42 +111,48 @@ class BetaCalibration(OneVsRest):
 def features(s: Floats) -> Floats:
     """Return ``log s``, ``-log(1 - s)`` and 1, stacked on a new first axis."""
     inside = np.clip(s, MIN_PROB, 1.0 - MIN_PROB)
-    return np.stack([np.log(inside), -np.log1p(-inside), np.ones_like(inside)])
+    log_s = np.log(inside)
+    minus_log_rest = -np.log1p(-inside)
+    return np.stack([log_s, minus_log_rest, np.ones_like(inside)])
 
 
-def fit_beta(s: Floats, hit: NDArray[np.bool_], weight: Floats | None = None) -> Floats:
+def fit_beta(s: Floats, is_class: NDArray[np.bool_], weight: Floats | None = None) -> Floats:
     """Return a, b and m for one class, by the sign rule."""
-    if hit.all():
+    if is_class.all():
         return IDENTITY
     design = features(s)
-    coef = _fit_columns(design, hit, weight, [0, 1, 2])
+    coef = _fit_columns(design, is_class, weight, [0, 1, 2])
     if coef[0] < 0.0:
-        coef = _fit_columns(design, hit, weight, [1, 2])
+        coef = _fit_columns(design, is_class, weight, [1, 2])
     elif coef[1] < 0.0:
-        coef = _fit_columns(design, hit, weight, [0, 2])
+        coef = _fit_columns(design, is_class, weight, [0, 2])
     if coef[:2].min() < 0.0:
-        coef = _fit_columns(design, hit, weight, [2])
+        coef = _fit_columns(design, is_class, weight, [2])
     return coef
 
 
-def is_step(s: Floats, hit: NDArray[np.bool_]) -> bool:
-    """Return whether a threshold on s tells hits from misses, so that no finite fit is best."""
-    if hit.all() or s.min() == s.max():
+def is_step(s: Floats, is_class: NDArray[np.bool_]) -> bool:
+    """Whether a threshold on s tells the class from the rest, so that no finite fit is best."""
+    if is_class.all() or s.min() == s.max():
         return False
-    return bool(s[~hit].max() <= s[hit].min())
+    return bool(s[~is_class].max() <= s[is_class].min())
 
 
 def _fit_columns(
-    design: Floats, hit: NDArray[np.bool_], weight: Floats | None, columns: list[int]
+    design: Floats, is_class: NDArray[np.bool_], weight: Floats | None, columns: list[int]
 ) -> Floats:
-    """Return the logistic regression of `hit` on some rows of `design`, the other numbers 0."""
-    x, w = design[columns], np.ones(len(hit)) if weight is None else weight
+    """Return the logistic regression of `is_class` on some columns, the other numbers 0."""
+    x = design[columns]
+    row_weight = np.ones(len(is_class)) if weight is None else weight
 
     def loss(coef: Floats) -> Derivatives:
         eta = coef @ x
         p = np.exp(-np.logaddexp(0.0, -eta))
-        value = float(w @ (np.logaddexp(0.0, eta) - hit * eta))
-        return Derivatives(value, x @ (w * (p - hit)), (x * (w * p * (1.0 - p))) @ x.T)
+        losses = np.logaddexp(0.0, eta) - is_class * eta
+        residual = row_weight * (p - is_class)
+        variance = row_weight * p * (1.0 - p)
+        value = float(row_weight @ losses)
+        return Derivatives(value, x @ residual, (x * variance) @ x.T)
 
     coef = np.zeros(len(design))
     coef[columns] = minimize(loss, IDENTITY[columns]).x

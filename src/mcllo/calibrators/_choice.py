@@ -25,7 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._utils.results import Floats
 from .._validation.frames import shorten
 from .._validation.predictions import Predictions
-from ..exceptions import InputError, Phrase, show
+from ..exceptions import InputError, show
 from ._base import Calibrator, label_array
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -37,14 +37,14 @@ def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
         if what not in registry:
             platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (what == "sigmoid")
             raise InputError(
-                Phrase(
-                    "calibrator must be one of {}; got {!r}{}.", ", ".join(registry), what, platt
-                ),
+                "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",
                 value=what,
+                values={"known": ", ".join(registry), "key": what, "platt": platt},
             )
         return registry[what]()
-    if isinstance(what, type) or not all(hasattr(what, name) for name in ("fit", "predict_proba")):
+    is_calibrator = hasattr(what, "fit") and hasattr(what, "predict_proba")
+    if isinstance(what, type) or not is_calibrator:
         raise InputError(
             f"calibrator must be one of {', '.join(registry)}, or a calibrator such as "
             f"mcllo.MCLLOCalibrator(penalty=1.0); got {show(what)}."
@@ -64,11 +64,14 @@ def reads(calibrator: Any) -> str:
 
 def check_folds(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
     """Return the folds as row numbers; refuse those that leave out or repeat a row."""
-    pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+    pairs = []
+    for train, test in folds:
+        pairs.append((np.asarray(train), np.asarray(test)))
     held_out = np.concatenate([test for _, test in pairs])
     times = np.bincount(held_out, minlength=n_samples)
-    if (times != 1).any():
-        row = int(np.argmax(times != 1))
+    is_wrong = times != 1
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))  # the first
         raise InputError(
             f"cv must hold out each row exactly once{when}; row {row} is held out "
             f"{times[row]} times. {remedy}",
@@ -80,12 +83,14 @@ def check_folds(folds: Iterable[Any], n_samples: int, when: str, remedy: str) ->
 
 def changed_parameters(calibrator: Any) -> dict[str, Any]:
     """Return the parameters of a calibrator that are not the default ones."""
-    defaults = signature(type(calibrator)).parameters
-    return {
-        name: value
-        for name, value in calibrator.get_params(deep=False).items()
-        if name not in defaults or repr(value) != repr(defaults[name].default)
-    }
+    parameters = signature(type(calibrator)).parameters
+    changed = {}
+    for name, value in calibrator.get_params(deep=False).items():
+        # As text: arrays have no single answer to whether they are equal.
+        is_default = name in parameters and repr(value) == repr(parameters[name].default)
+        if not is_default:
+            changed[name] = value
+    return changed
 
 
 def fitted_to(calibrator: Any, learn: Predictions) -> Any:

@@ -122,27 +122,40 @@ class HistogramBinning(OneVsRest):
             raise InputError(f"smoothing must be finite and >= 0; got smoothing={self.smoothing}.")
 
     def _learn_classes(self, predictions: Predictions) -> None:
-        columns = [self._fit_class(predictions, k) for k in range(predictions.n_classes)]
-        self.edges_, self.counts_, self.table_ = (list(part) for part in zip(*columns, strict=True))
+        self.edges_ = []
+        self.counts_ = []
+        self.table_ = []
+        for k in range(predictions.n_classes):
+            edges, counts, answers = self._fit_class(predictions, k)
+            self.edges_.append(edges)
+            self.counts_.append(counts)
+            self.table_.append(answers)
 
     def _fit_class(self, predictions: Predictions, k: int) -> tuple[Floats, Floats, Floats]:
         """Return inner edges, counts and answers of the bins of class k."""
-        values, weight = predictions.probs[:, k], predictions.sample_weight
-        edges = inner_edges(values, self.n_bins, self.binning, weight)
-        index, size = bin_index(values, edges), len(edges) + 1
-        own = (predictions.codes == k) * (1.0 if weight is None else weight)
-        counts = np.bincount(index, weights=weight, minlength=size).astype(np.float64)
-        hits = np.bincount(index, weights=own, minlength=size)
-        prior = hits.sum() / counts.sum()
-        with np.errstate(invalid="ignore"):
-            answers = (hits + self.smoothing * prior) / (counts + self.smoothing)
+        values = predictions.probs[:, k]
+        edges = inner_edges(values, self.n_bins, self.binning, predictions.sample_weight)
+        bin_of_row = bin_index(values, edges)
+        n_bins = len(edges) + 1
+        weight = predictions.row_weight
+        weight_of_class = weight * (predictions.codes == k)
+        counts = np.bincount(bin_of_row, weight, n_bins).astype(np.float64)
+        counts_of_class = np.bincount(bin_of_row, weight_of_class, n_bins)
+
+        share = counts_of_class.sum() / counts.sum()
+        smoothed_of_class = counts_of_class + self.smoothing * share
+        smoothed = counts + self.smoothing
+        with np.errstate(invalid="ignore"):  # 0 / 0 in bins without rows, which is not taken
+            answers = smoothed_of_class / smoothed
         ends = np.concatenate([[0.0], edges, [1.0]])
         midpoints = 0.5 * (ends[:-1] + ends[1:])
-        without_rows = {"midpoint": midpoints, "zero": 0.0, "prior": prior, "identity": np.nan}
-        return edges, counts, np.where(counts > 0.0, answers, without_rows[self.empty])
+        where_empty = {"midpoint": midpoints, "zero": 0.0, "prior": share, "identity": np.nan}
+        answers = np.where(counts > 0.0, answers, where_empty[self.empty])
+        return edges, counts, answers
 
     def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
-        for k, (edges, table) in enumerate(zip(self.edges_, self.table_, strict=True)):
-            answers[:, k] = table[bin_index(probs[:, k], edges)]
+        for k, table in enumerate(self.table_):
+            bin_of_row = bin_index(probs[:, k], self.edges_[k])
+            answers[:, k] = table[bin_of_row]
         return np.where(np.isnan(answers), probs, answers)

@@ -67,9 +67,11 @@ class IsotonicCalibration(OneVsRest):
         self.knots_ = []
         for k in range(predictions.n_classes):
             regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+            values = predictions.probs[:, k]
             target = (predictions.codes == k).astype(np.float64)
-            regression.fit(predictions.probs[:, k], target, sample_weight=predictions.sample_weight)
-            self.knots_.append(np.stack([regression.X_thresholds_, regression.y_thresholds_]))
+            regression.fit(values, target, sample_weight=predictions.sample_weight)
+            knots = np.stack([regression.X_thresholds_, regression.y_thresholds_])
+            self.knots_.append(knots)
 
     def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)

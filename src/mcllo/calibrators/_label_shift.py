@@ -1,10 +1,8 @@
-"""Class frequencies of a table of probabilities: shifted, raked, and estimated without labels.
-
-Class frequencies that a recalibration carries over to new rows: learned, kept, known, or
-estimated.
+"""Class frequencies that a recalibration carries over to new rows: learned, kept, known, estimated.
 
 x are the predictions of a row, q what the fitted map makes of them; bars are means over the rows
-learned from, W their weight, n_j the weight of class j among the labels.
+learned from, W their weight, n_j the weight of class j among the labels. Raking (r, d) and EM (pi)
+are those of `calibrators/_class_shares`.
 
 ====================  ==========================================================================
 prior = "fit"         q itself: the labels' frequencies are learned, as far as the map can
@@ -15,24 +13,11 @@ frequencies pi        where a map has intercepts, rows learned from count ``pi_y
                       but for the 0.01). Elsewhere ``p ~ q e^d pi / rho``
 "unlabelled"          ``p ~ q e^d pi / rho``, pi of largest likelihood for new rows without labels
 reference rho         ``(n_j + 1/2) / (W + c / 2)``: the labels' shares
-offset d              ``mean q e^d / sum = rho``: next to 0 where a map has intercepts
-raking                r and d minimise ``sum_i w_i log sum_j q_ij e^r_j - W t . r``, t the shares
-                      that are asked for; convex, Newton's method. Ridge ``3 sqrt(c)`` on d alone
-likelihood of pi      ``prod_i sum_j pi_j q_ij e^d_j / rho_j`` (label shift: what rows of a class
-                      look like has not changed), by EM: ``pi <- mean of the posteriors``, to which
-                      for each new row 0.05 rows with the shares kappa are added: where classes are
-                      hardly told apart the likelihood alone would rather have none of some
+offset d              ``mean q e^d / sum = rho``: next to 0 where a map has intercepts; raking with
+                      a ridge of ``3 sqrt(c)``
 the model's own       ``kappa ~ rho e^(r - d)``: frequencies at which the answer is that of "keep"
-trust t               ``log(pi_j / kappa_j)`` times ``t_j = T^2 / (T^2 + (s_j / pi_j)^2)``, T = 1/2,
-                      s the standard error; pi is then divided by its sum. All t are 0 where
-                      ``sum_j (log(pi_j / kappa_j) pi_j / s_j)^2 <= c - 1``: refused
-its standard errors   of ``G (S'S + m^2 V) G``, ``G = B (B' S'S B)^-1 B'``: S the slopes of the m
-                      rows' logarithms in pi, B a basis of changes that sum to 0; of classes with
-                      ``pi > 0``
-error of the map V    ``sum_k pi_k^2 / n_k C_k``, C_k the covariance of the slopes in class k, by
-                      the new rows, which belong to it with the chances ``pi_k S_ik``; n_k labels
 kept classes          those that no label has, unless prior = "fit": ``p_j = h_j``, and the others
-                      share the rest as q says. h is x after a temperature with a slip
+                      share the rest as q says. h is x after a temperature with a lapse rate
                       (`calibrators/_auto/temperature_with_lapse`), learned from the chances of the
                       classes that labels have, given that it is one of these; x where nothing is
                       recalibrated. Their ``rho_j``, and their share with "keep", is ``mean h_j``;
@@ -47,17 +32,7 @@ The test looks at predictions alone and needs no map: it asks whether the same k
 With prior = "fit" rows to come are like those learned from, and a class that n of these do not have
 loses its mass to the map as any class does that is predicted too often: what the map promises is
 promised of that. Whoever knows that a class was removed from the rows to learn from says so by
-another prior. What is left of it there is a matter of the model alone, but for its boldness.
-
-The trust is an empirical Bayes factor for a log ratio of shares that is N(0, T^2) before the new
-rows are seen. It shrinks to kappa and not to rho, because who asks for "unlabelled" says that rho
-is wrong. `docs/explanation/label-shift.md` has what that is worth.
-
-V is what pi would owe to the rows learned from if the slopes were any features of a row, whose
-means in each class were estimated from the ``n_k`` labels of it. It is also the influence of the
-labels on pi through a map that could take any form; one with few parameters is better known, so
-that the standard errors are a little too large for it. It needs neither the rows learned from nor
-the covariance of a map, and so holds for every calibrator.
+another prior. What is left of it there is a matter of the model alone, but for its overconfidence.
 """
 
 from __future__ import annotations
@@ -69,9 +44,8 @@ from typing import Any, Self
 import numpy as np
 
 from .._fit.linear_fit import transposed_scores
-from .._model.kernel import Derivatives
-from .._model.newton import minimize
 from .._utils.formatting import format_p
+from .._utils.linalg import TINY
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result
 from .._utils.statements import warn
@@ -81,156 +55,12 @@ from .._validation.weights import WeightKind
 from ..exceptions import InputError, LabelShiftWarning
 from ._auto.temperature_with_lapse import ScoredRows, SoftTemperature, fit_soft_temperature
 from ._base import Calibrator
-
-OFFSET_RIDGE_SHARE = 1e-9
-"""Holds offsets at sum 0; part of the rows' weight."""
-MAX_EM_STEPS = 5_000
-EM_TOL = 1e-9
-PSEUDO_ROW_SHARE = 0.05
-"""Rows of the model's own shares that are added to each new row."""
-PRIOR_SD_OF_LOG_SHARE_RATIO = 0.5
-"""T: standard deviation of the logarithm of what a share is multiplied by. Of .35, .5 and .7 on
-170 cases of benchmark sets, learned from 1,000 and 200 rows, none was better everywhere."""
-TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassShares(Result):
-    """Class frequencies estimated from predictions without labels.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (c,)
-        Estimated frequencies, sum 1: between the model's own and the likeliest ones, as far as
-        these are known.
-    se : ndarray of shape (c,)
-        Standard errors of `likeliest`; 0 where that is 0. They include what is not known of the
-        map, as if the rows learned from were independent.
-    n_samples : int
-        Rows they were estimated from.
-    n_iter : int
-        Steps of EM.
-    likeliest : ndarray of shape (c,)
-        What the rows say by themselves.
-    trust : ndarray of shape (c,)
-        How far `shares` go from the model's own frequencies (0) to `likeliest` (1), by logarithms.
-    """
-
-    shares: Floats
-    se: Floats
-    n_samples: int
-    n_iter: int
-    likeliest: Floats
-    trust: Floats
-
-    @property
-    def refused(self) -> bool:
-        """Whether the rows could not be told from rows with the model's own frequencies."""
-        return not self.trust.any()
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> ClassShares:
-        """Return the shares that `to_dict` described; files of before have what was likeliest."""
-        shares = content["shares"]
-        content = {"likeliest": shares, "trust": np.ones(len(shares)), **content}
-        names = ("shares", "se", "likeliest", "trust")
-        arrays = {name: np.array(content[name], dtype=float) for name in names}
-        return cls(**{**content, **arrays})
-
-
-def match_class_shares(
-    q: Floats, shares: Floats, weight: Floats | None = None, ridge: float = 0.0
-) -> Floats:
-    """Return r, sum 0, such that the weighted mean of ``q e^r / sum`` is `shares`, or nearly so.
-
-    The ridge holds r back where that would take a lot.
-
-    Classes of which `shares` or all of q is 0 get 0.
-    """
-    offset = np.zeros(len(shares))
-    some = np.flatnonzero((shares > 0.0) & (q.max(axis=0, initial=0.0) > 0.0))
-    if len(some) < 2:
-        return offset
-    w = np.ones(len(q)) if weight is None else weight
-    total, own = float(w.sum()), np.maximum(q[:, some], TINY)
-    target = shares[some] / shares[some].sum()
-
-    def objective(r: Floats) -> Derivatives:
-        p = own * np.exp(r - r.max())
-        sums = p.sum(axis=1, keepdims=True)
-        value = float(w @ np.log(sums[:, 0])) + total * (r.max() - float(target @ r))
-        p /= sums
-        mean, pull = w @ p, ridge + OFFSET_RIDGE_SHARE * total
-        hessian = np.diag(mean + pull) - (p * w[:, None]).T @ p
-        gradient = mean - total * target + pull * r
-        return Derivatives(value + 0.5 * pull * float(r @ r), gradient, hessian)
-
-    offset[some] = minimize(objective, np.zeros(len(some))).x
-    offset[some] -= offset[some].mean()
-    return offset
-
-
-def shift_log_odds(q: Floats, offset: Floats) -> Floats:
-    """Return ``q e^offset``, rows divided by their sums; rows whose sum is 0 are left alone."""
-    p: Floats = q * np.exp(offset - offset.max())
-    sums = p.sum(axis=1, keepdims=True)
-    return np.where(sums < TINY, q, p / np.maximum(sums, TINY))
-
-
-def estimate_class_shares(
-    q: Floats, reference: Floats, n_learned: float = np.inf, own: Floats | None = None
-) -> ClassShares:
-    """Return class frequencies of rows q that are right for those of `reference`.
-
-    q were learned from `n_learned` rows; infinitely many take them as known. `own` are the model's
-    own frequencies, by default the reference.
-    """
-    some = np.flatnonzero(reference > 0.0)
-    ratio = q[:, some] / reference[some]
-    centre = (reference if own is None else own)[some]
-    shares = centre = centre / centre.sum()
-    n_iter = 0
-    moved = np.inf
-    while moved > EM_TOL and n_iter < MAX_EM_STEPS:
-        joint = ratio * shares
-        joint /= np.maximum(joint.sum(axis=1, keepdims=True), TINY)
-        last = shares
-        shares = (joint.mean(axis=0) + PSEUDO_ROW_SHARE * centre) / (1.0 + PSEUDO_ROW_SHARE)
-        moved, n_iter = float(np.abs(shares - last).max()), n_iter + 1
-    inside = np.flatnonzero(shares > 1e-6)
-    slopes = ratio[:, inside] / np.maximum(ratio @ shares, TINY)[:, None]
-    errors = np.zeros(len(some))
-    errors[inside] = _errors_of_shares(slopes, shares[inside], n_learned * reference[some][inside])
-    # Empirical Bayes: a change that is small beside its error is taken back, most of it.
-    change, change_se = np.log(shares / centre), errors / shares
-    known = np.flatnonzero(change_se > 0.0)
-    wald = float(((change[known] / change_se[known]) ** 2).sum())
-    trust = np.zeros(len(some))
-    if wald > len(some) - 1.0:
-        trust[known] = PRIOR_SD_OF_LOG_SHARE_RATIO**2 / (
-            PRIOR_SD_OF_LOG_SHARE_RATIO**2 + change_se[known] ** 2
-        )
-    shrunk = centre * np.exp(trust * change)
-    full = np.zeros((4, len(reference)))
-    full[:, some] = shrunk / shrunk.sum(), errors, shares, trust
-    return ClassShares(full[0], full[1], len(q), n_iter, full[2], full[3])
-
-
-def _errors_of_shares(slopes: Floats, shares: Floats, n_labels: Floats) -> Floats:
-    """Return the standard errors of the module's card; `n_labels` are those learned from."""
-    basis = np.eye(len(shares))[:, 1:]
-    basis[0] = -1.0  # changes that sum to 0
-    information = slopes.T @ slopes
-    known = basis @ np.linalg.pinv(basis.T @ information @ basis) @ basis.T
-    # Row i belongs to class k with chance pi_k S_ik; sums over rows of these, for one pi_k:
-    in_class = np.maximum(slopes.sum(axis=0), TINY)
-    means = (slopes / in_class).T @ slopes  # of the slopes, in each class
-    class_weight = shares**2 / n_labels
-    row_weight = slopes @ (class_weight / in_class)
-    of_map = (slopes * row_weight[:, None]).T @ slopes - (means.T * class_weight) @ means
-    covariance = known + len(slopes) ** 2 * known @ of_map @ known
-    return np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-
+from ._class_shares import (
+    ClassShares,
+    estimate_class_shares,
+    match_class_shares,
+    shift_log_odds,
+)
 
 PRIORS = ("fit", "keep", "unlabelled")
 WARNING_LEVEL = 0.01
@@ -241,11 +71,8 @@ WARNING_Z = 2.57
 class, were it the only one and the new rows endless, would need 2.576."""
 MIN_EXPECTED_ROWS = 5.0
 """Rows of a class, and of all others, expected below which the class is not tested: means of few
-and skewed predictions are not normal."""
-OFFSET_RIDGE = 3.0  # on d, for each root of c
-LABEL_PSEUDO_COUNT = 0.5  # rows that are added to each class of the labels
-MIN_CLASS_WEIGHT = 0.01
-"""How often a row of a class that hardly ever comes counts at least: its map must exist."""
+and skewed predictions are not normal. The usual rule for tables of counts."""
+LABEL_PSEUDO_COUNT = 0.5  # rows that are added to each class of the labels, as by Jeffreys' prior
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -308,13 +135,18 @@ class Learned(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Learned:
         """Return what `to_dict` described; None stands for NaN."""
-        names = ("predicted", "variances", "reference", "offset")
-        arrays = {name: np.array(content[name], dtype=float) for name in names}
-        soft = content.get("tempered")  # files of before it was there kept what was predicted
-        tempered = None if soft is None else SoftTemperature(**soft)
-        own = None if content.get("own") is None else np.array(content["own"], dtype=float)
-        kept = tuple(content["kept"])
-        return cls(**{**content, **arrays, "kept": kept, "tempered": tempered, "own": own})
+        tempered = content.get("tempered")  # files of before it was there kept what was predicted
+        own = content.get("own")
+        return cls(
+            predicted=np.array(content["predicted"], dtype=float),
+            variances=np.array(content["variances"], dtype=float),
+            weight=content["weight"],
+            reference=np.array(content["reference"], dtype=float),
+            kept=tuple(content["kept"]),
+            offset=np.array(content["offset"], dtype=float),
+            tempered=None if tempered is None else SoftTemperature(**tempered),
+            own=None if own is None else np.array(own, dtype=float),
+        )
 
 
 def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
@@ -343,29 +175,29 @@ def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
 
 def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
     """Return the frequencies of rows q, and warn where they could not be told."""
-    found = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
-    if found.refused:
+    estimate = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
+    if estimate.refused:
         message = (
             "prior='unlabelled': the class shares of these rows cannot be told from the model's "
             "own, which are used, as with prior='keep'."
         )
-        numbers = {"rows": found.n_samples, "estimate": found.likeliest, "se": found.se}
+        numbers = {"rows": estimate.n_samples, "estimate": estimate.likeliest, "se": estimate.se}
         warn(LabelShiftWarning(message, numbers=numbers))
-    return found
+    return estimate
 
 
 def _reference(predictions: Predictions) -> Floats:
     """Return rho."""
-    counts = predictions.class_weight
-    return np.asarray(
-        (counts + LABEL_PSEUDO_COUNT) / (counts.sum() + LABEL_PSEUDO_COUNT * len(counts)),
-        dtype=np.float64,
-    )
+    counts = predictions.class_weight + LABEL_PSEUDO_COUNT
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 def _row_weights_for_prior(predictions: Predictions, shares: Floats) -> Floats:
-    """Return how often rows of each class count for those to come."""
-    return np.maximum(shares / _reference(predictions), MIN_CLASS_WEIGHT)
+    """Return how often rows of each class count for those to come.
+
+    0.01 times at least, a round number: the map of a class that hardly ever comes must exist.
+    """
+    return np.maximum(shares / _reference(predictions), 0.01)
 
 
 def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> SoftTemperature | None:
@@ -380,24 +212,28 @@ def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> Sof
     rows = np.flatnonzero(predictions.row_weight > 0.0)
     places = np.searchsorted(others, predictions.codes[rows])
     scores = transposed_scores(predictions)[np.ix_(others, rows)]
-    weight = predictions.sample_weight
-    return fit_soft_temperature(
-        ScoredRows(scores, places, None if weight is None else weight[rows])
-    )
+    weight = None
+    if predictions.sample_weight is not None:
+        weight = predictions.sample_weight[rows]
+    return fit_soft_temperature(ScoredRows(scores, places, weight))
 
 
 def _replace_kept_shares(shares: Floats, kept: tuple[int, ...], held: Floats) -> Floats:
     """Return `shares` with `held` for the kept classes; the others share the rest as they did."""
     columns = list(kept)
-    found = shares.copy()
-    found[columns] = 0.0
-    found *= max(1.0 - float(held.sum()), EPS) / found.sum()
-    found[columns] = np.maximum(held, EPS)
-    return found
+    left_for_others = max(1.0 - float(held.sum()), EPS)
+    replaced = shares.copy()
+    replaced[columns] = 0.0
+    replaced *= left_for_others / replaced.sum()
+    replaced[columns] = np.maximum(held, EPS)
+    return replaced
 
 
 def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> ShiftTest:
-    """Return the test of the module's card (Welch 1947); `mean` is that of `probs`, if known."""
+    """Return the test of the module's table; `mean` is that of `probs`, if known.
+
+    Two samples of unequal variances: Welch (1947), Biometrika 34, 28-35.
+    """
     from scipy.special import stdtr
 
     n = len(probs)
@@ -405,23 +241,30 @@ def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> S
     old = learned.predicted
     n_expected = np.minimum(learned.weight * old, n * new)
     n_others = np.minimum(learned.weight * (1.0 - old), n * (1.0 - new))
-    enough = np.minimum(n_expected, n_others) >= MIN_EXPECTED_ROWS
+    has_enough = np.minimum(n_expected, n_others) >= MIN_EXPECTED_ROWS
     z = np.full(len(new), np.nan)
-    if not enough.any():
+    if not has_enough.any():
         return ShiftTest(np.nan, z, old, new)
-    new_variances = np.maximum(_mean(probs * probs) - new * new, 0.0)
-    new_error = new_variances / (n - 1.0)
-    old_error = learned.variances / (learned.weight - 1.0)
-    error = new_error + old_error  # squared, of the difference
-    tested = np.flatnonzero(enough & (error > 0.0))
+
+    new_variance = np.maximum(_mean(probs * probs) - new * new, 0.0)
+    new_squared_error = new_variance / (n - 1.0)
+    old_squared_error = learned.variances / (learned.weight - 1.0)
+    squared_error = new_squared_error + old_squared_error  # of the difference
+    tested = np.flatnonzero(has_enough & (squared_error > 0.0))
     if len(tested) == 0:
         return ShiftTest(np.nan, z, old, new)
-    z[tested] = (new - old)[tested] / np.sqrt(error[tested])
-    spent = new_error**2 / (n - 1.0) + old_error**2 / (learned.weight - 1.0)
-    freedom = error[tested] ** 2 / spent[tested]  # degrees of freedom (Satterthwaite)
-    pvalues = 2.0 * stdtr(freedom, -np.abs(z[tested]))
+    difference = new - old
+    z[tested] = difference[tested] / np.sqrt(squared_error[tested])
+
+    # Degrees of freedom by Satterthwaite.
+    spent_by_new = new_squared_error**2 / (n - 1.0)
+    spent_by_old = old_squared_error**2 / (learned.weight - 1.0)
+    spent = spent_by_new + spent_by_old
+    df = squared_error[tested] ** 2 / spent[tested]
+    pvalues = 2.0 * stdtr(df, -np.abs(z[tested]))
     n_tests = 1 if len(z) == 2 else len(tested)  # two classes say the same
-    return ShiftTest(min(1.0, n_tests * float(pvalues.min())), z, old, new)
+    pvalue = n_tests * float(pvalues.min())
+    return ShiftTest(min(1.0, pvalue), z, old, new)
 
 
 def _mean(probs: Floats) -> Floats:
@@ -472,7 +315,8 @@ class PriorCalibrator(Calibrator):
             raise InputError(argument="prior", rule="be 'unlabelled' for adapt", value=self.prior)
         simplex = self._rows(X)
         learned = self._require_learned()
-        q = shift_log_odds(self._kept_mass(self._apply(simplex), simplex), learned.offset)
+        q = self._kept_mass(self._apply(simplex), simplex)
+        q = shift_log_odds(q, learned.offset)
         self.new_shares_ = _estimate_frequencies(q, learned)
         return self
 
@@ -518,62 +362,72 @@ class PriorCalibrator(Calibrator):
         shares = check_prior(self.prior, predictions.n_classes)
         if isinstance(shares, str) or not self._has_intercepts:
             return predictions
-        times = _row_weights_for_prior(predictions, shares)[predictions.codes]
-        weight = times if predictions.sample_weight is None else times * predictions.sample_weight
+        times = _row_weights_for_prior(predictions, shares)
+        weight = times[predictions.codes] * predictions.row_weight
         weight *= float(predictions.class_weight.sum()) / float(weight.sum())
         kind: WeightKind = "survey" if predictions.weight_kind == "survey" else "importance"
         return replace(predictions, sample_weight=weight, weight_kind=kind)
 
     def _learn_prior(self, predictions: Predictions) -> None:
         """Set `learned_` after the map itself was learned."""
-        shares = check_prior(self.prior, predictions.n_classes)
-        x, weight = predictions.probs, predictions.sample_weight
-        total = float(predictions.class_weight.sum())
-        mean = (np.ones(len(x)) if weight is None else weight) @ x / total
-        squares = x if weight is None else x * weight[:, None]
-        squares = np.einsum("ij,ij->j", squares, x) / total
-        variances = np.maximum(squares - mean**2, 0.0)  # of numbers in [0, 1]: little is cancelled
-        if predictions.groups is not None or predictions.weight_kind != "frequency":
-            variances = np.full(len(mean), np.nan)  # rows that are no independent ones
+        self.new_shares_ = None
         kept: tuple[int, ...] = ()
         if self._prior_kind != "fit":
             kept = tuple(np.flatnonzero(predictions.class_weight == 0.0).tolist())
-        tempered = (
-            _temperature_without(predictions, kept) if kept and self._recalibrations else None
-        )
-        reference = _reference(predictions)
-        as_to_come = self._has_intercepts and not isinstance(shares, str)
-        if as_to_come and not isinstance(shares, str):
-            reference = reference * _row_weights_for_prior(predictions, shares)
-            reference /= reference.sum()
-        self.new_shares_ = None
-        offset = np.zeros(len(mean))
-        self.learned_ = Learned(mean, variances, total, reference, kept, offset, tempered)
-        if self._prior_kind == "fit" or (as_to_come and not kept):
+        self.learned_ = self._learn_rows(predictions, kept)
+        are_rows_as_to_come = self._prior_kind == "frequencies" and self._has_intercepts
+        if self._prior_kind == "fit" or (are_rows_as_to_come and not kept):
             return
+
         simplex = self._rows(predictions)
-        as_predicted = mean
+        weight = predictions.row_weight
+        reference = self.learned_.reference
+        as_predicted = self.learned_.predicted
         if kept:
-            row_weight = np.ones(len(x)) if weight is None else weight
-            held = row_weight @ self._kept_probs(simplex)[:, list(kept)] / total
-            # Rows that count as they will come ask nothing of a class they lack: h is right for it.
-            of_reference = np.asarray(shares)[list(kept)] if as_to_come else held
-            reference = _replace_kept_shares(reference, kept, of_reference)
-            as_predicted = _replace_kept_shares(mean, kept, held)
+            held = weight @ self._kept_probs(simplex)[:, list(kept)] / self.learned_.weight
+            held_of_reference = held
+            if are_rows_as_to_come:  # which ask nothing of a class they lack: h is right for it
+                held_of_reference = np.asarray(check_prior(self.prior))[list(kept)]
+            reference = _replace_kept_shares(reference, kept, held_of_reference)
+            as_predicted = _replace_kept_shares(as_predicted, kept, held)
             self.learned_ = replace(self.learned_, reference=reference)
-        if as_to_come:
+        if are_rows_as_to_come:
             return
+
         q = self._kept_mass(self._apply(simplex), simplex)
-        to_predicted = match_class_shares(q, as_predicted, weight)
+        to_predicted = match_class_shares(q, as_predicted, weight)  # r
         if self._prior_kind == "keep":
             self.learned_ = replace(self.learned_, offset=to_predicted)
             return
-        offset = match_class_shares(q, reference, weight, OFFSET_RIDGE * np.sqrt(len(mean)))
+        ridge = 3.0 * np.sqrt(len(reference))  # as on the intercepts of look-alike classes
+        to_reference = match_class_shares(q, reference, weight, ridge)  # d
         own = None
         if self._prior_kind == "unlabelled":
-            own = np.maximum(reference * np.exp(to_predicted - offset), EPS)
+            own = np.maximum(reference * np.exp(to_predicted - to_reference), EPS)
             own /= own.sum()
-        self.learned_ = replace(self.learned_, offset=offset, own=own)
+        self.learned_ = replace(self.learned_, offset=to_reference, own=own)
+
+    def _learn_rows(self, predictions: Predictions, kept: tuple[int, ...]) -> Learned:
+        """Return what the rows say before their frequencies are matched."""
+        x = predictions.probs
+        weight = predictions.row_weight
+        total = float(predictions.class_weight.sum())
+        mean = weight @ x / total
+        mean_square = weight @ (x * x) / total
+        variances = np.maximum(mean_square - mean**2, 0.0)  # x in [0, 1]: little is cancelled
+        if predictions.groups is not None or predictions.weight_kind != "frequency":
+            variances = np.full(len(mean), np.nan)  # of rows that are not independent ones
+
+        shares = check_prior(self.prior, predictions.n_classes)
+        reference = _reference(predictions)
+        if self._has_intercepts and not isinstance(shares, str):
+            reference = reference * _row_weights_for_prior(predictions, shares)
+            reference /= reference.sum()
+        tempered = None
+        if kept and self._recalibrations:
+            tempered = _temperature_without(predictions, kept)
+        no_offset = np.zeros(len(mean))
+        return Learned(mean, variances, total, reference, kept, no_offset, tempered)
 
     @property
     def _recalibrations(self) -> bool:
@@ -593,12 +447,14 @@ class PriorCalibrator(Calibrator):
         kept = [] if self.learned_ is None else list(self.learned_.kept)
         if not kept:
             return q
-        q, h = q.copy(), self._kept_probs(simplex)
+        h = self._kept_probs(simplex)
+        q = q.copy()
         q[:, kept] = 0.0
-        sums = q.sum(axis=1, keepdims=True)
-        q *= (1.0 - h[:, kept].sum(axis=1, keepdims=True)) / np.maximum(sums, TINY)
+        row_sums = q.sum(axis=1, keepdims=True)
+        left_for_others = 1.0 - h[:, kept].sum(axis=1, keepdims=True)
+        q *= left_for_others / np.maximum(row_sums, TINY)
         q[:, kept] = h[:, kept]
-        return np.where(sums < TINY, h, q)  # NaN stays: a load must see it
+        return np.where(row_sums < TINY, h, q)  # NaN stays: a load must see it
 
     def _with_prior(self, q: Floats, simplex: Simplex) -> Floats:
         """Return q for the class frequencies that are asked for."""
@@ -610,17 +466,19 @@ class PriorCalibrator(Calibrator):
         if self._prior_kind == "keep":
             return q
         if self._prior_kind == "unlabelled":
-            found = self.new_shares_
-            found = _estimate_frequencies(q, learned) if found is None else found
-            shares: Floats = found.shares
+            estimate = self.new_shares_
+            if estimate is None:
+                estimate = _estimate_frequencies(q, learned)
+            shares: Floats = estimate.shares
         else:
             shares = np.asarray(check_prior(self.prior, q.shape[1]))
-        with np.errstate(divide="ignore"):
-            return shift_log_odds(q, np.log(shares) - np.log(learned.reference))
+        with np.errstate(divide="ignore"):  # a class that does not come has share 0
+            offset = np.log(shares) - np.log(learned.reference)
+        return shift_log_odds(q, offset)
 
     def _warn_of_shift(self, probs: Floats) -> None:
         """Warn where the test of a shift rejects at `WARNING_LEVEL`."""
-        learned = self.__dict__.get("learned_")
+        learned = getattr(self, "learned_", None)
         if learned is None or len(probs) < 2 * MIN_EXPECTED_ROWS:
             return
         mean = _mean(probs)
@@ -637,7 +495,9 @@ class PriorCalibrator(Calibrator):
             "frequencies it learned. Where these changed, use prior='keep', prior='unlabelled' or "
             "the frequencies themselves."
         )
-        label, old, new = self.classes_[worst], float(test.old[worst]), float(test.new[worst])
+        label = self.classes_[worst]
+        old = float(test.old[worst])
+        new = float(test.new[worst])
         detail = (
             f"{message} Class {label!r} is predicted with {new:.3g} on average, there with "
             f"{old:.3g} (p {format_p(test.pvalue)})."
@@ -647,19 +507,26 @@ class PriorCalibrator(Calibrator):
 
     def _prior_state(self) -> dict[str, Any]:
         """Return what is saved beside the map."""
-        learned, found = self.learned_, self.new_shares_
         state: dict[str, Any] = {"learned": None, "new_shares": None}
-        if learned is not None:
-            variances = learned.variances if np.isfinite(learned.variances).all() else None
-            state["learned"] = {**learned.to_dict(), "variances": variances}
-        if found is not None:
-            state["new_shares"] = found.to_dict()
+        if self.learned_ is not None:
+            learned = self.learned_.to_dict()
+            if not np.isfinite(self.learned_.variances).all():
+                learned["variances"] = None  # JSON has no NaN
+            state["learned"] = learned
+        if self.new_shares_ is not None:
+            state["new_shares"] = self.new_shares_.to_dict()
         return state
 
     def _restore_prior(self, state: dict[str, Any]) -> None:
         """Take back what `_prior_state` returned; files of before have none."""
-        learned, found = state.get("learned"), state.get("new_shares")
-        if learned is not None and learned["variances"] is None:
-            learned = {**learned, "variances": [np.nan] * len(learned["predicted"])}
-        self.learned_ = None if learned is None else Learned.from_dict(learned)
-        self.new_shares_ = None if found is None else ClassShares.from_dict(found)
+        self.learned_ = None
+        self.new_shares_ = None
+        learned = state.get("learned")
+        if learned is not None:
+            if learned["variances"] is None:
+                unknown = [np.nan] * len(learned["predicted"])
+                learned = {**learned, "variances": unknown}
+            self.learned_ = Learned.from_dict(learned)
+        new_shares = state.get("new_shares")
+        if new_shares is not None:
+            self.new_shares_ = ClassShares.from_dict(new_shares)

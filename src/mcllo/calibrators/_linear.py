@@ -97,8 +97,9 @@ class Scaling(LinearCalibrator):
         check_penalty("penalty", self.penalty)
 
     def _ridge(self, predictions: Predictions) -> Floats:
-        c = predictions.n_classes
-        return np.full((c, 2 if self._diagonal else c + 1), float(self.penalty))
+        n_classes = predictions.n_classes
+        n_columns = 2 if self._diagonal else n_classes + 1  # one weight, or all; and the intercept
+        return np.full((n_classes, n_columns), float(self.penalty))
 
 
 class VectorScaling(Scaling):
@@ -312,7 +313,8 @@ class DirichletCalibration(LinearCalibrator):
 
 def odir_ridge(n_classes: int, off_diagonal: float, intercept: float) -> Floats:
     """Return ODIR as weights r of ``1/2 sum r_jk (theta_jk - identity_jk)^2``, shape (c, c + 1)."""
-    ridge = np.full((n_classes, n_classes + 1), 2.0 * off_diagonal / (n_classes * (n_classes - 1)))
+    n_off_diagonal = n_classes * (n_classes - 1)
+    ridge = np.full((n_classes, n_classes + 1), 2.0 * off_diagonal / n_off_diagonal)
     np.fill_diagonal(ridge, 0.0)
     ridge[:, -1] = 2.0 * intercept / n_classes
     return ridge

@@ -44,11 +44,8 @@ from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
 from .._validation.rounding import for_recalibration
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ._label_shift import PriorCalibrator
-
-N_EXCEEDANCES_AT_LEVEL = 10  # simulated data sets of a gate that would reach its level by chance
-MIN_DRAWS_OF_GATE = 99  # simulated data sets, whatever the level
 
 
 @dataclass(frozen=True)
@@ -101,20 +98,25 @@ def decide(
 
     The second is the fit that was tested, where that is the maximum likelihood estimate of the rows
     as they are. Weights that are no whole numbers are taken for importance, and tested by the
-    robust score. Simulated p-values are exact with any number of draws; yes or no needs few, and no
-    more once so many were as extreme as the data that the answer is no.
+    robust score.
     """
     predictions = predictions.with_importance_weights()
-    n_resamples = round(N_EXCEEDANCES_AT_LEVEL / check_gate(alpha)) - 1
-    n_resamples, fit = min(max(n_resamples, MIN_DRAWS_OF_GATE), N_RESAMPLES), None
+
+    # Simulated p-values are exact with any number of draws. Yes or no needs few, about ten beyond
+    # the critical value (199 at a level of 0.05), and no more once so many were as extreme as the
+    # data that the answer is no.
+    n_resamples = round(10 / check_gate(alpha)) - 1
+    n_resamples = min(max(n_resamples, 99), N_RESAMPLES)
     stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
+    fit = None
     drawing: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     refuse_choice(predictions, rule)
     with suppress_warnings(*ESTIMATION_WARNINGS):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
-            found = max_score_test(predictions, columns, **drawing, stop_at=stop_at)[1]
-            return GateDecision(found.pvalue <= alpha, found.pvalue, alpha, "max_score"), None
+            _, over_all = max_score_test(predictions, columns, **drawing, stop_at=stop_at)
+            is_rejected = over_all.pvalue <= alpha
+            return GateDecision(is_rejected, over_all.pvalue, alpha, "max_score"), None
         if rule or needs_robust(predictions):
             test = fit_and_test(predictions, rule, **drawing).test
         else:
@@ -136,8 +138,8 @@ class GatedCalibrator(PriorCalibrator):
 
     @property
     def _closed(self) -> bool:
-        """Whether predictions pass untouched."""
-        gate = self.__dict__.get("gate_")
+        """Whether predictions pass untouched; not before the fit."""
+        gate = getattr(self, "gate_", None)
         return gate is not None and not gate.recalibrates
 
     @property
@@ -150,7 +152,9 @@ class GatedCalibrator(PriorCalibrator):
         return not self._closed
 
     def _apply(self, simplex: Simplex) -> Floats:
-        return simplex.probs.copy() if self._closed else self._recalibrated(simplex)
+        if self._closed:
+            return simplex.probs.copy()
+        return self._recalibrated(simplex)
 
     def _recalibrated(self, simplex: Simplex) -> Floats:
         """Return what the map makes of validated rows."""
@@ -252,6 +256,7 @@ class MCLLOCalibrator(GatedCalibrator):
     """
 
     method = "mcllo"
+    fit_: MCLLOFit | AllBaselinesMap
 
     def __init__(
         self,
@@ -303,34 +308,48 @@ class MCLLOCalibrator(GatedCalibrator):
 
     def _learn(self, predictions: Predictions) -> None:
         rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
-        self.gate_ = fit = None
+        self.gate_ = None
+        tested_fit = None
         if self.gate is not None:
-            self.gate_, fit = decide(predictions, self.gate, rule)
+            self.gate_, tested_fit = decide(predictions, self.gate, rule)
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
-        options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
+
+        # A map that is not used has nothing to warn of.
         with suppress_warnings(*ESTIMATION_WARNINGS) if self._closed else nullcontext():
-            if rule == "auto":
-                predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
-            self.fit_: MCLLOFit | AllBaselinesMap
-            if rule == "all":
-                self.fit_ = fit_all_baselines(predictions, **options)
-            elif fit is not None and fit.converged and self.penalty == 0.0:
-                self.fit_ = fit  # it has nothing to warn of
-            else:
-                self.fit_ = honest_fit(predictions, fit_predictions(predictions, **options))
+            self.fit_ = self._fit_map(predictions, rule, tested_fit)
+
+    def _fit_map(
+        self, predictions: Predictions, rule: str, tested_fit: MCLLOFit | None
+    ) -> MCLLOFit | AllBaselinesMap:
+        """Return the map; `tested_fit` is that of the gate."""
+        options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
+        if rule == "all":
+            return fit_all_baselines(predictions, **options)
+        if rule == "auto":
+            baseline = likeliest_baseline(predictions, **options)
+            predictions = predictions.with_baseline(baseline)
+        if tested_fit is not None and tested_fit.converged and self.penalty == 0.0:
+            return tested_fit
+        fit = fit_predictions(predictions, **options)
+        return honest_fit(predictions, fit)
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, logits: Any) -> Self:
         """Fit rows that stay with their workers."""
         rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
-        needs = {"gate": self.gate is not None, "center": self.center != "identity"}
-        needs["prior"] = self._prior_kind != "fit"
-        for name in (name for name, given in {**needs, "baseline": rule}.items() if given):
-            raise InputError(
-                f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() and "
-                "y.compute(), or leave it out."
-            )
+        is_asked_for = {
+            "gate": self.gate is not None,
+            "center": self.center != "identity",
+            "prior": self._prior_kind != "fit",
+            "baseline": bool(rule),
+        }
+        for name, asked in is_asked_for.items():
+            if asked:
+                raise InputError(
+                    f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() "
+                    "and y.compute(), or leave it out."
+                )
         dask_rows = load_application("streaming.dask")
         fit = dask_rows.fit_dask(
             X,
@@ -353,8 +372,11 @@ class MCLLOCalibrator(GatedCalibrator):
     def _fitted_already(self, fit: MCLLOFit) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
         self._remember(fit.classes)
-        self.fit_, self.gate_, self.clip_ = fit, None, self.clip
-        self.learned_ = self.new_shares_ = None
+        self.fit_ = fit
+        self.gate_ = None
+        self.clip_ = self.clip
+        self.learned_ = None
+        self.new_shares_ = None
         return self
 
     def predict_proba(self, X: Any = None, *, logits: Any = None) -> Floats:
@@ -414,7 +436,10 @@ class MCLLOCalibrator(GatedCalibrator):
         return self.fit_.apply(simplex)
 
     def _state(self) -> dict[str, Any]:
-        return {**self.fit_.to_dict(), **super()._state(), "clip": self.clip_}
+        state = self.fit_.to_dict()
+        state |= super()._state()
+        state["clip"] = self.clip_
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -429,6 +454,6 @@ def _refuse_lazy(logits: Any) -> None:
         raise InputError(
             argument="logits",
             rule="be in memory where rows are predicted",
-            value=Phrase("a Dask collection"),
+            found="a Dask collection",
             remedy="Pass logits.compute(), or their softmax as X.",
         )

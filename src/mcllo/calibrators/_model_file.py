@@ -54,14 +54,11 @@ FORMAT = "mcllo calibrator"
 FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)
 """Version 1 had no training and no checksum, and always the covariance."""
+# Limits, all round numbers far beyond any map that was fitted.
 MAX_FILE_BYTES = 256 * 2**20
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # of brackets
 MAX_CLASSES = 100_000
-MAX_NUMBER = 1e100
-N_SHARED_FEATURES = 5
-"""As in `calibrators/_auto/similarity`."""
-N_SPLITS = 3
-"""Of a tree, which has a leaf more: as in `calibrators/_auto/boosted`."""
+MAX_NUMBER = 1e100  # size of a number in the map: see above what its products stay below
 
 
 def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
@@ -97,14 +94,21 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 def training_summary(predictions: Predictions) -> dict[str, Any]:
     """Return how many rows were learned from, and the checksum of their numbers."""
-    n, sums = predictions.n_samples, hashlib.sha256()
-    factors = np.arange(1, 2 * n, 2, dtype=np.uint64)
-    parts = ((predictions.probs, np.float64), (predictions.codes, np.int64))
-    for part, kind in (*parts, (predictions.sample_weight, np.float64)):
-        if part is not None:
-            words = np.ascontiguousarray(part, dtype=kind).view(np.uint64).reshape(n, -1)
-            sums.update(np.einsum("i,ij->j", factors, words).astype("<u8").data)
-    return {"n_samples": int(n), "checksum": f"sha256:{sums.hexdigest()}"}
+    n_samples = predictions.n_samples
+    columns = [
+        np.ascontiguousarray(predictions.probs, dtype=np.float64),
+        np.ascontiguousarray(predictions.codes, dtype=np.int64),
+    ]
+    if predictions.sample_weight is not None:
+        columns.append(np.ascontiguousarray(predictions.sample_weight, dtype=np.float64))
+
+    odd_numbers = np.arange(1, 2 * n_samples, 2, dtype=np.uint64)
+    digest = hashlib.sha256()
+    for column in columns:
+        words = column.view(np.uint64).reshape(n_samples, -1)
+        sums = np.einsum("i,ij->j", odd_numbers, words)  # modulo 2^64, as integers overflow
+        digest.update(sums.astype("<u8").data)  # little endian on every machine
+    return {"n_samples": int(n_samples), "checksum": f"sha256:{digest.hexdigest()}"}
 
 
 def restore_calibrator(
@@ -149,10 +153,12 @@ def _build_calibrator(content: dict[str, Any], kind: type[Calibrator]) -> Calibr
     if content.get("training") is not None:
         estimator.training_ = content["training"]
     classes = class_names(estimator.classes_.tolist())
-    row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
+    # A row that says nothing: equal logits, or equal probabilities.
+    same_for_all = 0.0 if estimator.input == "logits" else 1.0 / len(classes)
+    row = np.full((1, len(classes)), same_for_all)
     with suppress_warnings(), np.errstate(all="ignore"):
-        out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
-    if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
+        probs = estimator.predict_proba(row)
+    if probs.shape != row.shape or not abs(probs.sum() - 1.0) < 1e-6:
         raise ValueError("numbers that do not give probabilities")
     return estimator
 
@@ -167,30 +173,36 @@ def _check(holds: bool, what: str) -> None:
 
 
 def check_document(content: dict[str, Any]) -> None:
-    """Refuse a document that breaks a rule of the module's card."""
-    for name, kind in (("params", dict), ("classes", list), ("state", dict)):
-        _check(isinstance(content.get(name), kind), f"{name} must be a JSON {_KINDS[kind]}")
-    classes, state = content["classes"], content["state"]
+    """Refuse a document that breaks a rule of the module's table."""
+    for name, kind, called in (
+        ("params", dict, "object"),
+        ("classes", list, "list"),
+        ("state", dict, "object"),
+    ):
+        _check(isinstance(content.get(name), kind), f"{name} must be a JSON {called}")
+    state = content["state"]
+    classes = content["classes"]
     _check(2 <= len(classes) <= MAX_CLASSES, f"classes must name 2 to {MAX_CLASSES:,} classes")
-    plain_labels = all(isinstance(label, (str, int, float)) for label in classes)
-    _check(plain_labels, "classes must be texts or numbers")
+    are_plain = all(isinstance(label, (str, int, float)) for label in classes)
+    _check(are_plain, "classes must be texts or numbers")
     _check(len(set(map(str, classes))) == len(classes), "classes must differ from each other")
-    own = state.get("classes", classes)
-    _check(own == classes, "classes and state.classes must be the same")
+    are_same = state.get("classes", classes) == classes
+    _check(are_same, "classes and state.classes must be the same")
+
     for place, value in _numbers(content, "", 0):
-        finite = abs(value) <= sys.float_info.max  # also of whole numbers too large for a float
-        _check(finite, f"{place} must be a finite number")
+        is_finite = abs(value) <= sys.float_info.max  # also of integers too large for a float
+        _check(is_finite, f"{place} must be a finite number")
     for name in MAP_NUMBERS:
         for place, value in _numbers(state.get(name), f"state.{name}", 0):
             _check(abs(value) <= MAX_NUMBER, f"{place} must be at most {MAX_NUMBER:g} in size")
     if content["method"] in CHECKS:
-        CHECKS[content["method"]](state, len(classes))
+        check_state = CHECKS[content["method"]]
+        check_state(state, len(classes))
     if "checksum" in content:
-        same = content["checksum"] == checksum(content)
-        _check(same, "its content has changed since it was saved (the checksum is another)")
+        is_same = content["checksum"] == checksum(content)
+        _check(is_same, "its content has changed since it was saved (the checksum is another)")
 
 
-_KINDS = {dict: "object", list: "list"}
 MAP_NUMBERS = (
     *("tau", "gamma", "weights", "intercepts", "coef", "intercept", "inverse_temperature"),
     *("members", "knots", "edges", "table", "low", "high", "theta", "learned", "new_shares"),
@@ -208,173 +220,217 @@ def _numbers(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
     elif isinstance(value, list):
         for k, item in enumerate(value):
             yield from _numbers(item, f"{place}[{k}]", depth + 1)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif _is_number(value):
         yield place, value
 
 
-# what must hold of each method
-
-
-def _row(values: Any, name: str, c: int) -> list[float]:
-    """Return values that are c numbers."""
-    fits = isinstance(values, list) and len(values) == c and all(map(_is_number, values))
-    _check(fits, f"{name} must be a list of {c} numbers")
-    return list(values)
+# The words of the rules: what numbers and lists may be asked for.
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _is_index(value: Any, size: int) -> bool:
+    return type(value) is int and 0 <= value < size
+
+
+def _is_rising(values: list[float]) -> bool:
+    return all(before < after for before, after in pairwise(values))
+
+
+def _object_or_null(value: Any, name: str) -> None:
+    _check(value is None or isinstance(value, dict), f"{name} must be a JSON object or null")
+
+
+def _row(values: Any, name: str, c: int) -> list[float]:
+    """Return values that are c numbers."""
+    is_list = isinstance(values, list) and len(values) == c
+    _check(is_list and all(map(_is_number, values)), f"{name} must be a list of {c} numbers")
+    return list(values)
+
+
+def _not_negative(values: list[float], what: str) -> None:
+    _check(all(value >= 0.0 for value in values), f"{what} must not be negative")
+
+
 def _shares(values: list[float], what: str) -> None:
-    _check(all(v >= 0.0 for v in values), f"{what} must not be negative")
+    _not_negative(values, what)
     _check(math.isclose(sum(values), 1.0, abs_tol=1e-6), f"{what} must sum to 1")
 
 
-def _prior(state: dict[str, Any], c: int) -> None:
-    learned, found = state.get("learned"), state.get("new_shares")
-    for name, value in (("learned", learned), ("new_shares", found)):
-        _check(value is None or isinstance(value, dict), f"{name} must be a JSON object or null")
-    if learned is not None:
-        reference, kept = _row(learned["reference"], "reference", c), learned["kept"]
-        _row(learned["offset"], "offset", c)
-        _shares(_row(learned["predicted"], "predicted", c), "predicted")
-        _shares(reference, "reference")
-        # the map divides by it
-        _check(min(reference) * MAX_NUMBER >= 1.0, "reference must be positive")
-        if learned["variances"] is not None:
-            _in_unit(_row(learned["variances"], "variances", c), "variances")
-        positive = _is_number(learned["weight"]) and learned["weight"] > 0.0
-        _check(positive, "weight must be a positive number")
-        columns = isinstance(kept, list) and all(type(k) is int and 0 <= k < c for k in kept)
-        _check(columns and len(set(kept)) == len(kept) < c, "kept must name some columns")
-        if learned.get("tempered") is not None:
-            _check(isinstance(learned["tempered"], dict), "tempered must be a JSON object or null")
-            _soft(learned["tempered"])
-        if learned.get("own") is not None:
-            _shares(_row(learned["own"], "own", c), "own")
-            _check(min(learned["own"]) * MAX_NUMBER >= 1.0, "own must be positive")
-    if found is not None:
-        _shares(_row(found["shares"], "shares", c), "shares")
-        _check(all(v >= 0.0 for v in _row(found["se"], "se", c)), "se must not be negative")
-        if "likeliest" in found:
-            _shares(_row(found["likeliest"], "likeliest", c), "likeliest")
-            _in_unit(_row(found["trust"], "trust", c), "trust")
-        for name in ("n_samples", "n_iter"):
-            whole = type(found[name]) is int and found[name] >= 0
-            _check(whole, f"{name} must be a whole number, not negative")
+def _positive_shares(values: list[float], what: str) -> None:
+    _shares(values, what)
+    _check(min(values) * MAX_NUMBER >= 1.0, f"{what} must be positive")  # the map divides by them
 
 
-def _soft(soft: dict[str, Any]) -> None:
-    """Check a temperature with a slip."""
-    numbers = _is_number(soft["inverse_temperature"]) and _is_number(soft["slip"])
-    _check(numbers, "inverse_temperature and slip must be numbers")
-    _check(0.0 <= soft["slip"] <= 1.0, "slip must lie in [0, 1]")
+def _in_unit(values: list[Any], what: str) -> None:
+    is_inside = all(0.0 <= value <= 1.0 for value in values if value is not None)
+    _check(is_inside, f"{what} must lie in [0, 1]")
+
+
+def _some_columns(columns: Any, name: str, c: int) -> None:
+    """Ask for different columns, not all of them."""
+    are_columns = isinstance(columns, list) and all(_is_index(column, c) for column in columns)
+    is_fine = are_columns and len(set(columns)) == len(columns) < c
+    _check(is_fine, f"{name} must name some columns")
+
+
+# What must hold of the numbers of each method, of c classes.
 
 
 def _mcllo(state: dict[str, Any], c: int) -> None:
     _prior(state, c)
     if state.get("baseline") == "all" and "weights" in state:
-        _check(
-            len(state["weights"]) == len(state["intercepts"]) == c, "weights must have a row each"
-        )
+        has_rows = len(state["weights"]) == len(state["intercepts"]) == c
+        _check(has_rows, "weights must have a row each")
         return
-    same = len(state["tau"]) == len(state["gamma"]) == c - 1
-    _check(same, "tau and gamma must have a value for each class but one")
+    has_values = len(state["tau"]) == len(state["gamma"]) == c - 1
+    _check(has_values, "tau and gamma must have a value for each class but one")
     _check(state["baseline"] in state["classes"], "baseline must be a class")
 
 
-def _check_one_vs_rest(state: dict[str, Any], c: int) -> None:
-    absent = state.get("absent", [])
-    inside = all(isinstance(k, int) and 0 <= k < c for k in absent)
-    _check(inside and len(set(absent)) == len(absent) < c, "absent must name some columns")
+def _prior(state: dict[str, Any], c: int) -> None:
+    _object_or_null(state.get("learned"), "learned")
+    _object_or_null(state.get("new_shares"), "new_shares")
+    if state.get("learned") is not None:
+        _learned(state["learned"], c)
+    if state.get("new_shares") is not None:
+        _new_shares(state["new_shares"], c)
 
 
-def _in_unit(values: list[Any], what: str) -> None:
-    _check(all(0.0 <= v <= 1.0 for v in values if v is not None), f"{what} must lie in [0, 1]")
+def _learned(learned: dict[str, Any], c: int) -> None:
+    """Check `calibrators/_label_shift.Learned`."""
+    reference = _row(learned["reference"], "reference", c)
+    _row(learned["offset"], "offset", c)
+    _shares(_row(learned["predicted"], "predicted", c), "predicted")
+    _positive_shares(reference, "reference")
+    if learned["variances"] is not None:
+        _in_unit(_row(learned["variances"], "variances", c), "variances")
+    is_positive = _is_number(learned["weight"]) and learned["weight"] > 0.0
+    _check(is_positive, "weight must be a positive number")
+    _some_columns(learned["kept"], "kept", c)
+    _object_or_null(learned.get("tempered"), "tempered")
+    if learned.get("tempered") is not None:
+        _soft(learned["tempered"])
+    if learned.get("own") is not None:
+        _positive_shares(_row(learned["own"], "own", c), "own")
 
 
-def _histogram(state: dict[str, Any], c: int) -> None:
-    _check_one_vs_rest(state, c)
-    edges, table = state["edges"], state["table"]
-    _check(len(edges) == len(table) == c, "edges and table must have a row for each class")
-    for own, answers in zip(edges, table, strict=True):
-        _check(len(answers) == len(own) + 1, "table must have one number more than edges")
-        _check(sorted(own) == own, "edges must rise")
-        _in_unit(answers, "table")
+def _new_shares(new_shares: dict[str, Any], c: int) -> None:
+    """Check `calibrators/_class_shares.ClassShares`."""
+    _shares(_row(new_shares["shares"], "shares", c), "shares")
+    _not_negative(_row(new_shares["se"], "se", c), "se")
+    if "likeliest" in new_shares:
+        _shares(_row(new_shares["likeliest"], "likeliest", c), "likeliest")
+        _in_unit(_row(new_shares["trust"], "trust", c), "trust")
+    for name in ("n_samples", "n_iter"):
+        is_count = type(new_shares[name]) is int and new_shares[name] >= 0
+        _check(is_count, f"{name} must be a whole number, not negative")
 
 
-def _isotonic(state: dict[str, Any], c: int) -> None:
-    _check_one_vs_rest(state, c)
-    _check(len(state["knots"]) == c, "knots must have a row for each class")
-    for at, value in state["knots"]:
-        _check(len(at) == len(value) > 0, "knots must have a value for each place")
-        _check(all(a < b for a, b in pairwise(at)), "knots must rise")
-        _in_unit(value, "knots")
-
-
-def _beta(state: dict[str, Any], c: int) -> None:
-    _check_one_vs_rest(state, c)
-    whole = len(state["coef"]) == c and all(len(row) == 3 for row in state["coef"])
-    _check(whole, "coef must have three numbers for each class")
+def _soft(soft: dict[str, Any]) -> None:
+    """Check a temperature with a lapse rate."""
+    are_numbers = _is_number(soft["inverse_temperature"]) and _is_number(soft["slip"])
+    _check(are_numbers, "inverse_temperature and slip must be numbers")
+    _check(0.0 <= soft["slip"] <= 1.0, "slip must lie in [0, 1]")
 
 
 def _auto(state: dict[str, Any], c: int) -> None:
     _prior(state, c)
-    soft, similar = state["members"]["soft"], state["members"].get("similar")
+    members = state["members"]
     _shares(list(state["weights"].values()), "weights")
-    _soft(soft)
-    curves = state["members"].get("curves", {})
+    _soft(members["soft"])
+    curves = members.get("curves", {})
     _curves(curves, c)
-    takes_logs = state["members"]["maps"] or similar or curves
-    positive = soft["slip"] * MAX_NUMBER >= 1.0 or not takes_logs
-    _check(positive, "slip must be positive where maps take logarithms")
+    similar = members.get("similar")
+    takes_logs = members["maps"] or similar or curves
+    is_positive = members["soft"]["slip"] * MAX_NUMBER >= 1.0
+    _check(is_positive or not takes_logs, "slip must be positive where maps take logarithms")
+    _object_or_null(similar, "similar")
     if similar is not None:
-        _check(isinstance(similar, dict), "similar must be a JSON object or null")
-        _row(similar["shared"], "shared", N_SHARED_FEATURES)
-        _row(similar["intercept"], "intercept", c)
-        alike = similar["similarity"]
-        _check(len(alike) == c, "similarity must have a row for each class")
-        for k in range(c):
-            _shares(_row(alike[k], "a row of similarity", c), "a row of similarity")
-            _check(alike[k][k] == 0.0, "similarity must be 0 of a class and itself")
-
+        _similar(similar, c)
     if state.get("correction") is not None:
         _correction(state["correction"], c)
 
 
-def _correction(correction: Any, c: int) -> None:
-    _check(isinstance(correction, dict), "correction must be a JSON object or null")
-    _in_unit([correction["trust"]], "trust")
-    trees, n_trees = correction["trees"], 1 if c == 2 else c
-    if trees is None:
-        return
-    features = trees["features"]
-    sizes = {"features": N_SPLITS, "thresholds": N_SPLITS, "values": N_SPLITS + 1}
-    for name, size in sizes.items():
-        same = len(trees[name]) == len(features) > 0
-        _check(same, f"{name} of trees must have as many rounds as features, at least one")
-        for of_round in trees[name]:
-            _check(len(of_round) == n_trees, f"a round of {name} must have {n_trees} trees")
-            for numbers in of_round:
-                _row(numbers, f"{name} of a tree", size)
-    asked = (feature for of_round in features for tree in of_round for feature in tree)
-    known = all(type(feature) is int and 0 <= feature < n_trees for feature in asked)
-    _check(known, f"features of trees must be whole numbers from 0 to {n_trees - 1}")
+def _similar(similar: dict[str, Any], c: int) -> None:
+    """Check `calibrators/_auto/similarity.SimilarClasses`."""
+    _row(similar["shared"], "shared", 5)  # the features A x, A g, g, x and log(A g)
+    _row(similar["intercept"], "intercept", c)
+    similarity = similar["similarity"]
+    _check(len(similarity) == c, "similarity must have a row for each class")
+    for k in range(c):
+        row = _row(similarity[k], "a row of similarity", c)
+        _shares(row, "a row of similarity")
+        _check(row[k] == 0.0, "similarity must be 0 of a class and itself")
 
 
 def _curves(curves: Any, c: int) -> None:
+    """Check `calibrators/_auto/curves.Curve`, one or several."""
     _check(isinstance(curves, dict), "curves must be a JSON object")
     _check(c == 2 or not curves, "curves must be of two classes")
     for curve in curves.values():
-        at, value = curve["at"], curve["value"]
-        _check(len(at) == len(value) > 0, "curves must have a value for each place")
-        _check(all(a < b for a, b in pairwise(at)), "curves must rise in their places")
+        has_values = len(curve["at"]) == len(curve["value"]) > 0
+        _check(has_values, "curves must have a value for each place")
+        _check(_is_rising(curve["at"]), "curves must rise in their places")
+
+
+def _correction(correction: Any, c: int) -> None:
+    """Check `calibrators/_auto/boosted.Correction`: trees of three splits and four leaves."""
+    _check(isinstance(correction, dict), "correction must be a JSON object or null")
+    _in_unit([correction["trust"]], "trust")
+    trees = correction["trees"]
+    if trees is None:
+        return
+    n_trees = 1 if c == 2 else c
+    n_rounds = len(trees["features"])
+    for name, size in (("features", 3), ("thresholds", 3), ("values", 4)):
+        has_rounds = len(trees[name]) == n_rounds > 0
+        _check(has_rounds, f"{name} of trees must have as many rounds as features, at least one")
+        for trees_of_round in trees[name]:
+            has_trees = len(trees_of_round) == n_trees
+            _check(has_trees, f"a round of {name} must have {n_trees} trees")
+            for numbers in trees_of_round:
+                _row(numbers, f"{name} of a tree", size)
+    for trees_of_round in trees["features"]:
+        for features in trees_of_round:
+            are_known = all(_is_index(feature, n_trees) for feature in features)
+            _check(are_known, f"features of trees must be whole numbers from 0 to {n_trees - 1}")
 
 
 def _linear(state: dict[str, Any], c: int) -> None:
-    _check_one_vs_rest(state, c)
+    _one_vs_rest(state, c)
     _check(len(state["intercept"]) == c, "intercept must have a number for each class")
+
+
+def _one_vs_rest(state: dict[str, Any], c: int) -> None:
+    _some_columns(list(state.get("absent", [])), "absent", c)
+
+
+def _histogram(state: dict[str, Any], c: int) -> None:
+    _one_vs_rest(state, c)
+    has_rows = len(state["edges"]) == len(state["table"]) == c
+    _check(has_rows, "edges and table must have a row for each class")
+    for edges, answers in zip(state["edges"], state["table"], strict=True):
+        _check(len(answers) == len(edges) + 1, "table must have one number more than edges")
+        _check(sorted(edges) == edges, "edges must rise")
+        _in_unit(answers, "table")
+
+
+def _isotonic(state: dict[str, Any], c: int) -> None:
+    _one_vs_rest(state, c)
+    _check(len(state["knots"]) == c, "knots must have a row for each class")
+    for at, value in state["knots"]:
+        _check(len(at) == len(value) > 0, "knots must have a value for each place")
+        _check(_is_rising(at), "knots must rise")
+        _in_unit(value, "knots")
+
+
+def _beta(state: dict[str, Any], c: int) -> None:
+    _one_vs_rest(state, c)
+    has_numbers = len(state["coef"]) == c and all(len(row) == 3 for row in state["coef"])
+    _check(has_numbers, "coef must have three numbers for each class")
 
 
 def _xu_davoine(state: dict[str, Any], c: int) -> None:

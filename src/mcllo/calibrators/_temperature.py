@@ -1,4 +1,4 @@
-"""`TemperatureScaling`: one number that makes all predictions bolder or more cautious."""
+"""`TemperatureScaling`: one number that makes all predictions sharper or less sharp."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
-from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
+from ..exceptions import ConvergenceWarning, SeparationWarning
 from ._label_shift import PriorCalibrator
 
 
@@ -105,16 +105,16 @@ class TemperatureScaling(PriorCalibrator):
     def _learn(self, predictions: Predictions) -> None:
         scores = transposed_scores(predictions)
         root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
-        self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
+        self.inverse_temperature_ = root.value
+        self.n_iter_ = root.n_iter
         numbers = {"inverse_temperature": root.value}
         if root.bound > 0:
-            message = Phrase(
+            message = (
                 "in every row the class that came true has the largest probability, so the "
                 "likelihood rises as T goes to 0; it stopped at its bound and predictions become "
-                "0 or 1. Give more rows, or {}.",
-                USE_A_PENALTY,
+                "0 or 1. Give more rows, or {use_a_penalty}."
             )
-            warn(SeparationWarning(message, numbers=numbers))
+            warn(SeparationWarning(message, numbers=numbers, values={}))
         elif root.bound < 0:
             advice = (
                 "the classes that came true have lower probabilities than chance would give them, "
@@ -125,8 +125,9 @@ class TemperatureScaling(PriorCalibrator):
             warn(ConvergenceWarning(advice, numbers=numbers))
 
     def _apply(self, simplex: Simplex) -> Floats:
-        u = np.array(self.inverse_temperature_)
-        return LinearMap(u, np.zeros(len(self.classes_))).apply(simplex)
+        factor = np.array(self.inverse_temperature_)
+        no_intercept = np.zeros(len(self.classes_))
+        return LinearMap(factor, no_intercept).apply(simplex)
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), **self._prior_state()}

@@ -1,7 +1,10 @@
-"""Evidential calibration with one scalar: what theta is plausible, and the belief in each class.
+"""`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
 
 =================  ==========================================================================
+score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
 model              ``p_k(theta) = exp(theta s_k) / sum_j exp(theta s_j)``, s the scores of a row
+targets            the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
+                   rows, counts ``(n_k + 1) / (n_k + c)`` for k and ``1 / (n_k + c)`` for the others
 log likelihood     ``l(theta) = sum_i w_i (theta t_i - log sum_k exp(theta s_ik))``, concave;
                    ``t_i`` is the score of row i's target
 plausible set      ``Gamma(u) = {theta: l(theta) >= l(theta_hat) + log u} = [a(u), b(u)]``
@@ -14,11 +17,13 @@ random set         ``phi(u, z) = {k: L_k-1 < z <= U_k}``, z uniform, ``U_k = max
 plausibility       ``Pl(k) = P(k in phi) = E_u[U_k - L_k-1]``
 belief             ``Bel(k) = P(phi = {k}) = E_u[(L_k - U_k-1)_+]``
 pignistic          ``BetP(k) = E[1{k in phi} / |phi|]``
+prediction         BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
 =================  ==========================================================================
 
-These are the predictive belief functions of Denoeux (2014). U and L grow with k, so phi is a run of
-neighbouring classes, and given u the run k .. k+d has the probability ``(min(U_k, L_k+d) -
-max(U_k-1, L_k+d-1))_+``; that is what `run_belief` adds up.
+These are the predictive belief functions of Denoeux [1]_: every theta is as plausible as its
+likelihood. U and L grow with k, so phi is a run of neighbouring classes, and given u the run k ..
+k+d has the probability ``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+``; that is what `run_belief`
+adds up.
 
 Orders:
 
@@ -35,16 +40,10 @@ the ends of all sets and over the stationary points between neighbouring ends, b
 derivative changes sign. A p_k has at most one stationary point, so none is missed; of a cumulative
 F_k two could hide between the same two ends, where it is then flat.
 
-`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
-
-=================  ==========================================================================
-score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
-model              ``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see `_evidential`
-targets            the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
-                   rows, counts ``(n_k + 1) / (n_k + c)`` for k and ``1 / (n_k + c)`` for the others
-belief function    every theta as plausible as its likelihood, see `_evidential`
-prediction         pignistic BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
-=================  ==========================================================================
+References
+----------
+.. [1] Denoeux (2014), Likelihood-based belief function: justification and some extensions to
+       low-quality data. International Journal of Approximate Reasoning 55, 1535-1547.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ import numpy as np
 from .._fit.linear_fit import transposed_scores
 from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
 from .._model.newton import Solution, minimize
+from .._utils.linalg import TINY
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
@@ -68,25 +68,23 @@ from ._base import Calibrator, check_choice
 Objective = Callable[[Floats], Derivatives]
 Order = Literal["score", "index", "envelope"]
 
-N_NODES = 64
-NEWTON_TOL = 1e-5
-"""Distance in r from which one more Newton step is exact to rounding."""
-MAX_STEPS = 200
-INFINITE_GAMMA = 1e8
-"""Stands for infinity as an end of Gamma(u) when the rows say nothing about theta."""
-N_HALVINGS = 26
-"""Of a cell that holds a stationary point; the error of the value there is of the order 4**-26."""
+N_NODES = 64  # levels u of the quadrature
 
 
 @cache
 def quadrature() -> tuple[Floats, Floats]:
-    """Return nodes u, falling from 1 to 0 so that the sets grow, and their weights."""
-    x, w = np.polynomial.legendre.leggauss(N_NODES)
+    """Return nodes u, falling from 1 to 0 so that the sets grow, and their weights.
+
+    ``int f(u) du = int f(v^2) 2 v dv`` over [0, 1]: in v the weight is 0 where Gamma(u) grows
+    without end. Nodes of [-1, 1] are moved to [0, 1], and weights halved.
+    """
+    x, weight = np.polynomial.legendre.leggauss(N_NODES)
     v = 0.5 * (x[::-1] + 1.0)
-    nodes, weight = v**2, v * w[::-1]
-    for array in (nodes, weight):
-        array.setflags(write=False)
-    return nodes, weight
+    nodes = v**2
+    weights = v * weight[::-1]
+    nodes.setflags(write=False)  # cached: nobody may change them
+    weights.setflags(write=False)
+    return nodes, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,43 +106,69 @@ class PlausibleSets(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PlausibleSets:
         """Return the sets that `to_dict` described."""
-        low, high = (np.array(content[name], dtype=float) for name in ("low", "high"))
+        low = np.array(content["low"], dtype=float)
+        high = np.array(content["high"], dtype=float)
         return cls(float(content["theta"]), low, high)
 
 
 class ScalarLikelihood:
-    """``theta -> Derivatives`` of ``-l(theta)``; scores of shape (c, n), and each row's
-    target's.
+    """``theta -> Derivatives`` of ``-l(theta)``.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (c, n)
+        s.
+    target : ndarray of shape (n,)
+        t, the score of each row's target.
+    weight : ndarray of shape (n,), optional
+        w; by default 1.
+
+    Attributes
+    ----------
+    top, bottom : ndarray of shape (n,)
+        Largest and smallest score of each row.
+    lead, lag : float
+        Sums over rows of ``top - target`` and of ``target - bottom``: 0 where the most, or the
+        least, probable class came true in every row.
     """
 
     def __init__(self, scores: Floats, target: Floats, weight: Floats | None = None) -> None:
         self.weight = np.ones(len(target)) if weight is None else weight
         self.target = target
-        self.top, self.bottom = scores.max(axis=0), scores.min(axis=0)
-        self._below, self._above = scores - self.top, scores - self.bottom
+        self.top = scores.max(axis=0)
+        self.bottom = scores.min(axis=0)
         self.lead = float(self.weight @ (self.top - target))
         self.lag = float(self.weight @ (target - self.bottom))
+        self._below_top = scores - self.top
+        self._above_bottom = scores - self.bottom
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`, an array of one number."""
         at = float(theta[0])
-        # Shifted so that every exponent is <= 0; measured from the target's score, not from 0.
-        up = at >= 0.0
-        shifted, offset = (self._below, self.lead) if up else (self._above, -self.lag)
+        # Shifted so that every exponent is <= 0; measured from the target's score, not from 0, so
+        # that a likelihood near 1 keeps its digits.
+        if at >= 0.0:
+            shifted = self._below_top
+            target_sum = -self.lead
+        else:
+            shifted = self._above_bottom
+            target_sum = self.lag
         p = at * shifted
-        logs = softmax(p)
+        log_sums = softmax(p)
         mean = np.einsum("kn,kn->n", p, shifted)
-        p *= shifted
-        spread = np.einsum("kn,kn->n", p, shifted) - mean**2
-        value = float(self.weight @ logs) + at * offset
-        slope = float(self.weight @ mean) + offset
-        return Derivatives(value, np.array([slope]), np.array([[self.weight @ spread]]))
+        mean_square = np.einsum("kn,kn->n", p * shifted, shifted)
+        variance = mean_square - mean**2
+        value = float(self.weight @ log_sums) - at * target_sum
+        slope = float(self.weight @ mean) - target_sum
+        curvature = float(self.weight @ variance)
+        return Derivatives(value, np.array([slope]), np.array([[curvature]]))
 
 
 def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
     """Return theta_hat and every Gamma(u); rows that say nothing make every theta plausible."""
-    if not (likelihood.weight * (likelihood.top - likelihood.bottom)).any():
-        far = np.full(N_NODES, INFINITE_GAMMA)
+    spread = likelihood.weight * (likelihood.top - likelihood.bottom)
+    if not spread.any():
+        far = np.full(N_NODES, 1e8)  # for infinity
         return PlausibleSets(0.0, -far, far)
     for gap, which in ((likelihood.lead, "most"), (likelihood.lag, "least")):
         if gap == 0.0:
@@ -152,49 +176,77 @@ def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
                 f"theta must have a finite estimate; the {which} probable class came true in "
                 "every row, so the likelihood grows for ever. Use smooth=True."
             )
-    return plausible_sets(likelihood, quadrature()[0])
+    nodes, _ = quadrature()
+    return plausible_sets(likelihood, nodes)
 
 
 def plausible_sets(objective: Objective, levels: Floats) -> PlausibleSets:
     """Return theta_hat and both ends of Gamma(u) at falling `levels` u, for a convex ``-l``."""
     solution = minimize(objective, np.zeros(1))
     radii = np.sqrt(-2.0 * np.log(levels))
-    low, high = (_outward(objective, solution, side, radii) for side in (-1.0, 1.0))
+    low = _outward(objective, solution, -1.0, radii)
+    high = _outward(objective, solution, 1.0, radii)
     return PlausibleSets(float(solution.x[0]), low, high)
 
 
 def _outward(objective: Objective, solution: Solution, side: float, radii: Floats) -> Floats:
-    """Solve ``r(theta) = radius`` on one side of theta_hat, each radius from the one before."""
+    """Solve ``r(theta) = radius`` on one side of theta_hat, each radius from the one before.
+
+    theta is nearly a straight line in r: a parabola through the last two ends is so near the next
+    one that one evaluation or two are enough.
+    """
     ends = np.empty(len(radii))
-    theta, radius, bend = float(solution.x[0]), 0.0, 0.0
-    rate = max(float(solution.terms.hessian[0, 0]), np.finfo(float).tiny) ** -0.5
-    for q, goal in enumerate(radii):
-        ahead, before = goal - radius, rate
-        step = ahead * max(rate + 0.5 * ahead * bend, 0.5 * rate)
-        theta, rate = _solve(objective, solution.value, side, theta, step, goal)
-        ends[q], radius, bend = theta, goal, (rate - before) / ahead
+    theta = float(solution.x[0])
+    radius = 0.0
+    curvature = max(float(solution.terms.hessian[0, 0]), TINY)
+    rate = curvature**-0.5  # d theta / d r
+    change_of_rate = 0.0
+    for q, next_radius in enumerate(radii):
+        ahead = next_radius - radius
+        mean_rate = max(rate + 0.5 * ahead * change_of_rate, 0.5 * rate)
+        rate_before = rate
+        theta, rate = _solve(objective, solution.value, side, theta, ahead * mean_rate, next_radius)
+        change_of_rate = (rate - rate_before) / ahead
+        radius = next_radius
+        ends[q] = theta
     return ends
 
 
 def _solve(
-    objective: Objective, best: float, side: float, inner: float, step: float, goal: float
+    objective: Objective,
+    best: float,
+    side: float,
+    inner: float,
+    step: float,
+    radius: float,
+    max_iter: int = 200,
 ) -> tuple[float, float]:
-    """Return theta beyond `inner` with ``|r(theta)| = goal``, and ``d theta / d r`` there.
+    """Return theta beyond `inner` with ``|r(theta)| = radius``, and ``d theta / d r`` there.
 
-    Newton in r, kept between what is known to be too near and too far.
+    Newton in r, kept between what is known to be too near and too far; `step` is the first guess
+    of the distance from `inner`.
     """
-    near, far, at = 0.0, np.inf, step
-    for _ in range(MAX_STEPS):
-        terms = objective(np.array([inner + side * at]))
+    too_near = 0.0
+    too_far = np.inf
+    distance = step
+    for _ in range(max_iter):
+        terms = objective(np.array([inner + side * distance]))
         r = np.sqrt(2.0 * max(terms.value - best, 0.0))
-        rate = r / max(side * float(terms.gradient[0]), np.finfo(float).tiny)
-        newton = at + (goal - r) * rate
-        if abs(goal - r) <= NEWTON_TOL:
+        rate = r / max(side * float(terms.gradient[0]), TINY)
+        newton = distance + (radius - r) * rate
+        if abs(radius - r) <= 1e-5:  # from where one more Newton step is exact to rounding
             return inner + side * newton, rate
-        near, far = (at, far) if r < goal else (near, at)
-        inside = near < newton < far
-        at = newton if inside else (2.0 * near + step if np.isinf(far) else 0.5 * (near + far))
-    return inner + side * at, rate
+        if r < radius:
+            too_near = distance
+        else:
+            too_far = distance
+        if too_near < newton < too_far:
+            distance = newton
+        elif np.isinf(too_far):
+            distance = 2.0 * too_near + step
+        else:
+            distance = 0.5 * (too_near + too_far)
+    return inner + side * distance, rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,13 +267,13 @@ class Belief(Result):
 
 def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
     """Return the predictive belief function of each row of `scores`, shape (n, c)."""
-    n, c = scores.shape
-    rows = max(16, CHUNK_ELEMENTS // (c * len(sets.low)))
-    numbers = np.empty((3, n, c))
-    chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[order]
-    for start in range(0, n, rows):
-        part = slice(start, start + rows)
-        numbers[:, part] = chunk(scores[part], sets)
+    belief_of_chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[order]
+    n_rows, n_classes = scores.shape
+    n_at_once = max(16, CHUNK_ELEMENTS // (n_classes * len(sets.low)))
+    numbers = np.empty((3, n_rows, n_classes))
+    for start in range(0, n_rows, n_at_once):
+        part = slice(start, start + n_at_once)
+        numbers[:, part] = belief_of_chunk(scores[part], sets)
     bel, pl, betp = numbers
     betp /= betp.sum(axis=1, keepdims=True)
     return Belief(bel, pl, betp)
@@ -246,29 +298,35 @@ def run_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
     """Return Bel, Pl and BetP, shape (3, c, m), from U and L of shape (c + 1, n_nodes, m)."""
     c = len(upper) - 1
     pl = weight @ (upper[1:] - lower[:-1])
-    change = np.zeros((c + 1, upper.shape[2]))  # of BetP from one class to the next
     bel = np.zeros_like(pl)
+    # A run k .. k+d adds its mass / (d + 1) to the BetP of its classes: as changes of BetP from one
+    # class to the next these are two additions for each run, whatever its length.
+    change = np.zeros((c + 1, upper.shape[2]))
     for d in range(c):
-        ends = slice(d + 1, c + 1), slice(d, c)
-        length = np.minimum(upper[1 : c + 1 - d], lower[ends[0]])
-        length -= np.maximum(upper[: c - d], lower[ends[1]])
-        mass = weight @ np.maximum(length, 0.0, out=length)
+        n_runs = c - d
+        run_end = np.minimum(upper[1 : n_runs + 1], lower[d + 1 : c + 1])
+        run_begin = np.maximum(upper[:n_runs], lower[d:c])
+        mass = weight @ np.maximum(run_end - run_begin, 0.0)
         if d == 0:
             bel = mass
-        change[: c - d] += mass / (d + 1)
+        change[:n_runs] += mass / (d + 1)
         change[d + 1 :] -= mass / (d + 1)
-        if not (lower[d + 1 : c] < upper[1 : c - d]).any():
-            break  # no run is longer than d + 1
-    return np.stack([bel, pl, np.maximum(change[:c].cumsum(axis=0), bel)])
+        has_longer_run = (lower[d + 1 : c] < upper[1:n_runs]).any()
+        if not has_longer_run:
+            break
+    betp = change[:c].cumsum(axis=0)
+    return np.stack([bel, pl, np.maximum(betp, bel)])
 
 
 def _by_score(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk in the order "score"."""
     order = np.argsort(scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
-    columns = np.ascontiguousarray(ranked.T)[:, None, :]
-    upper, lower = (cumulate(soft_max(columns, end[:, None])) for end in (sets.low, sets.high))
-    numbers = run_belief(upper, lower, quadrature()[1]).transpose(0, 2, 1)
+    by_class = np.ascontiguousarray(ranked.T)[:, None, :]
+    upper = cumulate(soft_max(by_class, sets.low[:, None]))
+    lower = cumulate(soft_max(by_class, sets.high[:, None]))
+    _, weights = quadrature()
+    numbers = run_belief(upper, lower, weights).transpose(0, 2, 1)
     answer = np.empty_like(numbers)
     np.put_along_axis(answer, order[None], _average_ties(numbers, ranked), axis=2)
     return answer
@@ -276,66 +334,96 @@ def _by_score(scores: Floats, sets: PlausibleSets) -> Floats:
 
 def _average_ties(numbers: Floats, ranked: Floats) -> Floats:
     """Give classes of equal score the mean of their numbers; rows are sorted by score."""
-    fresh = np.ones(ranked.shape, dtype=bool)
-    fresh[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-    if fresh.all():
+    is_new = np.ones(ranked.shape, dtype=bool)
+    is_new[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    if is_new.all():
         return numbers
-    group = fresh.ravel().cumsum() - 1
+    group = is_new.ravel().cumsum() - 1
     size = np.bincount(group)
-    means = [np.bincount(group, weights=row.ravel()) / size for row in numbers]
-    return np.stack([mean[group].reshape(ranked.shape) for mean in means])
+    averaged = np.empty_like(numbers)
+    for average, values in zip(averaged, numbers, strict=True):
+        mean = np.bincount(group, weights=values.ravel()) / size
+        average[:] = mean[group].reshape(ranked.shape)
+    return averaged
 
 
 def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk in the order "index"."""
-    lower, upper = extremes(scores.T, sets, cumulative=True)
-    padded = np.zeros((2, len(lower) + 1, *lower.shape[1:]))
-    padded[:, 1:] = lower, upper
-    return run_belief(padded[1], padded[0], quadrature()[1]).transpose(0, 2, 1)
+    smallest, largest = extremes(scores.T, sets, cumulative=True)
+    zero = np.zeros((1, *smallest.shape[1:]))  # F_0
+    lower = np.concatenate([zero, smallest])
+    upper = np.concatenate([zero, largest])
+    _, weights = quadrature()
+    return run_belief(upper, lower, weights).transpose(0, 2, 1)
 
 
 def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk without an order."""
-    lower, upper = (quadrature()[1] @ end for end in extremes(scores.T, sets, cumulative=False))
+    smallest, largest = extremes(scores.T, sets, cumulative=False)
+    _, weights = quadrature()
+    lower = weights @ smallest
+    upper = weights @ largest
     width = upper - lower
-    room = np.maximum(width.sum(axis=0), np.finfo(float).tiny)
-    betp = lower + width * ((1.0 - lower.sum(axis=0)) / room)
+    missing = 1.0 - lower.sum(axis=0)
+    total_width = np.maximum(width.sum(axis=0), TINY)
+    betp = lower + width * (missing / total_width)
     return np.stack([lower.T, upper.T, betp.T])
 
 
 def extremes(scores: Floats, sets: PlausibleSets, *, cumulative: bool) -> tuple[Floats, Floats]:
     """Return least and largest p_k (or F_k) over each Gamma(u), shape (c, n_nodes, m) each."""
-    sides = [_one_side(scores, sets.theta, ends, cumulative) for ends in (sets.low, sets.high)]
-    return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+    least_below, most_below = _extremes_of_side(scores, sets.theta, sets.low, cumulative)
+    least_above, most_above = _extremes_of_side(scores, sets.theta, sets.high, cumulative)
+    return np.minimum(least_below, least_above), np.maximum(most_below, most_above)
 
 
-def _one_side(
+def _extremes_of_side(
     scores: Floats, theta: float, ends: Floats, cumulative: bool
 ) -> tuple[Floats, Floats]:
     """Return the running extremes from theta_hat to each of the ends on one side."""
     grid = np.concatenate([[theta], ends])
     value, slope = _curves(scores[:, None, :], grid[:, None], cumulative)
-    inside = value[:, 1:].copy()
-    curve, cell, row = np.nonzero(slope[:, :-1] * slope[:, 1:] < 0.0)
+    at_theta = value[:, :1]
+    at_ends = value[:, 1:]
+
+    # In a cell between two ends where the slope changes its sign a curve has a stationary point.
+    inside = at_ends.copy()
+    changes_sign = slope[:, :-1] * slope[:, 1:] < 0.0
+    curve, cell, row = np.nonzero(changes_sign)
     if len(row):
-        turn = _stationary(scores[:, row], curve, grid[cell], grid[cell + 1], cumulative)
-        inside[curve, cell, row] = turn
-    least = np.minimum.accumulate(np.minimum(value[:, 1:], inside), axis=1)
-    most = np.maximum.accumulate(np.maximum(value[:, 1:], inside), axis=1)
-    return np.minimum(least, value[:, :1]), np.maximum(most, value[:, :1])
+        inside[curve, cell, row] = _stationary_values(
+            scores[:, row], curve, grid[cell], grid[cell + 1], cumulative
+        )
+    least_of_cell = np.minimum(at_ends, inside)
+    most_of_cell = np.maximum(at_ends, inside)
+    least = np.minimum.accumulate(least_of_cell, axis=1)
+    most = np.maximum.accumulate(most_of_cell, axis=1)
+    return np.minimum(least, at_theta), np.maximum(most, at_theta)
 
 
-def _stationary(
-    scores: Floats, curve: Codes, start: Floats, stop: Floats, cumulative: bool
+def _stationary_values(
+    scores: Floats,
+    curve: Codes,
+    start: Floats,
+    stop: Floats,
+    cumulative: bool,
+    n_halvings: int = 26,
 ) -> Floats:
-    """Return the value of each curve where its derivative changes sign from start to stop."""
-    which = curve, np.arange(len(curve))
-    sign = np.sign(_curves(scores, start, cumulative)[1][which])
-    for _ in range(N_HALVINGS):
+    """Return the value of each curve where its derivative changes sign from start to stop.
+
+    By bisection; the value there is flat, so that its error is of the order ``4**-n_halvings``.
+    """
+    own = (curve, np.arange(len(curve)))
+    _, slope = _curves(scores, start, cumulative)
+    sign_at_start = np.sign(slope[own])
+    for _ in range(n_halvings):
         middle = 0.5 * (start + stop)
-        same = np.sign(_curves(scores, middle, cumulative)[1][which]) == sign
-        start, stop = np.where(same, middle, start), np.where(same, stop, middle)
-    return _curves(scores, 0.5 * (start + stop), cumulative)[0][which]
+        _, slope = _curves(scores, middle, cumulative)
+        is_before = np.sign(slope[own]) == sign_at_start
+        start = np.where(is_before, middle, start)
+        stop = np.where(is_before, stop, middle)
+    value, _ = _curves(scores, 0.5 * (start + stop), cumulative)
+    return value[own]
 
 
 def _curves(scores: Floats, theta: Floats, cumulative: bool) -> tuple[Floats, Floats]:
@@ -470,7 +558,8 @@ class XuDavoine(Calibrator):
         Belief
             `bel`, `pl` and `betp`, arrays of shape (n_samples, n_classes).
         """
-        return belief(self._scores(self._rows(X)).T, self.sets_, self.order)
+        scores = self._scores(self._rows(X))
+        return belief(scores.T, self.sets_, self.order)
 
     def _check_options(self) -> None:
         check_choice("scores", self.scores, ("prob", "log"))
@@ -478,25 +567,30 @@ class XuDavoine(Calibrator):
         check_choice("order", self.order, ("score", "index", "envelope"))
 
     def _learn(self, predictions: Predictions) -> None:
-        scores, codes = self._scores(predictions), predictions.codes
+        scores = self._scores(predictions)
+        codes = predictions.codes
         target = scores[codes, np.arange(len(codes))]
         if self.smooth:
             size = predictions.class_weight[codes]
-            target = (size * target + scores.sum(axis=0)) / (size + len(scores))
-        self.sets_ = scalar_sets(ScalarLikelihood(scores, target, predictions.sample_weight))
+            score_sum = scores.sum(axis=0)  # each class counts once more
+            target = (size * target + score_sum) / (size + len(scores))
+        likelihood = ScalarLikelihood(scores, target, predictions.sample_weight)
+        self.sets_ = scalar_sets(likelihood)
 
     def _apply(self, simplex: Simplex) -> Floats:
         scores = self._scores(simplex)
         if self.output == "plug_in":
             return np.ascontiguousarray(soft_max(scores, self.theta_).T)
-        found = belief(scores.T, self.sets_, self.order)
+        bounds = belief(scores.T, self.sets_, self.order)
         if self.output == "pignistic":
-            return found.betp
-        return found.pl / found.pl.sum(axis=1, keepdims=True)
+            return bounds.betp
+        return bounds.pl / bounds.pl.sum(axis=1, keepdims=True)
 
     def _scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""
-        return transposed_scores(rows) if self.scores == "log" else rows.probs.T.copy()
+        if self.scores == "log":
+            return transposed_scores(rows)
+        return rows.probs.T.copy()
 
     def _state(self) -> dict[str, Any]:
         return self.sets_.to_dict()

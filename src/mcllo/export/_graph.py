@@ -19,6 +19,7 @@ same from opset 13 on. Class names and the method are in the model's metadata.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,51 @@ DEFAULT_OPSET = 18
 MIN_OPSET = 13
 """The first in which `ReduceSum`, `Squeeze` and `Unsqueeze` take their axes as inputs."""
 NODE_PREFIX = "mcllo_"
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """What a node makes: arithmetic adds nodes to its graph, and numbers become constants."""
+
+    graph: Graph
+    name: str
+    __array_ufunc__ = None  # an array on the left leaves the operation to us
+
+    def __add__(self, other: Any) -> Tensor:
+        return self.graph.node("Add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self.graph.node("Add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self.graph.node("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self.graph.node("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self.graph.node("Mul", self, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self.graph.node("Div", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.node("Neg", self)
+
+    def __abs__(self) -> Tensor:
+        return self.graph.node("Abs", self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.graph.node("Less", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.graph.node("LessOrEqual", self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self.graph.node("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.graph.node("GreaterOrEqual", self, other)
 
 
 class Graph:
@@ -57,62 +103,81 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def node(self, op: str, *inputs: Any, out: str | None = None, **attributes: Any) -> str:
-        """Add a node; return its output's name. Inputs are names, or numbers that it is given."""
-        names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+    def node(self, op: str, *inputs: Any, out: str | None = None, **attributes: Any) -> Tensor:
+        """Add a node; return its output. Inputs are tensors, their names, or numbers."""
+        names = [self._name(part) for part in inputs]
         output = out or f"{self.prefix}{op.lower()}_{len(self.nodes)}"
         name = f"{self.prefix}node_{len(self.nodes)}"
         made = self.onnx.helper.make_node(op, names, [output], name=name, **attributes)
         self.nodes.append(made)
-        return output
+        return Tensor(self, output)
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        """Add a constant, of the dtype inside unless another is given; return its name."""
+    def _name(self, part: Any) -> str:
+        if isinstance(part, str):
+            return part
+        tensor = part if isinstance(part, Tensor) else self.constant(part)
+        return tensor.name
+
+    def constant(self, value: Any, dtype: Any = None) -> Tensor:
+        """Add a constant, of the dtype inside unless another is given."""
         array = np.array(value, dtype=self.kind if dtype is None else dtype)
         name = f"{self.prefix}constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
+        return Tensor(self, name)
 
-    def index(self, value: Any) -> str:
-        """Add a constant of whole numbers, as axes and places are; return its name."""
+    def index(self, value: Any) -> Tensor:
+        """Add a constant of whole numbers, as axes and places are."""
         return self.constant(value, np.int64)
 
-    def cast(self, x: str, dtype: Any, out: str | None = None) -> str:
+    def cast(self, x: Tensor | str, dtype: Any, out: str | None = None) -> Tensor:
         """Return x as another type."""
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.node("Cast", x, to=kind, out=out)
 
-    def total(self, x: str) -> str:
+    def where(self, condition: Tensor, yes: Any, no: Any) -> Tensor:
+        """Return one where a condition holds, else the other; both are computed."""
+        return self.node("Where", condition, yes, no)
+
+    def larger(self, x: Tensor, y: Any) -> Tensor:
+        """Return the larger of two, entry by entry."""
+        return self.node("Max", x, y)
+
+    def smaller(self, x: Tensor, y: Any) -> Tensor:
+        """Return the smaller of two, entry by entry."""
+        return self.node("Min", x, y)
+
+    def total(self, x: Tensor) -> Tensor:
         """Return the sum of each row, shape (n, 1)."""
         return self.node("ReduceSum", x, self.index([1]), keepdims=1)
 
-    def largest(self, x: str) -> str:
+    def largest(self, x: Tensor) -> Tensor:
         """Return the largest entry of the last axis, which is kept."""
         return self._reduce("ReduceMax", x)
 
-    def smallest(self, x: str) -> str:
+    def smallest(self, x: Tensor) -> Tensor:
         """Return the smallest entry of the last axis, which is kept."""
         return self._reduce("ReduceMin", x)
 
-    def _reduce(self, op: str, x: str) -> str:
+    def _reduce(self, op: str, x: Tensor) -> Tensor:
         if self.opset < 18:
             return self.node(op, x, axes=[-1], keepdims=1)
         return self.node(op, x, self.index([-1]), keepdims=1)
 
-    def slice(self, x: str, start: int, stop: int) -> str:
+    def slice(self, x: Tensor, start: int, stop: int) -> Tensor:
         """Return some entries of the last axis."""
         return self.node("Slice", x, self.index([start]), self.index([stop]), self.index([-1]))
 
-    def pad(self, x: str, before: int, after: int, axes: int) -> str:
+    def pad(self, x: Tensor, before: int, after: int, axes: int) -> Tensor:
         """Return x with zeros before and after its last axis."""
         room = np.zeros((2, axes), dtype=np.int64)
         room[:, -1] = before, after
         return self.node("Pad", x, self.index(room.ravel()), 0.0)
 
-    def run(self, program: Program, x: str) -> str:
-        """Add all steps of a program on the rows x, of the dtype inside; return the answer."""
+    def run(self, program: Program, rows: Tensor | str) -> Tensor:
+        """Add all steps of a program on rows of the dtype inside; return the answer."""
         refuse_trees(program)
-        made: list[str] = []
+        x = rows if isinstance(rows, Tensor) else Tensor(self, rows)
+        made: list[Tensor] = []
         for step in program.steps:
             rule = getattr(self, step.op)
             given = [made[k] for k in step.of] or [x]
@@ -121,105 +186,93 @@ class Graph:
 
     # the steps
 
-    def input(self, x: str) -> str:
+    def input(self, x: Tensor) -> Tensor:
         return x
 
-    def unit(self, x: str, tolerance: float) -> str:
+    def unit(self, x: Tensor, tolerance: float) -> Tensor:
         total = self.total(x)
         if tolerance < 0.0:
-            return self.node("Div", x, total)
-        error = self.node("Abs", self.node("Sub", total, 1.0))
-        is_off = self.node("Greater", error, tolerance)
-        divisor = self.node("Where", is_off, total, 1.0)
-        return self.node("Div", x, divisor)
+            return x / total
+        is_off = abs(total - 1.0) > tolerance
+        return x / self.where(is_off, total, 1.0)
 
-    def floor(self, x: str, floor: float, every: bool) -> str:
-        is_low = self.node("Less", x, floor)
+    def floor(self, x: Tensor, floor: float, every: bool) -> Tensor:
+        is_low = x < floor
         if not every:
-            has_zero = self.node("LessOrEqual", self.smallest(x), 0.0)
+            has_zero = self.smallest(x) <= 0.0
             is_low = self.node("And", is_low, has_zero)
-        raised = self.node("Where", is_low, floor, x)
+        raised = self.where(is_low, floor, x)
         any_low = self.largest(self.cast(is_low, np.float32))  # there is no maximum of truth values
         any_low = self.cast(any_low, np.bool_)
-        divisor = self.node("Where", any_low, self.total(raised), 1.0)
-        return self.node("Div", raised, divisor)
+        return raised / self.where(any_low, self.total(raised), 1.0)
 
-    def clamp(self, x: str, low: float, high: float) -> str:
-        return self.node("Min", self.node("Max", x, low), high)
+    def clamp(self, x: Tensor, low: float, high: float) -> Tensor:
+        return self.smaller(self.larger(x, low), high)
 
-    def log(self, x: str) -> str:
+    def log(self, x: Tensor) -> Tensor:
         return self.node("Log", x)
 
-    def log1m(self, x: str) -> str:
-        return self.node("Log", self.node("Sub", 1.0, x))
+    def log1m(self, x: Tensor) -> Tensor:
+        return self.log(1.0 - x)
 
-    def exp(self, x: str) -> str:
+    def exp(self, x: Tensor) -> Tensor:
         return self.node("Exp", x)
 
-    def log_logistic(self, x: str) -> str:
-        # min(x, 0) - log(1 + exp(-|x|)): the exponential never overflows
-        small = self.node("Exp", self.node("Neg", self.node("Abs", x)))
-        log = self.node("Log", self.node("Add", 1.0, small))
-        return self.node("Sub", self.node("Min", x, 0.0), log)
+    def log_logistic(self, x: Tensor) -> Tensor:
+        log = self.log(1.0 + self.exp(-abs(x)))  # the exponential never overflows
+        return self.smaller(x, 0.0) - log
 
-    def softmax(self, x: str) -> str:
-        e = self.node("Exp", self.minus_top(x))
-        return self.node("Div", e, self.total(e))
+    def softmax(self, x: Tensor) -> Tensor:
+        e = self.exp(self.minus_top(x))
+        return e / self.total(e)
 
-    def log_softmax(self, x: str) -> str:
+    def log_softmax(self, x: Tensor) -> Tensor:
         gaps = self.minus_top(x)
-        total = self.total(self.node("Exp", gaps))
-        return self.node("Sub", gaps, self.node("Log", total))
+        total = self.total(self.exp(gaps))
+        return gaps - self.log(total)
 
-    def minus(self, x: str, entry: int) -> str:
-        return self.node("Sub", x, self.slice(x, entry, entry + 1))
+    def minus(self, x: Tensor, entry: int) -> Tensor:
+        return x - self.slice(x, entry, entry + 1)
 
-    def minus_top(self, x: str) -> str:
-        return self.node("Sub", x, self.largest(x))
+    def minus_top(self, x: Tensor) -> Tensor:
+        return x - self.largest(x)
 
-    def take(self, x: str, index: list[int]) -> str:
+    def take(self, x: Tensor, index: list[int]) -> Tensor:
         return self.node("Gather", x, self.index(index), axis=1)
 
-    def scale(self, x: str, weight: Any, shift: Any) -> str:
-        made = x
-        if (weight != 1.0).any():
-            made = self.node("Mul", made, weight)
-        if shift.any():
-            made = self.node("Add", made, shift)
-        return made
+    def scale(self, x: Tensor, weight: Any, shift: Any) -> Tensor:
+        scaled = x * weight if (weight != 1.0).any() else x
+        return scaled + shift if shift.any() else scaled
 
-    def matrix(self, x: str, weight: Any, shift: Any) -> str:
-        made = self.node("MatMul", x, weight.T)
-        if shift.any():
-            made = self.node("Add", made, shift)
-        return made
+    def matrix(self, x: Tensor, weight: Any, shift: Any) -> Tensor:
+        product = self.node("MatMul", x, weight.T)
+        return product + shift if shift.any() else product
 
-    def add(self, *x: str) -> str:
+    def add(self, *x: Tensor) -> Tensor:
         return self.node("Sum", *x)
 
-    def steps(self, x: str, edges: list[Any], table: list[Any]) -> str:
+    def steps(self, x: Tensor, edges: list[Any], table: list[Any]) -> Tensor:
         columns = []
         for j, (edge, answer) in enumerate(zip(edges, table, strict=True)):
             own = self.slice(x, j, j + 1)
             limits = edge if len(edge) else np.array([np.inf])  # a single bin: nothing is above
-            is_above = self.cast(self.node("Greater", own, limits), self.kind)
+            is_above = self.cast(own > limits, self.kind)
             place = self.cast(self.total(is_above), np.int64)
-            found = self.node("Gather", self.constant(answer), place, axis=0)
+            found = self.node("Gather", answer, place, axis=0)
             if np.isnan(answer).any():
-                found = self.node("Where", self.node("IsNaN", found), own, found)
+                found = self.where(self.node("IsNaN", found), own, found)
             columns.append(found)
         return self.node("Concat", *columns, axis=1)
 
-    def lines(self, x: str, at: list[Any], value: list[Any]) -> str:
+    def lines(self, x: Tensor, at: list[Any], value: list[Any]) -> Tensor:
         columns = []
         for j, (place, height) in enumerate(zip(at, value, strict=True)):
             own = self.slice(x, j, j + 1)
             if len(place) == 1:
-                zero = self.node("Mul", own, 0.0)
-                columns.append(self.node("Add", zero, height))
+                columns.append(own * 0.0 + height)
                 continue
-            inside = self.node("Min", self.node("Max", own, place[0]), place[-1])
-            is_past = self.node("GreaterOrEqual", inside, place[1:-1])
+            inside = self.clamp(own, place[0], place[-1])
+            is_past = inside >= place[1:-1]
             pieces = (place[:-1], np.diff(place), height[:-1], np.diff(height))
             if len(place) == 2:
                 start, width, low, rise = [self.constant(piece) for piece in pieces]
@@ -229,31 +282,30 @@ class Graph:
                 start, width, low, rise = [
                     self.node("Gather", piece, k, axis=0) for piece in pieces
                 ]
-            part = self.node("Div", self.node("Sub", inside, start), width)
-            columns.append(self.node("Add", low, self.node("Mul", rise, part)))
+            part = (inside - start) / width
+            columns.append(low + rise * part)
         return self.node("Concat", *columns, axis=1)
 
-    def share(self, q: str, p: str, present: list[int], even: bool, least: float) -> str:
+    def share(self, q: Tensor, p: Tensor, present: list[int], even: bool, least: float) -> Tensor:
         absent = [k for k in range(self.n_classes) if k not in present]
         total = self.total(q)
         kept = self.take(p, present)
         shared = self.total(kept) if absent else self.constant([[1.0]])
-        instead = self.node("Div", shared, float(len(present))) if even else kept
-        has_answer = self.node("Greater", total, least)
-        divisor = self.node("Where", has_answer, total, 1.0)  # both branches of Where are computed
-        answer = self.node("Mul", self.node("Div", q, divisor), shared)
-        row = self.node("Where", has_answer, answer, instead)
+        instead = shared / float(len(present)) if even else kept
+        has_answer = total > least
+        divisor = self.where(has_answer, total, 1.0)
+        row = self.where(has_answer, q / divisor * shared, instead)
         if not absent:
             return row
         both = self.node("Concat", row, self.take(p, absent), axis=1)
         order = np.argsort([*present, *absent])
         return self.take(both, order.tolist())
 
-    def runs(self, x: str, low: Any, high: Any, node: Any, output: str) -> str:
+    def runs(self, x: Tensor, low: Any, high: Any, node: Any, output: str) -> Tensor:
         c = self.n_classes
         ranked = f"{self.prefix}ranked_{len(self.nodes)}"
+        inputs = [x.name, self.index([c]).name]
         outputs = [ranked, f"{ranked}_order"]
-        inputs = [x, self.index([c])]
         top_k = self.onnx.helper.make_node("TopK", inputs, outputs, axis=1, largest=0)
         self.nodes.append(top_k)
         rows = self.node("Unsqueeze", ranked, self.index([1]))
@@ -262,56 +314,57 @@ class Graph:
         if output == "pignistic":
             answer = self._pignistic(up, down, node)
         else:
-            gap = self.node("Sub", self.slice(up, 1, c + 1), self.slice(down, 0, c))
+            gap = self.slice(up, 1, c + 1) - self.slice(down, 0, c)
             answer = self._mean_over_nodes(gap, node)
         # Back to the order of the columns, by their scores; equal ones share their mean.
         own = self.node("Unsqueeze", x, self.index([2]))
         is_same = self.cast(self.node("Equal", own, rows), self.kind)
         column = self.node("Unsqueeze", answer, self.index([2]))
-        row = self.node("Squeeze", self.node("MatMul", is_same, column), self.index([2]))
-        n_same = self.node("ReduceSum", is_same, self.index([2]), keepdims=0)
-        row = self.node("Div", row, n_same)
-        return self.node("Div", row, self.total(row))
+        sums = self.node("MatMul", is_same, column)
+        row = self.node("Squeeze", sums, self.index([2]))
+        row = row / self.node("ReduceSum", is_same, self.index([2]), keepdims=0)
+        return row / self.total(row)
 
-    def _cumulated(self, rows: str, theta: Any) -> str:
+    def _cumulated(self, rows: Tensor, theta: Any) -> Tensor:
         """Return the cumulated softmax of ranked scores at every node, from 0 to 1."""
         c = self.n_classes
-        eta = self.node("Mul", rows, theta[None, :, None])
-        e = self.node("Exp", self.node("Sub", eta, self.largest(eta)))
-        sums = self.node("CumSum", e, self.index(2))
-        return self.pad(self.node("Div", sums, self.slice(sums, c - 1, c)), 1, 0, 3)
+        eta = rows * theta[None, :, None]
+        sums = self.node("CumSum", self.exp(self.minus_top(eta)), self.index(2))
+        return self.pad(sums / self.slice(sums, c - 1, c), 1, 0, 3)
 
-    def _mean_over_nodes(self, y: str, node: Any) -> str:
+    def _mean_over_nodes(self, y: Tensor, node: Any) -> Tensor:
         """Return the integral by its nodes' weights."""
-        weighted = self.node("Mul", y, node[None, :, None])
+        weighted = y * node[None, :, None]
         return self.node("ReduceSum", weighted, self.index([1]), keepdims=0)
 
-    def _pignistic(self, up: str, down: str, node: Any) -> str:
+    def _pignistic(self, up: Tensor, down: Tensor, node: Any) -> Tensor:
         """Return what each class gets when the mass of every run of d + 1 classes is shared."""
         c = self.n_classes
-        change = None
-        single = ""
+        single = up
+        change = up
         for d in range(c):
-            top = self.node("Min", self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1))
-            bottom = self.node("Max", self.slice(up, 0, c - d), self.slice(down, d, c))
-            length = self.node("Max", self.node("Sub", top, bottom), 0.0)
+            top = self.smaller(self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1))
+            bottom = self.larger(self.slice(up, 0, c - d), self.slice(down, d, c))
+            length = self.larger(top - bottom, 0.0)
             mass = self._mean_over_nodes(length, node)
+            part = mass / float(d + 1)
+            # from where a run begins to where it ends: sums of these changes are the shares
+            run_change = self.pad(part, 0, d + 1, 2) - self.pad(part, d + 1, 0, 2)
             if d == 0:
                 single = mass
-            # a run begins and ends: the sums of its changes are its share
-            part = self.node("Div", mass, float(d + 1))
-            both = self.node("Sub", self.pad(part, 0, d + 1, 2), self.pad(part, d + 1, 0, 2))
-            change = both if change is None else self.node("Add", change, both)
-        sums = self.node("CumSum", self.slice(str(change), 0, c), self.index(1))
-        return self.node("Max", sums, single)  # rounding must not take from what is sure
+                change = run_change
+            else:
+                change = change + run_change
+        shares = self.node("CumSum", self.slice(change, 0, c), self.index(1))
+        return self.larger(shares, single)  # rounding must not take from what is sure
 
 
-def graph_label(graph: Graph, classes: tuple[Any, ...], answer: str, out: str) -> int:
+def graph_label(graph: Graph, classes: tuple[Any, ...], answer: Tensor, out: str) -> int:
     """Add the most probable class, the first of equals, as `out`; return its type."""
     best = graph.node("ArgMax", answer, axis=1, keepdims=0)
     if all(isinstance(label, int) for label in classes):
         kind = graph.onnx.TensorProto.INT64
-        labels = graph.index(classes)
+        labels = graph.index(classes).name
     else:
         kind = graph.onnx.TensorProto.STRING
         labels = f"{graph.prefix}labels"
@@ -353,6 +406,7 @@ def write_onnx(
         )
     graph = Graph(len(program.classes), inside, opset=opset)
     name = "probabilities" if program.input == "probs" else "logits"
+    # float64 inside also where rows are float32: log of a tiny number, and edges of bins, need it
     rows = name if dtype == inside else graph.cast(name, inside)
     answer = graph.run(program, rows)
     graph.cast(answer, dtype, out="calibrated")
@@ -411,6 +465,7 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
         _check_zipmap(zipmap, program)
         tensor = zipmap.input[0]
         kind = onnx.TensorProto.FLOAT
+    # names of nodes are unique in a graph
     prefix = NODE_PREFIX
     while any(name.startswith(prefix) for node in body.node for name in node.output):
         prefix += "_"  # recalibrated once before
@@ -496,8 +551,9 @@ def _probabilities(body: Any, program: Program, output: str | None) -> Any:
         names = [one.name for one in body.output]
         raise InputError(
             argument="output",
-            rule=f"name an output of shape (rows, {c}); the model has {names}",
+            rule=f"name an output of shape (rows, {c}); the model has {{names}}",
             value=output,
+            values={"names": names},
         )
     return fit[0]
 

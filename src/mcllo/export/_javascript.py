@@ -182,6 +182,7 @@ function runs(x, low, high, node, output) {
 """,
 }
 MAX_SAFE_INTEGER = 2**53
+"""Beyond it a JavaScript number, which is a float64, is no longer every whole number."""
 JAVASCRIPT = Language(HELPERS, "const {name} = {value};", "null", "true", "false", json.dumps)
 
 MODULE = """// Recalibrated class probabilities: {method}, fitted and written by mcllo {version}.

@@ -69,12 +69,12 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
+from .._utils.linalg import TINY
 from .._utils.results import Floats
 from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import Calibrator, normalize_rows
 from ..calibrators._beta import MIN_PROB
-from ..calibrators._label_shift import TINY
 from ..calibrators._xu_davoine import PlausibleSets, belief, quadrature
 from ..exceptions import InputError
 
@@ -87,16 +87,21 @@ class ExportError(InputError):
 
     Parameters
     ----------
-    message : str or Phrase, optional
-        What must hold, and what was found. Default: a sentence made of the other arguments.
-    argument, rule : str or Phrase, optional
+    message : str, optional
+        What must hold, and what was found. Default: a sentence made of the other arguments. With
+        `values` or an `argument` a template, else said as it stands.
+    argument, rule : str, optional
         The name of the argument at fault, and what must hold of it.
     value : object, optional
         What was found.
+    found : str, optional
+        The same in words.
     row, column : int, optional
         Zero-based place of the value; a column may also be a name.
-    remedy : str or Phrase, optional
+    remedy : str, optional
         What to do.
+    values : mapping, optional
+        Fills the fields of message, rule and remedy.
 
     See Also
     --------
@@ -201,6 +206,7 @@ class Program:
 
     def ending(self, answer: Value) -> Program:
         """Return the program whose answer is that of a step, with the steps it needs alone."""
+        # backwards, as a step takes only vectors of steps before it
         needed = {answer}
         for k in range(answer, -1, -1):
             if k in needed:
@@ -339,6 +345,8 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
         )
     normalize = bool(getattr(calibrator, "normalize", False))
     made = Program(calibrator.method, classes, given, normalize=normalize)
+    # z are logits or log p, and p are probabilities. A step that nothing needs is left out at the
+    # end, so that both can be made here.
     z = made.step("input")
     p = made.step("softmax", z) if given == "logits" else z
     if calibrator.input == "probs":
@@ -365,7 +373,7 @@ def log_probabilities(classes: tuple[Any, ...]) -> Program:
 def _clip_zeros(made: Program, calibrator: Any, p: Value) -> Value:
     """Return p after clipping."""
     clip = getattr(calibrator, "clip_", None) or getattr(calibrator, "clip", None)
-    if clip == 0.0:
+    if clip == 0.0:  # nothing is raised: log 0 has no answer
         made.zeros = False
         return p
     floor = DEFAULT_CLIP if clip is None else float(clip)
@@ -398,6 +406,7 @@ def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
 def _linear(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     linear = calibrator.map_
     c = len(made.classes)
+    # A class without labels has no parameters: it keeps its p, and the others share the rest.
     present = [k for k in range(c) if k not in linear.absent]
     intercept = linear.intercept[present]
     if linear.coef.ndim == 2:
@@ -504,6 +513,7 @@ def _correct_by_trees(made: Program, correction: Any, z: Value, q: Value) -> Val
         sums = made.matrix(sums, np.array([[1.0], [0.0]]))
     else:
         sums = made.step("trees", made.step("log_softmax", z), **numbers)
+    # raised as the calibrator does it: of a 0 the logarithm would be -inf
     log_q = made.step("log", made.step("clamp", q, low=TINY, high=1.0))
     corrected = made.step("softmax", made.step("add", log_q, sums))
     trust = correction.trust
@@ -549,7 +559,8 @@ def _with_prior(made: Program, calibrator: Any, q: Value, z: Value, p: Value) ->
         return q
     kind = getattr(calibrator, "_prior_kind", "fit")
     every = range(len(made.classes))
-    if learned.kept:  # classes without labels
+    # Nothing was learned of classes without labels: they keep p, or what a temperature makes of it.
+    if learned.kept:
         present = [k for k in every if k not in learned.kept]
         h = p if learned.tempered is None else _soft(made, learned.tempered, z)
         q = made.share(made.take(q, present), h, present, even=False, least=TINY)

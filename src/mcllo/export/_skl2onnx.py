@@ -19,7 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from .._utils.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
-from ._graph import DEFAULT_OPSET, Graph, graph_label
+from ._graph import DEFAULT_OPSET, Graph, Tensor, graph_label
 from ._programs import ExportError, build_program, log_probabilities
 
 OPTIONS = {
@@ -81,7 +81,7 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     answer = pairs[0]
     if len(pairs) > 1:
         total = graph.node("Sum", *pairs)
-        answer = graph.node("Div", total, float(len(pairs)))
+        answer = total / float(len(pairs))
     _finish(graph, operator, container, answer)
 
 
@@ -91,7 +91,7 @@ def _graph(scope: Any, container: Any, n_classes: int) -> Graph:
     return Graph(n_classes, "float64", prefix, opset)
 
 
-def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> str:
+def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> Tensor:
     """Return the recalibrated probabilities of one classifier, by its calibrator."""
     classifier = pair.estimator
     while isinstance(classifier, FrozenEstimator):
@@ -103,6 +103,7 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
         )
     calibrator: Any = pair.calibrator
     program = build_program(calibrator)
+    # as `RecalibratedClassifierCV` asks: scores where there are any, else log p
     scores = program.input == "logits" and hasattr(classifier, "decision_function")
     raw = _outputs(scope, operator, container, classifier, scores)
     known = classifier.classes_.tolist()
@@ -149,20 +150,20 @@ def _whole(classifier: Any) -> bool:
     return bool(np.issubdtype(classifier.classes_.dtype, np.integer))
 
 
-def _aligned(graph: Graph, x: str, known: list[Any], wanted: list[Any], scores: bool) -> str:
+def _aligned(graph: Graph, x: Tensor, known: list[Any], wanted: list[Any], scores: bool) -> Tensor:
     """Return columns in the order of all classes; what the classifier never saw has 0."""
     if scores:
         raise ExportError(
             "a fold's classifier never saw some class, and scores of classes that it did not see "
             "have no plain form. Use a calibrator of probabilities, or folds with every class."
         )
-    zero = graph.node("Mul", graph.slice(x, 0, 1), 0.0)
+    zero = graph.slice(x, 0, 1) * 0.0
     with_zero = graph.node("Concat", x, zero, axis=1)
     places = [known.index(label) if label in known else len(known) for label in wanted]
     return graph.take(with_zero, places)
 
 
-def _finish(graph: Graph, operator: Any, container: Any, answer: str) -> None:
+def _finish(graph: Graph, operator: Any, container: Any, answer: Tensor) -> None:
     """Write label and probabilities, and hand all nodes to skl2onnx."""
     model = operator.raw_operator
     label, probabilities = (output.full_name for output in operator.outputs)

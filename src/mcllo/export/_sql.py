@@ -285,6 +285,7 @@ class Steps:
         made = []
         for a, place, height in zip(x, at, value, strict=True):
             cases = [(q.at_most(a.copy(), place[0]), q.number(height[0]))]
+            # CASE takes the first line whose end is to the right
             for k in range(1, len(place)):
                 line = q.number(height[k - 1])
                 rise = height[k] - height[k - 1]
@@ -371,6 +372,7 @@ def write_sql(
         answer = query.if_whole(query.column(f"{last}_{j}"))
         selected.append(exp.alias_(answer, name, quoted=True))
     final = exp.select(*selected).from_(query.names[-1])
+    # else they write a stage again for each use of its columns, which multiplies along the chain
     materialized = True if dialect in MATERIALIZING_DIALECTS else None
     source = exp.to_table(table, dialect=dialect)
     for name, stage in zip(query.names, query.stages, strict=True):
@@ -453,6 +455,7 @@ def _input(query: Query, name: str, columns: list[str], later: list[str]) -> lis
     double = exp.DataType.build("double")
     given = [exp.Cast(this=query.column(column), to=double.copy()) for column in columns]
     made = query.stage(name, given, later)
+    # the sum is NULL where any number is; CASE would make an answer of the others
     total = query.total([a.copy() for a in given])
     whole = exp.alias_(total, query.whole, quoted=True)
     query.stages[-1].select(whole, append=True, copy=False)
@@ -478,6 +481,7 @@ def _apply(
         columns = query.stage(parts[-1], several, [*live, *parts])
         return columns if isinstance(value, list) else columns[0]
 
+    # sqlglot's expressions know their parent, so that each can stand in one place
     of = [[a.copy() for a in made[j]] for j in step.of]
     rule = getattr(rules, "exp_" if step.op == "exp" else step.op)
     return list(rule(*of, row, **step.numbers))

@@ -48,7 +48,7 @@ from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
 from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ._graph import append_to_onnx as append_program
 from ._graph import write_onnx
 from ._javascript import write_declaration, write_javascript
@@ -70,6 +70,7 @@ def namespace(text: str) -> dict[str, Any]:
     digest = hashlib.sha256(text.encode()).hexdigest()
     name = f"<exported by mcllo {digest[:16]}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    # torch.jit.script asks linecache for the source of what it compiles
     made: dict[str, Any] = {"__name__": "exported"}
     exec(compile(text, name, "exec"), made)
     return made
@@ -103,6 +104,7 @@ def run_onnx(model: bytes, rows: Floats, name: str | None = None) -> Floats:
     runtime = needed("onnxruntime", ONNX_EXTRA)
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     given = session.get_inputs()[0]
+    # onnxruntime refuses the other type rather than cast it
     dtype = np.float32 if given.type == "tensor(float)" else np.float64
     found = session.run([name or "calibrated"], {given.name: rows.astype(dtype)})
     return np.asarray(found[0])
@@ -217,12 +219,14 @@ def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     middle = np.full((1, c), 1.0 / c)
     spread = rng.dirichlet(np.full(c, 1.0), size=size)
     near_corners = rng.dirichlet(np.full(c, 0.1), size=size)
+    # from 1 to 1e-300 in one row: logarithms of the small ones are what forms get wrong
     tiny = rng.dirichlet(np.ones(c), size=size)
     tiny *= 10.0 ** -rng.integers(0, 300, size=(size, c))
     tiny /= tiny.sum(axis=1, keepdims=True)
     tied = rng.integers(0, 3, size=(size, c)).astype(float)
     tied[:, 0] += tied.sum(axis=1) == 0.0  # a row of zeros is none
     tied /= tied.sum(axis=1, keepdims=True)
+    # bins of width 1/10 and 1/20 have their edges at these numbers
     twentieths = rng.multinomial(20, np.full(c, 1.0 / c), size=size) / 20.0
     at_jumps = _at_jumps(program, size, rng)
     rows = np.concatenate([corners, middle, spread, near_corners, tiny, tied, twentieths, at_jumps])
@@ -384,7 +388,7 @@ def export(
     unknown = sorted(set(options) - set(target.options))
     if unknown:
         has = ", ".join(("input", *target.options))
-        message = Phrase("{argument} is no option of {}; it has {}.", to, has)
+        message = f"{{argument}} is no option of {to}; it has {has}."
         raise InputError(message, argument=unknown[0])
     program = build_program(calibrator, input)
     content = target.write(program, **options)

@@ -76,7 +76,8 @@ def _numbers(k: int, step: ProgramStep) -> list[str]:
         if isinstance(value, np.ndarray):
             arrays[f"{name}_{k}"] = value
         elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-            for j, array in enumerate(value):  # of each class its own length
+            # of each class its own length: they do not fit into one tensor
+            for j, array in enumerate(value):
                 arrays[f"{name}_{k}_{j}"] = array
         elif name in ("index", "present"):
             tensor = f"torch.tensor({TORCH.literal(value)}, dtype=torch.int64)"
@@ -106,6 +107,7 @@ def _one(template: str) -> Any:
 
 def _unit(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     x = of[0]
+    # each row decides for itself, without a branch that tracing would fix
     tolerance = step.numbers["tolerance"]
     if tolerance < 0.0:
         return [f"{name} = {x} / {x}.sum(-1, keepdim=True)"]

@@ -274,7 +274,8 @@ def expected_calibration_error(
     0.3
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    return float(TopLabelECE(p, n_bins, binning, norm).of_labels(p.codes[None])[0])
+    bins = TopLabelECE(p, n_bins, binning, norm)
+    return float(bins.of_labels(p.codes[None])[0])
 
 
 def maximum_calibration_error(
@@ -332,7 +333,8 @@ def maximum_calibration_error(
     0.6
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    return float(TopLabelECE(p, n_bins, binning).gaps(p.codes[None]).max())
+    bins = TopLabelECE(p, n_bins, binning)
+    return float(bins.gaps(p.codes[None]).max())
 
 
 def average_calibration_error(
@@ -384,7 +386,9 @@ def average_calibration_error(
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     bins = TopLabelECE(p, n_bins, binning)
-    return float(bins.gaps(p.codes[None])[0, bins.weight > 0.0].mean())
+    gaps = bins.gaps(p.codes[None])[0]
+    holds_rows = bins.weight > 0.0
+    return float(gaps[holds_rows].mean())
 
 
 def classwise_calibration_error(
@@ -443,7 +447,8 @@ def classwise_calibration_error(
     0.3
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    return float(ClasswiseECE(p, n_bins, binning).of_labels(p.codes[None])[0])
+    bins = ClasswiseECE(p, n_bins, binning)
+    return float(bins.of_labels(p.codes[None])[0])
 
 
 def adaptive_calibration_error(

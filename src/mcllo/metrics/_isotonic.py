@@ -93,6 +93,7 @@ def isotonic(frequency: Floats, weight: Floats) -> Floats:
     """Return the weighted least-squares fit among sequences that never fall, within [0, 1]."""
     from scipy.optimize import isotonic_regression
 
+    # Pooled means may leave [0, 1] by rounding, and the log loss would be no number.
     return np.clip(isotonic_regression(frequency, weights=weight).x, 0.0, 1.0)
 
 
@@ -107,10 +108,11 @@ def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Scor
         with np.errstate(divide="ignore"):
             rows = -xlogy(frequency, predicted) - xlogy(1.0 - frequency, 1.0 - predicted)
     elif score == "brier":
+        # Of pooled rows: the second part is the variance of their hits around the frequency.
         rows = (predicted - frequency) ** 2 + frequency * (1.0 - frequency)
     else:
         raise InputError(f"score must be 'brier' or 'log_loss'; got score={score!r}.")
-    return float(np.average(rows, weights=weight)) + 0.0
+    return float(np.average(rows, weights=weight)) + 0.0  # -0.0 + 0.0 is 0.0
 
 
 def pooled_predictions(predictions: Predictions, label: Hashable | None) -> Pooled:

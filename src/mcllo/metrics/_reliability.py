@@ -70,8 +70,8 @@ def poisson_binomial(probs: Floats) -> Floats:
             # The size is a power of 2 and 1: the next number of small prime factors.
             length = 9 * (product_size // 8)
             waves = np.fft.rfft(factors, length, axis=1)
-            products = np.fft.irfft(waves[0::2] * waves[1::2], length, axis=1)
-            factors = products[:, :product_size]
+            products = waves[0::2] * waves[1::2]
+            factors = np.fft.irfft(products, length, axis=1)[:, :product_size]
     mass: Floats = np.maximum(factors[0, : n + 1], 0.0)
     return mass
 
@@ -102,11 +102,13 @@ def poisson_binomial_of_rare(probs: Floats) -> Floats:
     # Hits beyond this number have less than 1e-16 together: what would come round again.
     max_hits = sums[0] + 12.0 * math.sqrt(sums[0]) + 40.0
     length = 1 << math.ceil(math.log2(max_hits))
-    z_minus_1 = np.expm1(-2j * math.pi / length * np.arange(length // 2 + 1))
+    angle = 2.0 * math.pi / length * np.arange(length // 2 + 1)
+    z_minus_1 = np.expm1(-1j * angle)
     log_transform = np.zeros(len(z_minus_1), dtype=np.complex128)
     for m, power_sum in enumerate(sums, start=1):
         log_transform += (-1) ** (m + 1) * power_sum * z_minus_1**m / m
-    mass = np.maximum(np.fft.irfft(np.exp(log_transform), length), 0.0)
+    mass = np.fft.irfft(np.exp(log_transform), length)
+    mass = np.maximum(mass, 0.0)  # rounding
     return np.convolve(mass, poisson_binomial(probs[~is_rare]))
 
 
@@ -206,12 +208,15 @@ class ReliabilityCurve(NotebookResult):
 
     def to_table(self) -> Table:
         """Return one row per bin."""
-        columns = {"from": self.edges[:-1], "to": self.edges[1:], **self._columns()}
+        edges = {"from": self.edges[:-1], "to": self.edges[1:]}
+        columns = edges | self._columns()
         return Table({name: values.tolist() for name, values in columns.items()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what an empty bin lacks is None."""
-        columns = {name: none_for_nan(values.tolist()) for name, values in self._columns().items()}
+        columns = {}
+        for name, values in self._columns().items():
+            columns[name] = none_for_nan(values.tolist())
         return {
             "label": self.label,
             "binning": self.binning,
@@ -382,7 +387,9 @@ def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Flo
     low = np.maximum(centre - half_width, 0.0)
     high = np.minimum(centre + half_width, 1.0)
     # Rounding must not leave 1e-18 where the formula gives 0.
-    return np.where(frequency == 0.0, 0.0, low), np.where(frequency == 1.0, 1.0, high)
+    low = np.where(frequency == 0.0, 0.0, low)
+    high = np.where(frequency == 1.0, 1.0, high)
+    return low, high
 
 
 def _bands(

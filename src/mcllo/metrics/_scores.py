@@ -549,6 +549,7 @@ def _group_means(rows: Floats, group: Codes, weight: Floats | None) -> Floats:
     if weight is None:
         weight = np.ones(len(rows))
     total = np.bincount(group, weight)
-    sums = np.stack([np.bincount(group, weight * column) for column in rows.T], axis=1)
+    sums_of_columns = [np.bincount(group, weight * column) for column in rows.T]
+    sums = np.stack(sums_of_columns, axis=1)
     means = sums / np.where(total > 0.0, total, 1.0)[:, None]
     return means[group]

@@ -129,8 +129,10 @@ def natural_columns(x: Floats, knots: Floats) -> Floats:
 
 def lapse_columns(x: Floats) -> Floats:
     """Return the columns of a lapse of either outcome."""
-    odds = np.log(LAPSE_ODDS)
-    return np.column_stack([np.logaddexp(0.0, odds - x), np.logaddexp(0.0, odds + x)])
+    bend = np.log(LAPSE_ODDS)
+    sure_misses_hit = np.logaddexp(0.0, bend - x)
+    sure_hits_fail = np.logaddexp(0.0, bend + x)
+    return np.column_stack([sure_misses_hit, sure_hits_fail])
 
 
 def _cube(x: Floats) -> Floats:
@@ -205,7 +207,8 @@ def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
     levels = (cumulated - 0.5 * weight[order]) / cumulated[-1]
     # The first of 5 knots at 5 %, as Harrell (2015), section 2.4.6; of more of them further out.
     first = 0.25 / max(count, MIN_KNOTS)
-    quantiles = np.interp(np.linspace(first, 1.0 - first, count), levels, x[order])
+    asked = np.linspace(first, 1.0 - first, count)
+    quantiles = np.interp(asked, levels, x[order])
     return np.unique(quantiles.round(9))
 
 
@@ -252,7 +255,8 @@ class SplineLikelihood:
         weighted = self.weight[:, None] * chance
         gradients = weighted.T @ self.rows - self.statistic + RIDGE * betas
         # All Hessians in one product: the columns of `products` are those of x x', row by row.
-        products = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.x), -1)
+        products = self.rows[:, :, None] * self.rows[:, None, :]
+        products = products.reshape(len(self.x), -1)
         curvature = weighted * (1.0 - chance)
         hessians = (curvature.T @ products).reshape(-1, size, size)
         return gradients, hessians + RIDGE * np.eye(size)
@@ -354,7 +358,8 @@ class Spline:
             solved = np.linalg.solve(hessians, np.stack([aims, gradients], axis=2))
             aim_step = solved[:, :, 0]
             newton_step = solved[:, :, 1]
-            excess = self.likelihood.values(self.beta + away) - self._least - 0.5 * radius**2
+            rise = self.likelihood.values(self.beta + away) - self._least
+            excess = rise - 0.5 * radius**2
             left = np.maximum(_dot(gradients, newton_step) - 2.0 * excess, 0.0)
             scale = np.sqrt(left / _dot(aims, aim_step))
             turned = self._to_surface(away + scale[:, None] * aim_step - newton_step, radius)
@@ -643,9 +648,10 @@ def smooth_curve(
     x = log_odds(values if weight is None else values[weight > 0.0])
     points = _points(float(x.min()), float(x.max()))
     # The band is costly and smooth: at 51 points, with straight lines between.
-    picked = np.unique(np.linspace(0, len(points) - 1, 51).round().astype(np.intp))
-    band_points = points[picked]
-    low, high = spline.band(band_points, float(ndtri(0.5 + level / 2.0)), sandwich)
+    evenly_spaced = np.linspace(0, len(points) - 1, 51).round().astype(np.intp)
+    band_points = points[np.unique(evenly_spaced)]
+    normal_quantile = float(ndtri(0.5 + level / 2.0))
+    low, high = spline.band(band_points, normal_quantile, sandwich)
     return SmoothCurve(
         label=label,
         predicted=chances(points),
@@ -777,7 +783,8 @@ def integrated_calibration_index(
         raise InputError(f"target must be 'top-label' or 'marginal'; got target={target!r}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     labels: tuple[Hashable | None, ...] = (None,) if target == "top-label" else p.classes
-    return float(np.mean([_curve_distances(p, label, n_knots).ici for label in labels]))
+    indices = [_curve_distances(p, label, n_knots).ici for label in labels]
+    return float(np.mean(indices))
 
 
 def calibration_distances(

@@ -173,7 +173,8 @@ class KernelError:
             if 2 * len(rows) > n:
                 rows = slice(None)  # hardly a row goes without the class: no copy of the kernel
             indicator = has_class[:, rows].astype(np.float64)
-            pairs += np.einsum("bi,bi->b", indicator @ self.kernel[rows][:, rows], indicator)
+            kernel = self.kernel[rows][:, rows]
+            pairs += np.einsum("bi,bi->b", indicator @ kernel, indicator)
         if self.estimator == "biased":
             return pairs / n**2
         squared_norms = np.einsum("ik,ik->", self.probs, self.probs)
@@ -254,7 +255,8 @@ def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Dista
     total = 0.0
     for start in range(0, n, n_rows):
         stop = min(start + n_rows, n)
-        kernel = np.exp(distances(probs[start:stop], probs[start:], distance) / -width)
+        apart = distances(probs[start:stop], probs[start:], distance)
+        kernel = np.exp(apart / -width)
         products = residual[start:stop] @ residual[start:].T
         products *= kernel
         within_block = float(products[:, : stop - start].sum())

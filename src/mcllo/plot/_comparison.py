@@ -19,7 +19,7 @@ from .._comparison.comparison import Comparison, ComparisonRow
 from .._comparison.recommend import UNCALIBRATED
 from .._utils.formatting import PWords, format_number, p_words
 from .._utils.results import Floats
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import Places, footer, heading, label_outer, panels, side_by_side
@@ -124,10 +124,11 @@ def select_rows(comparison: Comparison, names: Mapping[str, str] | None) -> list
     missing = [name for name in names if name not in known]
     if missing or not names:
         raise InputError(
-            Phrase("{argument} must name methods of this comparison; got {value}."),
+            "{argument} must name methods of this comparison; got {value}.",
             argument="names",
             value=missing[0] if missing else "none",
-            remedy=f"It holds {', '.join(known)}.",
+            remedy="It holds {known}.",
+            values={"known": ", ".join(known)},
         )
     return [known[name] for name in names]
 

@@ -112,6 +112,7 @@ def baselines(
     is_reference = _references(found)
     labels = [f"{names[j]} ◂" if is_reference[j] else names[j] for j in rows]
     label_inches = max(text_width(label) for label in labels) / 72.0
+    # the labels stand outside of the axes; each row takes 0.27 inches
     test, change = side_by_side(ax, 2, 6.4 + label_inches, 1.4 + 0.27 * len(rows))
     is_rejected = _draw_statistics(test, found, rows)
     _draw_changes(change, found, rows)
@@ -267,6 +268,7 @@ def nested_models(
     ax.set_ylim(len(rows) - 0.4, -0.6)
     places = np.arange(len(rows))
     statistic = np.array([row.statistic for row in rows], dtype=np.float64)
+    # by Wilks's theorem a chi-square with that many degrees of freedom, whose mean they are
     chance = np.array([row.df for row in rows], dtype=np.float64)
     is_rejected = np.array([row.rejected for row in rows], dtype=bool)
     is_held = np.array([is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool)
@@ -393,6 +395,7 @@ def parameters(
     _forest(right, slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
     right.set_xlabel("gamma")
+    # titles and a key of axes that were given belong to who gave them
     has_room = ax is None or isinstance(ax, FigureBase)
     heading(left, "Shift", "above 1: more likely than predicted" if has_room else "")
     heading(right, "Slope", "below 1: over-, above: underconfident" if has_room else "")
@@ -509,6 +512,7 @@ def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]
     if given:
         places = [fit.compared.index(label) for label in given if label != fit.baseline]
         return places[:most]
+    # in standard errors: a class of few rows is far from 1 by chance
     size = departure_sizes(fit)
     order = sorted(range(len(size)), key=lambda j: -size[j])
     return sorted(order[: max(1, most)])

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._utils.atomic_files import StrPath, replace_atomically
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 from ._layout import fixed_layout
 from ._style import THEMED, look
 
@@ -70,7 +70,7 @@ def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise InputError(
-            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            "{argument} must end in .svg, .png or .pdf; got {value}.",
             argument="path",
             value=Path(path).name,
             remedy="Choose one of these.",

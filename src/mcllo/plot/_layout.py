@@ -75,13 +75,14 @@ def fixed_layout(figure: Figure) -> Iterator[None]:
         return
     figure.engine.execute(figure)
     for ax in figure.axes:
-        left, bottom, width, height = (round(float(v), 4) for v in ax.get_position().bounds)
-        ax.set_position((left, bottom, width, height))
+        bounds = [round(float(value), 4) for value in ax.get_position().bounds]
+        ax.set_position((bounds[0], bounds[1], bounds[2], bounds[3]))
     figure.set_layout_engine(None)
     try:
         yield
     finally:
         figure.set_layout_engine(figure.engine)
+        # `set_position` took them out of the layout
         for ax in figure.axes:
             ax.set_in_layout(True)
 
@@ -270,6 +271,7 @@ def _own_footer(figure: OwnFigure, text: str, key: Sequence[Artist]) -> None:
     if text:
         text_height = (SMALL_LINE_PT * n_lines(text) + 4) / POINTS_PER_INCH
     foot = text_height + (0.3 if key else 0.0)
+    # The figure grows by its foot, so that panels keep the size that they were made with.
     height += foot
     figure.set_size_inches(width, height)
     figure.engine.set(rect=(0.0, foot / height, 1.0, 1.0 - foot / height))

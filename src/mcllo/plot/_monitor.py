@@ -119,6 +119,8 @@ def _draw_evidence(ax: Axes, records: Sequence[Record], status: MonitorStatus) -
     dots: dict[str, Any] = {}
     if len(x) <= MAX_BATCHES_MARKED:
         dots = {"marker": "o", "markersize": 3.5}
+    # Calibrated rows reach 1 / alpha with probability alpha at most (Ville), and take `run_length`
+    # batches until the detector reaches that, on average at least.
     thresholds = (math.log10(status.run_length), -math.log10(status.alpha))
     largest = 0.0
     for name, threshold, colour, dash, label in (

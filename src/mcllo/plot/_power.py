@@ -247,6 +247,7 @@ def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
     gain = cell.ece_before - cell.ece_after
     mean = float(gain.mean())
     half = 0.0
+    # before and after are of the same rows: their differences vary less than each of them
     if cell.reps > 1:
         half = 1.96 * float(gain.std(ddof=1)) / cell.reps**0.5
     return mean, mean - half, mean + half

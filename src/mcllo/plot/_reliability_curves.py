@@ -86,6 +86,7 @@ def short_count(count: float) -> str:
 def point_areas(bins: ReliabilityCurve, largest: float = 36.0) -> Any:
     """Return areas of points in square points, from 9 to `largest` for the fullest bin."""
     used = bins.counts > 0.0
+    # by the root, or the points of most bins would be too small to see
     share = np.sqrt(bins.counts[used] / bins.counts.max())
     smallest = 9.0
     return smallest + (largest - smallest) * share

@@ -216,6 +216,7 @@ class Drawing:
         if curve == "smooth":
             self.curve = smooth_curve(self.rows, label=label)
         elif curve == "isotonic":
+            # the seed of the assessment: a figure drawn again shows the same band
             self.curve = isotonic_curve(self.rows, label=label, seed=assessment.details.seed)
 
     def draw(self, ax: Axes, *, strip: bool) -> None:

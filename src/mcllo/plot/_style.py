@@ -113,9 +113,11 @@ STYLE = {
     "legend.title_fontsize": SMALL_PT,
     "lines.linewidth": 1.5,
     "pdf.fonttype": 42,
+    # Text stays text, which can be read aloud, searched and copied; ids do not depend on the run.
     "svg.fonttype": "none",
     "svg.hashsalt": "mcllo",
     "text.color": INK,
+    # A class may be called $x$, or x_1.
     "text.parse_math": False,
     "text.usetex": False,
     "xtick.color": MUTED,
@@ -158,6 +160,7 @@ def plain_axes(ax: Axes) -> None:
 
 def unit_axes(ax: Axes, bottom: float = 0.0) -> None:
     """Give both axes the range of a probability, the vertical one from `bottom`."""
+    # A little room, or half of a mark at 0 or 1 would be cut where artists are clipped.
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(bottom - 0.01, 1.02)
     unit_ticks(ax, 4)
@@ -491,6 +494,7 @@ def offer(figure: Figure | None) -> None:
     """Hand a finished figure to pyplot where that can show it."""
     if figure is None or _aside.get() or current_thread() is not main_thread():
         return
+    # Who never imported pyplot does not expect windows, nor the time that it takes to load.
     if "matplotlib.pyplot" not in sys.modules and notebook() is None:
         return
     import matplotlib.pyplot as plt

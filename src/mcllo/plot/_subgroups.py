@@ -175,6 +175,7 @@ def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
 
 def _finite(estimates: Estimates) -> Estimates:
     """Return the estimates with infinite numbers far beyond the axis, and NaN as they are."""
+    # An axis must end somewhere: limits of infinite ends are not finite.
     reach = 10.0 * estimates.cap
     lowest = estimates.reference - reach
     highest = estimates.reference + reach

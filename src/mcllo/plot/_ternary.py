@@ -94,6 +94,7 @@ def ternary(
         own_map = result.fit
     if recalibration is None:
         recalibration = own_map
+    # The columns of a given recalibration may stand in another order: its arrows would be wrong.
     classes = tuple(recalibration.classes if rows is None else rows.classes)
     _check_three(classes, recalibration)
     place = ax

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 from .._utils.optional import PLOT_EXTRA, needed
 from .._validation.frames import did_you_mean
-from ..exceptions import InputError, Phrase
+from ..exceptions import InputError
 
 needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
@@ -105,5 +105,6 @@ def reproduce(name: str) -> Reproduction:
     """
     if name not in ITEMS:
         hint = did_you_mean(name, tuple(ITEMS), "known are")
-        raise InputError(Phrase("{found} is not known; {}", hint), argument="name", value=name)
+        message = "{found} is not known; {hint}"
+        raise InputError(message, argument="name", value=name, values={"hint": hint})
     return ITEMS[name]()

@@ -366,7 +366,7 @@ def _methods(
 ) -> Reproduction:
     """Return a table of methods in the paper's order."""
     rows = compared_rows(study.comparison, COLUMNS, by_set(name))
-    rows.sort(key=lambda row: order.index(row["set"]))
+    rows.sort(key=lambda row: order.index(row["set"]))  # the paper's tables differ in their order
     return _reproduction(name, title, source, rows, method_words(rows), HOW_TO_READ)
 
 

@@ -18,7 +18,7 @@ from .._model.likelihood import identity_theta
 from .._utils.atomic_files import StrPath
 from .._validation.predictions import Predictions
 from .._version import __version__
-from ..exceptions import InputError, Option, Phrase
+from ..exceptions import InputError
 from ._design import (
     build_map,
     check_alpha,
@@ -205,7 +205,7 @@ def power(
     workers = n_workers(n_jobs)
     tried = shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
-        message = Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume")))
+        message = "{power} needs one {delta_1} and no {resume}."
         raise InputError(message, argument="power", value=power)
     finished = FinishedCells(resume)
     entropy = seed_entropy(finished.settings.get("seed") if seed is None else seed)

@@ -38,7 +38,7 @@ from .._validation.frames import as_numbers, did_you_mean
 from .._validation.labels import Classes, check_each_named, class_names, find_class
 from .._validation.predictions import Predictions, as_predictions
 from .._validation.probabilities import DEFAULT_CLIP, clean_probs
-from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
+from ..exceptions import InputError, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
 Draw = Callable[[np.random.Generator, int], NDArray[Any]]
@@ -74,10 +74,12 @@ class Design:
             uniform.append(stream.random(n_samples))
         unlabelled = self._unlabelled(np.concatenate(rows))
         chances, _ = predicted_probabilities(theta, unlabelled.log_odds)
-        labels = labels_at(chances.T, np.concatenate(uniform)[None])[0]
+        one_draw = np.concatenate(uniform)[None]
+        labels = labels_at(chances.T, one_draw)[0]
         # The map has the baseline last.
         b = self.baseline_index
-        column_of_label = np.append(np.delete(np.arange(len(self.classes)), b), b)
+        others = np.delete(np.arange(len(self.classes)), b)
+        column_of_label = np.append(others, b)
         return replace(unlabelled, codes=column_of_label[labels])
 
     def _unlabelled(self, rows: NDArray[Any]) -> Predictions:
@@ -136,8 +138,9 @@ def _draw_rows(
 def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
-        message = f"distribution {name!r} is not known; {did_you_mean(name, NAMES, 'known are')}"
-        raise InputError(message, argument="distribution", value=name)
+        message = "distribution {name!r} is not known; {hint}"
+        values = {"name": name, "hint": did_you_mean(name, NAMES, "known are")}
+        raise InputError(message, argument="distribution", value=name, values=values)
     c = check_count(n_classes, "n_classes", least=2)
     check_sizes([], c)
     if concentration is not None and name != "dirichlet":
@@ -234,9 +237,11 @@ def _by_label(
     for label, number in value.items():
         place = find_class(label, (*compared, baseline), f"a label of {name}")
         if place == len(compared):
-            rule = "{argument} must not name the baseline {!r}, to which the others are compared; "
-            message = Phrase(rule + "choose another {}.", baseline, Option("baseline"))
-            raise InputError(message, argument=name)
+            message = (
+                "{argument} must not name the baseline {label!r}, to which the others are "
+                "compared; choose another {baseline}."
+            )
+            raise InputError(message, argument=name, values={"label": baseline})
         found[place] = number
     return found
 
@@ -246,8 +251,7 @@ def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Fl
     numbers = as_numbers(np.asarray(value), name).astype(np.float64)
     if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != count):
         many = f" or {count} of them" if count > 1 else ""
-        found = Phrase("{}", show(value))
-        raise InputError(argument=name, rule=f"be one number{many}", value=found)
+        raise InputError(argument=name, rule=f"be one number{many}", found=show(value))
     if not np.isfinite(numbers).all() or (positive and numbers.min() <= 0.0):
         rule = "be positive and finite" if positive else "be finite"
         raise InputError(argument=name, rule=rule, value=value)
@@ -299,7 +303,7 @@ def shifts(value: Any) -> tuple[float, ...]:
 
 def _check_distinct(found: tuple[float, ...], name: str, rule: str, value: Any) -> None:
     if not found or len(set(found)) < len(found):
-        raise InputError(argument=name, rule=f"be {rule}", value=Phrase("{}", show(value)))
+        raise InputError(argument=name, rule=f"be {rule}", found=show(value))
 
 
 def check_alpha(alpha: Any) -> float:

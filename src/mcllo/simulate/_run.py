@@ -69,6 +69,8 @@ def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
     fits = BatchedProblems(statistics, identity_theta(k)).minima(log_odds)
     theta = fits.theta
     value = fits.value
+    # Where the identity is sure of all labels its Hessian is next to 0, and Newton leads nowhere;
+    # at the flat map the curvature is largest.
     lost = np.flatnonzero(~fits.converged)
     if len(lost):
         flat = np.zeros(2 * k)
@@ -186,6 +188,7 @@ def _simulate_pvalues(
             "sequential",
             n_resamples=plan.n_resamples,
             exceedances=N_EXCEEDANCES_LARGE_TABLE,
+            # From the repetition's own stream: neither batches nor workers change it.
             seed=int(stream.integers(2**63)),
         )
         pvalues[b] = found.pvalue

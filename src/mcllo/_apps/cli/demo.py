@@ -23,10 +23,10 @@ from ..._validation.frames import did_you_mean
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS
 from ...datasets import load_cifar10_vgg
-from ...exceptions import InputError, Phrase
+from ...exceptions import InputError
 from ..report import report
 from ..streaming.apply import apply_file
-from .options import FLAG_WORDS, KINDS
+from .options import FLAG_NAMES, KINDS
 
 SEED = 0
 LABEL = "class"
@@ -36,7 +36,9 @@ METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine
 def image_predictions() -> tuple[Predictions, Predictions]:
     """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
     data = load_cifar10_vgg()
-    return data.train.with_probs(data.train.probs), data.holdout.with_probs(data.holdout.probs)
+    learn = data.train.with_probs(data.train.probs)  # as a user has them: zeros clipped, no logits
+    judge = data.holdout.with_probs(data.holdout.probs)
+    return learn, judge
 
 
 def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
@@ -44,7 +46,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     learn, judge = image_predictions()
-    train, holdout = folder / "calibration.csv", folder / "holdout.csv"
+    train = folder / "calibration.csv"
+    holdout = folder / "holdout.csv"
     write_csv(train, learn)
     write_csv(holdout, judge)
     say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
@@ -53,24 +56,25 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     say("\n2. Which recalibration works best here?\n")
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))
-    best, shown = comparison.best, comparison.recommendation.improves
-    why = "" if shown else " That it gains is not shown; it is applied to show how."
+    best = comparison.best
+    is_shown = comparison.recommendation.improves
+    why = "" if is_shown else " That it gains is not shown; it is applied to show how."
     say(f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}.")
     calibrator = CALIBRATORS[best]().fit(learn)
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "recalibrated.csv")
     page = folder / "report.html"
     files = [train, holdout]
-    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
+    report(comparison, source=files, command="mcllo demo", names=FLAG_NAMES).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 
 
 def own_file(folder: Path) -> str:
     """Return the commands that do the same to a file of one's own."""
-    learn, judge, model = (
-        folder / name for name in ("calibration.csv", "holdout.csv", "model.json")
-    )
+    learn = folder / "calibration.csv"
+    judge = folder / "holdout.csv"
+    model = folder / "model.json"
     return (
         "The same on files of your own (these run as they stand):\n"
         f"  mcllo assess {learn} --label {LABEL}\n"
@@ -98,10 +102,11 @@ def check_figure(kind: str, path: str) -> None:
 
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS, "known are")
-        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
+        message = "{found} is not known; {hint}"
+        raise InputError(message, argument="kind", value=kind, values={"hint": hint})
     if Path(path).suffix.lower()[1:] not in FORMATS:
         raise InputError(
-            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            "{argument} must end in .svg, .png or .pdf; got {value}.",
             argument="path",
             value=Path(path).name,
             remedy="Choose one of these.",
@@ -126,4 +131,6 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "baselines": plot.baselines,
     }
     check_figure(kind, path)
-    plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)
+    assessment = assess_predictions(predictions, seed=seed)
+    figure = kinds[kind](assessment)
+    plot.save(figure, path)

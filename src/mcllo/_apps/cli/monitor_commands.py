@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
-from .options import FLAG_WORDS, echo, reads
+from .options import FLAG_NAMES, echo, reads
 
 if TYPE_CHECKING:
     from ..._monitor.monitor import Monitor
@@ -123,7 +123,7 @@ def show(
         if html is not None:
             from ..report.monitor_report import write_monitor_report
 
-            write_monitor_report(opened, html, words=FLAG_WORDS)
+            write_monitor_report(opened, html, names=FLAG_NAMES)
             echo(f"{html}: report written", err=True)
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
 
@@ -138,7 +138,7 @@ def _say(
     content = status.to_dict()
     if batches:
         content["batches"] = monitor.history().rows()
-    echo(options.as_json_text(content) if as_json else status.text(FLAG_WORDS))
+    echo(options.as_json_text(content) if as_json else status.text(FLAG_NAMES))
     if batches and not as_json:
         echo(f"\n{monitor.history()}")
     if out is not None:

@@ -1,23 +1,9 @@
-"""The one way in which verbs print: what stands in names is shown, and never obeyed.
+"""Options of the command line: what arguments are called, the options that verbs share, and checks.
 
-The library's arguments in the words of the command line.
-
-===========================  ============================
-``normalize=True``           ``--normalize``
-``clip=1e-06``               ``--clip 1e-06``
-``baseline='trcuk'``         ``--baseline trcuk``
-``classes=['a', 'b c']``     ``--classes 'a,b c'``
-``n_resamples must be ...``  ``--draws must be ...``
-===========================  ============================
-
-What verbs check before any work: options, and that what they make can be written.
-
-Names and formats of outputs come first: nobody should wait for numbers that cannot be kept.
-
-Options that several verbs of the command line share, and what verbs print.
-
-`_apps/cli/options` has what they check before any work, `_apps/cli/options` what arguments are
-called.
+Verbs print through `echo`, which shows what stands in names and never obeys it. `Flag` and
+`FLAG_NAMES` say messages of the library in options (``--clip 0``). Names and formats of outputs are
+checked before any work: nobody should wait for numbers that cannot be kept. `READING` are the
+options by which every verb reads its file.
 """
 
 from __future__ import annotations
@@ -44,7 +30,7 @@ from ..._inference.budget import N_RESAMPLES
 from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
 from ..._utils.terminal import visible
-from ...exceptions import MclloWarning, Words, show_number
+from ...exceptions import PYTHON, Argument, MclloWarning, Names, show_number
 
 
 def echo(text: str, err: bool = False) -> None:
@@ -72,44 +58,59 @@ FLAGS = {
 """The option that stands for an argument of the library."""
 
 
-class Flags(Words):
-    """Options of the command line, as they are typed.
+class Flag(Argument):
+    """An argument of the library as an option of the command line, as it is typed.
 
     Examples
     --------
-    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
+    >>> Flag("classes").given(["a", "b c"]), Flag("normalize").given(True)
     ("--classes 'a,b c'", '--normalize')
     """
 
-    kinds = ("shell", "python")
+    def __str__(self) -> str:
+        """Return the option as the subject of a sentence."""
+        return FLAGS.get(self.name, self.name)
 
-    def __init__(self, reading: Mapping[str, Any] | None = None) -> None:
-        self.reading = reading or {}
-
-    def argument(self, name: str) -> str:
-        """Return the option that stands for an argument."""
-        return FLAGS.get(name, name)
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an option with its value."""
-        if name not in FLAGS:
-            return super().option(name, value)
+    def given(self, value: Any = ...) -> str:
+        """Return the option with its value."""
+        if self.name not in FLAGS:
+            return super().given(value)
+        flag = FLAGS[self.name]
         if value is ... or value is True or value is None:
-            return FLAGS[name]
+            return flag
         if isinstance(value, list):
             line = io.StringIO()
             csv.writer(line, lineterminator="").writerow(value)
             value = line.getvalue()
-        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
+        typed = shlex.quote(value) if isinstance(value, str) else value
+        return f"{flag} {typed}"
 
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+    def cell(self, row: int, column: Any, value: Any) -> str:
         """Return a weight without its row: nothing here says which file it is of."""
-        if name != "sample_weight":
-            return super().cell(name, row, column, value)
+        if self.name != "sample_weight":
+            return super().cell(row, column, value)
         return f"the weight {show_number(value)}"
 
 
-FLAG_WORDS = Flags()
+FLAG_NAMES = Names(
+    {
+        **PYTHON,
+        "auto_calibrator": "--method auto",
+        "baselines_to_try": "",
+        "check_columns": "Check the names of the columns.",
+        "chooses_baseline": "assess and fit",
+        "lr_or_score": "--statistic lr or --statistic score",
+        "mcllo_calibrator": "mcllo fit",
+        "method_found": "{methods:{method!r}}",
+        "or_a_generator": "",
+        "other_clip": "Leave --clip out or give a bound such as --clip 1e-6.",
+        "penalty_for_blocks": "--penalty auto",
+        "refit": "{in_shell}",
+        "use_a_penalty": "use mcllo fit --penalty 1",
+    },
+    Flag,
+)
+"""What messages call things on the command line."""
 
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz")
@@ -399,19 +400,22 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
                 raise typer.BadParameter("it must be refuse or drop.", param_hint="--missing")
             verb(reading=reading, **given)
 
-        signature, parameters = inspect.signature(verb, eval_str=True), []
+        # Typer makes the options out of the signature: in the place of `reading`, one for each name
+        signature = inspect.signature(verb, eval_str=True)
+        parameters = []
         for parameter in signature.parameters.values():
             if parameter.name != "reading":
                 parameters.append(parameter)
                 continue
             for name in names:
-                kind, default, words = READING[name]
+                kind, default, usual_help = READING[name]
                 flag = [f"--{name}"] if kind is bool else []  # without a --no-name
-                option = typer.Option(default, *flag, help=helps.get(name, words))
+                option = typer.Option(default, *flag, help=helps.get(name, usual_help))
                 parameters.append(parameter.replace(name=name, annotation=kind, default=option))
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
-        run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+        run.__name__ = verb.__name__
+        run.__doc__ = verb.__doc__
         return run
 
     return with_options
@@ -463,8 +467,14 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    words = Flags(typed(reading))
-    made = report(result, **judged, command=command, source=files or None, words=words)
+    made = report(
+        result,
+        **judged,
+        command=command,
+        source=files or None,
+        names=FLAG_NAMES,
+        reading=typed(reading),
+    )
     made.write(out)
     echo(f"{out}: report written", err=True)
     if show:
@@ -473,8 +483,12 @@ def write_report(
 
 def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given."""
-    usual = {name: default for name, (_, default, _) in READING.items()}
-    return {name: value for name, value in reading.items() if value != usual.get(name)}
+    given = {}
+    for name, value in reading.items():
+        usual = READING[name][1] if name in READING else None
+        if value != usual:
+            given[name] = value
+    return given
 
 
 def say(notes: Iterable[Statement]) -> None:
@@ -505,7 +519,8 @@ def split_names(names: str | None) -> list[str] | None:
     """Return the names in ``a,b,"c,d"``."""
     if names is None:
         return None
-    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
+    first_line = next(csv.reader([names], skipinitialspace=True), [])
+    return [name.strip() for name in first_line]
 
 
 def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
@@ -516,10 +531,11 @@ def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
 @contextmanager
 def notes() -> Iterator[None]:
     """Print warnings as one-line notes on standard error."""
+    # Python's own filters may be changed here: the process is the command's
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for warning in caught:
         said = warning.message
-        text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
+        text = said.text(FLAG_NAMES) if isinstance(said, MclloWarning) else str(said)
         echo(f"mcllo: note: {' '.join(text.split())}", err=True)

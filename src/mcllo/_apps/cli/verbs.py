@@ -1,19 +1,9 @@
-"""`mcllo export`: a model in another form, and the proof that it says the same.
-
-`mcllo power`: how many labelled rows would show this much miscalibration?
-
-`mcllo reproduce`: a table or figure of the paper, its numbers beside ours.
-
-`mcllo serve`: a page in the browser, for those who would rather not type.
-
-The page stands on top of the command line, so that this verb cannot import it: it finds `_serve` by
-name when it runs.
-
-The command line: every verb parses, makes one Python call and prints.
+"""The verbs of the command line: each parses, makes one Python call and prints.
 
 Exit codes: 0 done; 1 miscalibrated, 3 these rows cannot tell (both with ``--gate`` only); 2 bad
 input, one line on standard error; `mcllo.__main__` has the rest. A verb loads what it runs when it
-runs: help is there at once.
+runs: help is there at once. The served page stands on top of the command line, so `serve` finds it
+by name when it runs.
 """
 
 from __future__ import annotations
@@ -32,7 +22,7 @@ from . import monitor_commands, options
 from .options import (
     BASELINE_HELP,
     CELLS,
-    FLAG_WORDS,
+    FLAG_NAMES,
     PLAIN_OPTIONS,
     READING,
     echo,
@@ -92,11 +82,16 @@ def export(
         )
     if output not in (None, "-"):
         check_writable(str(output))
-    asked = {"input": input, "dtype": dtype, "dialect": dialect, "table": table, "prefix": prefix}
+    asked = {
+        "input": input,
+        "dtype": dtype,
+        "dialect": dialect,
+        "table": table,
+        "prefix": prefix,
+        "columns": options.split_names(columns),
+        "keep": options.split_names(keep),
+    }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    for name, value in (("columns", columns), ("keep", keep)):
-        if value is not None:
-            given[name] = options.split_names(value)
     calibrator = load_calibrator(model)
     if output is not None:
         targets.export(calibrator, to, output, **given)
@@ -134,38 +129,48 @@ def power(
     from ..io.read import read_probs
 
     options.check_share(alpha, "--alpha")
-    study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
     if wanted is not None and n:
         raise typer.BadParameter("it solves for --n; give one of the two.", param_hint="--power")
-    study |= {} if wanted is None else {"power": wanted}
-    study |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
-    with suppress_warnings():  # raised zeros only make the design, nothing is concluded
+    study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
+    if wanted is not None:
+        study["power"] = wanted
+    if n:
+        study["n_samples"] = n
+    if reps:
+        study["reps"] = reps
+    with suppress_warnings():  # clipped zeros only make the design, nothing is concluded
         if file is None:
-            needs_file = {"--delta": delta, "--gamma": gamma, "--label": label}
-            needs_file |= {f"--{name}": reading[name] for name in ("classes", "baseline")}
-            flag = next((flag for flag, value in needs_file.items() if value), None)
-            if flag is not None:
-                raise typer.BadParameter(
-                    "it needs a FILE of predictions; without one the paper's design is simulated, "
-                    "with --delta1.",
-                    param_hint=flag,
-                )
-            shifts = {"delta_1": delta1} if delta1 else {}
-            study |= {"n_classes": n_classes, "exact": exact, "resume": resume, **shifts}
-            result = simulate.power(**study)
+            needs_file = {
+                "--delta": delta,
+                "--gamma": gamma,
+                "--label": label,
+                "--classes": reading["classes"],
+                "--baseline": reading["baseline"],
+            }
+            for flag, value in needs_file.items():
+                if value:
+                    raise typer.BadParameter(
+                        "it needs a FILE of predictions; without one the paper's design is "
+                        "simulated, with --delta1.",
+                        param_hint=flag,
+                    )
+            if delta1:
+                study["delta_1"] = delta1
+            result = simulate.power(n_classes=n_classes, exact=exact, resume=resume, **study)
         else:
             baseline = reading.pop("baseline")
             probs, classes = read_probs(file, label=label, **reading)
-            given = (("delta", delta), ("gamma", gamma))
-            effect = {name: parsed_effect(x, f"--{name}") for name, x in given if x}
-            if not effect:
+            if delta:
+                study["delta"] = parsed_effect(delta, "--delta")
+            if gamma:
+                study["gamma"] = parsed_effect(gamma, "--gamma")
+            if not delta and not gamma:
                 raise typer.BadParameter(
                     "say how wrong the predictions are: --gamma 0.8, --delta cat=1.5, or "
                     "--delta 1 for the size of the test.",
                     param_hint="--gamma",
                 )
-            study |= {"classes": classes, "baseline": baseline, **effect}
-            result = simulate.power_for(probs, **study)
+            result = simulate.power_for(probs, classes=classes, baseline=baseline, **study)
     echo(options.as_json_text(result.to_dict()) if as_json else str(result))
 
 
@@ -195,9 +200,6 @@ def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:
     return by_class.get("", by_class)
 
 
-ALL_ITEMS = "all"
-
-
 def reproduce(
     name: str = options.ITEM,
     output: str | None = options.FOLDER,
@@ -219,19 +221,23 @@ def reproduce(
         )
     folder = Path(output or ".")
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for item in ITEMS if name == ALL_ITEMS else (name,):
-        one = made(item)
-        found.append(one.to_dict())
-        files = [] if one.axes is None else [folder / f"{one.name}.{kind}"]
-        files += [folder / f"{one.name}.csv"] if output is not None else []
+    is_all = name == "all"
+    results = []
+    for item in ITEMS if is_all else (name,):
+        result = made(item)
+        results.append(result.to_dict())
+        files = []
+        if result.axes is not None:
+            files.append(folder / f"{result.name}.{kind}")
+        if output is not None:
+            files.append(folder / f"{result.name}.csv")
         for path in files:
-            one.save(path)
+            result.save(path)
         if not as_json:
-            said = [str(one), *(f"written: {path}" for path in files)]
-            echo("\n".join(said) + ("\n" if name == ALL_ITEMS else ""))
+            lines = [str(result), *(f"written: {path}" for path in files)]
+            echo("\n".join(lines) + ("\n" if is_all else ""))
     if as_json:
-        echo(options.as_json_text(found if name == ALL_ITEMS else found[0]))
+        echo(options.as_json_text(results if is_all else results[0]))
 
 
 NEEDED_MODULES = ("starlette", "uvicorn", "python_multipart")
@@ -253,7 +259,8 @@ EXIT_FAILED = 1
 EXIT_INCONCLUSIVE = 3
 N_FOLDS = 5
 Abort = typer.Abort
-UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
+# Click's class, which newer Typers carry themselves: it has no public name that all of them share.
+UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="mcllo",
@@ -341,8 +348,10 @@ def assess(
             full=full,
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
-    text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
-    echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
+    if as_json:
+        echo(options.as_json_text(result.to_dict(**judged)))
+    else:
+        echo(result.text(**judged, full=full, names=FLAG_NAMES))
     options.write_report(result, html, show, [file], reading, **judged)
     verdicts = result.verdicts(**judged)
     if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
@@ -378,8 +387,12 @@ def fit(
     options.check_model(output, file)
     rule, named = split_baseline(reading["baseline"], allowed=RESERVED_LABELS)
     reading |= {"label": label, "baseline": named}
-    given = {"penalty": options.parsed_penalty(penalty), "center": center, "gate": gate}
-    given["flexible"] = flexible or None
+    given = {
+        "penalty": options.parsed_penalty(penalty),
+        "center": center,
+        "gate": gate,
+        "flexible": flexible or None,
+    }
     with notes():
         fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
     fitted.calibrator.save(output)
@@ -387,8 +400,9 @@ def fit(
     if output != "-":  # else the model itself is what is printed
         content = {"model": output, **fitted.to_dict()}
         echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
-    if (judged := fitted.held_out) is not None:
-        options.say_gain(judged.statement(FLAG_WORDS), aloud=not as_json and output != "-")
+    if fitted.held_out is not None:
+        gain = fitted.held_out.statement().in_names(FLAG_NAMES)
+        options.say_gain(gain, aloud=not as_json and output != "-")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
@@ -416,14 +430,14 @@ def compare(
     options.check_report(html, show)
     options.load_report(html)
     reading["label"] = label
-    given = {**reading}
     with suppress_warnings():  # the table says the same in its footnotes
-        learn = read_predictions(train, **given)
+        learn = read_predictions(train, **reading)
         judge = None
         if holdout is not None:
-            given |= {"baseline": None}
-            given |= {} if given["positive"] else {"classes": list(map(str, learn.classes))}
-            judge = read_predictions(holdout, **given)
+            same = {**reading, "baseline": None}
+            if not reading["positive"]:
+                same["classes"] = [str(name) for name in learn.classes]
+            judge = read_predictions(holdout, **same)
         elif cv is None:
             cv = min(N_FOLDS, learn.n_samples)
             echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
@@ -453,8 +467,8 @@ def apply(
     options.check_order(model, file)
     check_table(output)
     calibrator = load_calibrator(model)
-    logits, clip = reading["logits"], reading.pop("clip")
-    options.check_apply(calibrator, logits, clip)
+    clip = reading.pop("clip")
+    options.check_apply(calibrator, reading["logits"], clip)
     if reading.pop("normalize"):
         calibrator.set_params(normalize=True)
     if clip is not None:

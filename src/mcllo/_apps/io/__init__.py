@@ -1,4 +1,4 @@
 """Tables in and out: CSV, Parquet, Arrow, workbooks, arrays.
 
-Imports pyarrow, openpyxl, `_input` and the rooms above it. No statistics.
+Imports pyarrow, openpyxl and, of the library, `_validation`. No statistics.
 """

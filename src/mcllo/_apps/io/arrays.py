@@ -27,7 +27,7 @@ from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import join_words
 from ..._utils.statements import Statement
 from ..._validation.frames import shorten
-from ...exceptions import FileFormatError, Option, Phrase
+from ...exceptions import FileFormatError
 
 MAX_UNPACKED_BYTES = 1 << 30
 """Bytes of a packed file, unpacked, at most: a round number."""
@@ -101,8 +101,14 @@ class Arrays:
             raise FileFormatError(f"{self.name} has no table {sheet!r}; it has {shorten(tables)}.")
         if sheet is None and len(tables) > 1:
             raise FileFormatError(
-                f"{self.name} holds {len(tables)} tables: {join_words(tables)}.",
-                remedy=Phrase("Choose one with {}.", Option("sheet", tables[0])),
+                "{file} holds {n_tables} tables: {tables}.",
+                remedy="Choose one with {sheet:{first!r}}.",
+                values={
+                    "file": self.name,
+                    "n_tables": len(tables),
+                    "tables": join_words(tables),
+                    "first": tables[0],
+                },
             )
         return found[sheet or tables[0]] if tables else None
 
@@ -110,12 +116,19 @@ class Arrays:
         """Give columns without names those of the classes, in their order."""
         if len(names) != len(self.nameless):
             raise FileFormatError(
-                f"{self.name} has {len(self.nameless)} columns without names; got "
-                f"{len(names)} classes: {shorten(names)}.",
-                remedy=Phrase("Name each column with {}, in order.", Option("classes")),
+                "{file} has {n_columns} columns without names; got {n_names} classes: {names}.",
+                remedy="Name each column with {classes}, in order.",
+                values={
+                    "file": self.name,
+                    "n_columns": len(self.nameless),
+                    "n_names": len(names),
+                    "names": shorten(names),
+                },
             )
-        new = dict(zip(self.nameless, names, strict=True))
-        self.columns = {new.get(key, key): column for key, column in self.columns.items()}
+        new_names = dict(zip(self.nameless, names, strict=True))
+        # in their order; labels beside the table keep their name
+        old = self.columns
+        self.columns = {new_names.get(key, key): column for key, column in old.items()}
         self.nameless = []
         self.note = _unnamed(self.name, names)
 

@@ -32,7 +32,7 @@ from typing import IO, Any, NamedTuple
 
 from ..._utils.formatting import join_words
 from ..._utils.statements import Statement
-from ...exceptions import FileFormatError, Option, Phrase
+from ...exceptions import FileFormatError
 from .container import (
     N_HEAD_BYTES,
     UNSUPPORTED_COMPRESSED_MAGIC,
@@ -47,7 +47,7 @@ MISSING = ("na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "
 DECIMAL_POINT = "."
 DECIMAL_COMMA = ","
 PERCENT_SIGN_REMEDY = "Write all cells of that column with a percent sign, or none."
-GAP_REMEDY = Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
+GAP_REMEDY = "Drop or correct that row, or pass {missing:'drop'}."
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 MAX_HEADER_CHARACTERS = 1 << 24
 """Characters of a header line, at most: a round number, far above the columns of any table."""
@@ -216,7 +216,7 @@ def _is_missing(text: Any) -> Any:
 
 def number_fault(
     cell: str, writing: NumberFormat = PLAIN_FORMAT, signed: bool = False
-) -> tuple[str, str | Phrase] | None:
+) -> tuple[str, str] | None:
     """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
     text, has_sign = strip_percent(cell)
     is_word = text.lower() in MISSING and not has_sign
@@ -234,7 +234,7 @@ def number_fault(
     other = DECIMAL_POINT if writing.decimal == DECIMAL_COMMA else DECIMAL_COMMA
     if NUMBER.fullmatch(text.replace(other, DECIMAL_POINT, 1)):
         return shown, "Write all decimals alike: with a point, or all with a comma."
-    return shown, Phrase("Choose the columns that are classes with {}.", Option("classes"))
+    return shown, "Choose the columns that are classes with {classes}."
 
 
 # ---- lines
@@ -340,10 +340,10 @@ def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
 
 
 class Fault(NamedTuple):
-    """What is wrong with a line, and the remedy; the column where it is one cell."""
+    """What is wrong with a line, and the remedy, a template; the column where it is one cell."""
 
     rule: str
-    remedy: str | Phrase
+    remedy: str
     column: str | None = None
 
 
@@ -374,7 +374,7 @@ def first_fault(
                     return Fault(rule, fault[1], name)
             if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
                 rule = f"line {line} must be UTF-8 text, as the lines before; it holds other bytes."
-                return Fault(rule, Phrase("Try {}.", Option("encoding", "latin-1")))
+                return Fault(rule, "Try {encoding:'latin-1'}.")
     except csv.Error:
         return None
     return None

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ from ..._validation.labels import class_names
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import clean_probs
 from ..._validation.weights import WeightKind
-from ...exceptions import FileFormatError, InputError, MclloError, Option, Phrase, Text
+from ...exceptions import FileFormatError, Hint, InputError, MclloError
 from .csv_text import is_index
 from .read_options import CellOptions, Missing, ReadOptions, Roles
 from .source import Source, batches_of_arrow
@@ -217,6 +217,7 @@ def read_sources(
     check_room(sources, len(roles.numbers))
     rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
     parts = [rows.read(source) for source in sources]
+    # rows of two states of a file would be predictions of no time
     for source in sources:
         source.refuse_changed()
     found = parts[0] if len(parts) == 1 else join_files(parts, sources)
@@ -301,9 +302,16 @@ def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatE
 
 
 def check_room(
-    sources: Sequence[Source], n_classes: int, why: Any = None, remedy: Text = REMEDY
+    sources: Sequence[Source],
+    n_classes: int,
+    why: str | None = None,
+    remedy: str = REMEDY,
+    values: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuse files whose rows would not fit into memory; `why` says what needs them all."""
+    """Refuse files whose rows would not fit into memory; `why` says what needs them all.
+
+    It and the remedy are templates, filled with `values`.
+    """
     available = memory()
     bytes_per_row = 8.0 * (n_classes + 1)
     if any(source.is_text for source in sources):
@@ -317,10 +325,11 @@ def check_room(
     words = f"{format_count(rows)}{more} rows of {n_classes} classes"
     if why is None:
         name = sources[0].name if len(sources) == 1 else f"a folder of {len(sources)} files"
-        says = Phrase("{} must be read at once, and its {} take", name, words)
+        says = f"{{file}} must be read at once, and its {words} take"
+        values = {"file": name}
     else:
-        says = Phrase("{} needs all rows in memory, and {} take", why, words)
-    refuse_beyond(bytes_per_row * rows, says, remedy)
+        says = f"{why} needs all rows in memory, and {words} take"
+    refuse_beyond(bytes_per_row * rows, says, remedy, values)
 
 
 def n_rows(source: Source, enough: float) -> float:
@@ -455,18 +464,18 @@ def find_roles(
         numbers = class_columns(source, classes, prefix, aside)
     if not numbers:
         rule = "name at least two columns"
-        remedy = Phrase("Leave {} out.", Option("classes"))
-        raise InputError(argument="classes", rule=rule, value=Phrase("none"), remedy=remedy)
+        remedy = "Leave {classes} out."
+        raise InputError(argument="classes", rule=rule, found="none", remedy=remedy)
     source.require(numbers, "class column")
     used = [*aside, *numbers]
     for column in aside:
         if used.count(column) > 1:
-            options = map(Option, ("label", "weight", "groups", "by", "classes"))
-            among = Phrase("{}, {}, {}, {} and {}", *options)
             raise InputError(
-                Phrase("a column must play one part; {!r} is named twice among {}.", column, among),
+                "a column must play one part; {column!r} is named twice among {label}, {weight}, "
+                "{groups}, {by} and {classes}.",
                 column=column,
                 remedy="Name another.",
+                values={"column": column},
             )
     return Roles(numbers, label, weight, groups, by, positive=positive is not None)
 
@@ -497,8 +506,9 @@ def positive_column(
     if classes is not None:
         named = [f"{prefix}{name}" for name in classes]
         if len(named) != 1:
-            rule = Phrase("name one column beside {}", Option("positive", positive))
-            raise InputError(argument="classes", rule=rule, value=list(classes))
+            rule = "name one column beside {positive:{label!r}}"
+            values = {"label": positive}
+            raise InputError(argument="classes", rule=rule, value=list(classes), values=values)
         return named[0]
     if f"{prefix}{positive}" in source.columns and f"{prefix}{positive}" not in aside:
         return f"{prefix}{positive}"
@@ -510,9 +520,14 @@ def positive_column(
     if len(left) == 1:
         return left[0]
     raise FileFormatError(
-        f"{source.name} must have one column with the probability of {positive!r}; it may be any "
-        f"of {shorten(left)}.",
-        remedy=Phrase("Name it: {}.", Option("classes", left[-1:])),
+        "{file} must have one column with the probability of {label!r}; it may be any of {left}.",
+        remedy="Name it: {classes:{last}}.",
+        values={
+            "file": source.name,
+            "label": positive,
+            "left": shorten(left),
+            "last": left[-1:],
+        },
     )
 
 
@@ -534,20 +549,24 @@ def class_columns(
         ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
-        raise FileFormatError(
+        error = FileFormatError(
             f"{source.name} must have at least two class columns {which}beside the label, one for "
-            f"each class; got {shorten(columns)} of {shorten(source.columns)}.",
-            remedy=_one_of_two(source, columns, aside),
+            f"each class; got {shorten(columns)} of {shorten(source.columns)}."
         )
+        hint = _one_of_two(source, columns, aside)
+        raise error if hint is None else error.with_remedy(hint.template, **hint.values)
     return columns
 
 
-def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) -> Phrase | None:
+def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) -> Hint | None:
     """Return how to say that one column is the probability of one label of two."""
     if not columns or not aside:
         return None
     labels = distinct_labels(source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), [])
-    known = [Option("positive", word) for word in labels if 0 < len(labels) <= 2]
-    ways = Phrase(" or ".join(["{}"] * len(known)), *known) if known else Option("positive")
-    says = "If {!r} is the probability of one of two outcomes, say of which: {}."
-    return Phrase(says, columns[0], ways)
+    ways = "{positive}"
+    if len(labels) == 1:
+        ways = "{positive:{labels[0]!r}}"
+    elif len(labels) == 2:
+        ways = "{positive:{labels[0]!r}} or {positive:{labels[1]!r}}"
+    says = f"If {{column!r}} is the probability of one of two outcomes, say of which: {ways}."
+    return Hint(says, {"column": columns[0], "labels": labels})

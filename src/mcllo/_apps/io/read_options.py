@@ -21,7 +21,7 @@ from typing import Literal, TypedDict
 
 from ..._utils.formatting import format_count
 from ..._utils.statements import Statement
-from ...exceptions import InputError, Option, Phrase
+from ...exceptions import InputError
 
 Missing = Literal["refuse", "drop"]
 
@@ -63,7 +63,7 @@ class ReadOptions:
                     argument="encoding",
                     rule="be the name of an encoding",
                     value=self.encoding,
-                    remedy=Phrase("Try {} or 'utf-16'.", Option("encoding", "latin-1")),
+                    remedy="Try {encoding:'latin-1'} or 'utf-16'.",
                 ) from None
 
     @property

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean
-from ...exceptions import FileFormatError, Option, Phrase
+from ...exceptions import FileFormatError
 from .arrays import check_unpacked
 
 MAX_SHEET_ROWS = 1_048_576
@@ -82,8 +82,9 @@ class Sheet:
             ) from None
         if not rows:
             raise FileFormatError(
-                f"{name} must hold a table with a header row; sheet {page.title!r} is empty.",
-                remedy=Phrase("Choose another with {}.", Option("sheet")),
+                "{file} must hold a table with a header row; sheet {title!r} is empty.",
+                remedy="Choose another with {sheet}.",
+                values={"file": name, "title": page.title},
             )
         self.title = page.title
         self.note = _which(name, page.title, titles, sheet)

@@ -28,7 +28,7 @@ from typing import Any
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean, first_duplicate, shorten
-from ...exceptions import FileFormatError, Option, Phrase
+from ...exceptions import FileFormatError, Hint
 from .arrays import Arrays
 from .container import ENCODING_NAMES, Container, changed_meanwhile
 from .csv_text import (
@@ -137,11 +137,13 @@ class Source(Container):
             marks = (
                 "Separate columns by commas, semicolons or tabs." if self.sheet is None else None
             )
-            raise FileFormatError(
+            error = FileFormatError(
                 f"{self.name} must have a header line with at least two columns; "
                 f"got {shorten(self.columns)}.",
-                remedy=self._elsewhere("") or marks,
+                remedy=marks,
             )
+            hint = self._elsewhere("")
+            raise error if hint is None else error.with_remedy(hint.template, **hint.values)
         twice = first_duplicate(self.columns)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
@@ -184,16 +186,19 @@ class Source(Container):
                 hint = f"did you mean {alike[0]!r}?"
             else:
                 hint = did_you_mean(column, self.columns)
-            message = f"{self.name} has no {role} {column!r}; {hint}"
-            raise FileFormatError(message, remedy=self._elsewhere(role))
+            error = FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
+            remedy = self._elsewhere(role)
+            if remedy is not None:
+                error = error.with_remedy(remedy.template, **remedy.values)
+            raise error
 
-    def _elsewhere(self, role: str) -> Phrase | None:
+    def _elsewhere(self, role: str) -> Hint | None:
         """Return where else a column may stand: in another sheet, or labels in their own file."""
         if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
-            says = "Sheet {!r} was read, the first; choose another with {}."
-            return Phrase(says, self.sheet.title, Option("sheet", self.sheet.others[0]))
+            says = "Sheet {title!r} was read, the first; choose another with {sheet:{other!r}}."
+            return Hint(says, {"title": self.sheet.title, "other": self.sheet.others[0]})
         if self.arrays is not None and role == "label column":
-            return Phrase("Labels in a file of their own are {}.", Option("label", "y.npy"))
+            return Hint("Labels in a file of their own are {label:'y.npy'}.", {})
         return None
 
     @property
@@ -423,7 +428,9 @@ def explain(
     source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
 ) -> FileFormatError:
     """Return one sentence for what pyarrow says of a file."""
-    first = str(error).partition("\n")[0].strip().rstrip(".")
+    first, _, _ = str(error).partition("\n")
+    first = first.strip().rstrip(".")
+    # names of columns may hold what moves the cursor of a terminal
     first = "".join(letter for letter in first if letter.isprintable())
     if source.changed:
         return changed_meanwhile(source.name)
@@ -444,14 +451,16 @@ def explain(
         )
     if isinstance(error, UnicodeError):
         return FileFormatError(
-            f"{source.name} cannot be read as {source.encoding} text.",
-            remedy=Phrase("Name its encoding with {}.", Option("encoding")),
+            "{file} cannot be read as {its_encoding} text.",
+            remedy="Name its encoding with {encoding}.",
+            values={"file": source.name, "its_encoding": source.encoding},
         )
     fault = _find_fault(source, numbers, plain)
     if fault is not None:
         rule, remedy, column = fault
-        message = f"{source.name} cannot be read: {rule}"
-        return FileFormatError(message, column=column, remedy=remedy)
+        values = {"file": source.name, "rule": rule}
+        message = "{file} cannot be read: {rule}"
+        return FileFormatError(message, column=column, remedy=remedy, values=values)
     if "straddl" in first and source.csv is not None:
         first = f"a line is longer than {source.csv.n_bytes_of_block:,} bytes. Use Parquet"
     return FileFormatError(f"{source.name} cannot be read: {first}.")
@@ -461,10 +470,10 @@ def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) ->
     """Return what is wrong with the first broken line or row."""
     if source.csv is None and source.sheet is None:
         return None
-    known = set(source.columns)
-    read = numbers if known >= set(numbers) else ()
-    columns = [*read, *plain]
-    writing = source.writing(read, plain) if columns else PLAIN_FORMAT
+    if not set(numbers) <= set(source.columns):
+        numbers = ()  # what is no column of the file has no cells
+    columns = [*numbers, *plain]
+    writing = source.writing(numbers, plain) if columns else PLAIN_FORMAT
     if source.sheet is not None:
         return _find_fault_in_sheet(source, source.sheet, columns, writing)
     assert source.csv is not None

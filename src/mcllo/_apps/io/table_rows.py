@@ -7,9 +7,8 @@ one column     with ``positive``: x, the probability of one label of two, gives 
 labels         as they are meant
 gaps           a row with one, in any column that plays a part, is dropped and counted where that is
                asked for; otherwise the validator refuses it
-errors         in the words of the file, `FileWords`: columns and lines for arrays and rows, with
-               the remedy that the labels of the file suggest. Remedies name arguments of
-               `read_predictions`, such as ``classes=``
+errors         name columns for arrays and lines for rows (`place_in_file`), with the remedy that
+               the labels of the file suggest
 =============  ===================================================================================
 
 Tables may be a whole file or one block of it: rows are looked at one by one.
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,16 +27,7 @@ from ..._utils.statements import Statement, without_repeats
 from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint, shorten, stray_hint
 from ..._validation.labels import CLASS_RULE
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
-from ...exceptions import (
-    PYTHON,
-    FileFormatError,
-    InputError,
-    MclloError,
-    Option,
-    Phrase,
-    Words,
-    show_number,
-)
+from ...exceptions import FileFormatError, Hint, InputError, MclloError, Place, show_number
 from .csv_text import clean_labels
 from .read_options import Roles, dropped_rows, one_column
 from .source import Source
@@ -105,6 +94,7 @@ class TableRows:
         self.by_default = by_default
         self.logits = logits
         self.data_check_rows = data_check_rows
+        self._tables: dict[int, Any] = {}  # read already, by the number of the file
         self.names = without_prefix(prefix, roles.numbers)
         if roles.positive:
             self.names = self._two_names()
@@ -122,7 +112,7 @@ class TableRows:
         positive = self.sources[0].manner.positive or ""
         seen: dict[str, None] = {}  # in order of appearance
         for source in self.sources:
-            seen |= dict.fromkeys(distinct_labels(self._first(source), self.roles, [positive]))
+            seen |= dict.fromkeys(self._distinct_labels(source, [positive]))
         words = list(seen)
         if positive not in words and self.roles.numbers[0] == f"{self.prefix}{positive}":
             # the column is named after what came true, and the labels say whether it did
@@ -137,11 +127,38 @@ class TableRows:
                 remedy="Give each class a column of its own, or join labels until there are two.",
             )
         if len(others) > 1:
-            both = Phrase("{} or {}", *(Option("positive", word) for word in others))
-            rule = f"be a label of column {self.label!r}, which holds {shorten(words)}"
-            remedy = Phrase("Say {}.", both)
-            raise InputError(argument="positive", rule=rule, value=positive, remedy=remedy)
+            raise InputError(
+                argument="positive",
+                rule="be a label of column {column!r}, which holds {labels}",
+                value=positive,
+                remedy="Say {positive:{first!r}} or {positive:{second!r}}.",
+                values={
+                    "column": self.label,
+                    "labels": shorten(words),
+                    "first": others[0],
+                    "second": others[1],
+                },
+            )
         return [positive, others[0] if others else f"not {positive}"]
+
+    def _distinct_labels(self, source: Source, names: list[str]) -> list[str]:
+        """Return the labels of a file; where all its rows are wanted, keep them for `read`."""
+        if self.data_check_rows is not None:
+            return distinct_labels(self._first(source), self.roles, names)
+        try:
+            table = self._read_columns(source)
+            found = labels_in(source, table, self.label, names)
+        except MclloError:
+            return []  # `read` says what is wrong
+        self._tables[self.sources.index(source)] = table
+        return distinct_words(found)
+
+    def _read_columns(self, source: Source) -> Any:
+        """Return the columns of a file that play a part; what was read already is given away."""
+        table = self._tables.pop(self.sources.index(source), None)
+        if table is not None:
+            return table
+        return source.read(self.roles.numbers, self.roles.text, self.roles.plain)
 
     def _first(self, source: Source) -> Source:
         return source if self.data_check_rows is None else source.first_rows(self.data_check_rows)
@@ -149,8 +166,7 @@ class TableRows:
     def read(self, source: Source) -> SelectedRows:
         """Return all rows of a file."""
         try:
-            roles = self.roles
-            table = source.read(roles.numbers, roles.text, roles.plain)
+            table = self._read_columns(source)
         except MclloError as error:
             raise self.explained(error, source) from None
         return self.understood(source, table)
@@ -256,69 +272,57 @@ def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
     return values.T
 
 
-@dataclass(frozen=True)
-class FileWords(Words):
-    """Columns and lines of a file, for arrays and their rows.
+FILE_PHRASES = {
+    "divide_percentages": "For percentages pass {percent:True}; for scores before the softmax pass "
+    "{logits:True}.",
+    "drop_row": "Drop or correct that row, or pass {missing:'drop'}.",
+    "drop_unlabelled": "Drop those rows, or pass {missing:'drop'}.",
+    "round_to_share": "For rounding errors write 0 or 1 there.",
+    "swapped_labels": "Choose the column with the labels with {label}.",
+}
+"""Remedies for rows of a file, in the place of those for arrays."""
+COLUMN_ROLES = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}
+"""The part that the column of an array plays; probabilities have one for each class."""
+
+
+def place_in_file(error: InputError, row: str, roles: Roles) -> Place:
+    """Return columns for arrays, and the line for the row that an error is about.
 
     Examples
     --------
-    >>> words = FileWords("line 19 of f.csv", Roles(["cat", "dog"], "y"))
-    >>> words.cell("probs", 17, 0, 1.2), words.argument("y")
-    ("1.2 in column 'cat', line 19 of f.csv", "column 'y'")
+    >>> error = InputError(argument="probs", rule="lie in [0, 1]", value=1.2, row=17, column=0)
+    >>> place = place_in_file(error, "line 19 of f.csv", Roles(["cat", "dog"], "y"))
+    >>> print(error.but(place=place))
+    probabilities must lie in [0, 1]; got 1.2 in column 'cat', line 19 of f.csv.
     """
+    fields = {"row": row}
+    argument = error.argument or ""
+    column = getattr(roles, COLUMN_ROLES[argument]) if argument in COLUMN_ROLES else None
+    if argument in ("probs", "logits"):
+        fields["argument"] = "probabilities" if argument == "probs" else argument
+    elif column is not None:
+        fields["argument"] = f"column {column!r}"
+    if error.row is not None:
+        fields["gap"] = f"column {column!r} is empty in {row}"
+        if error.found is None:
+            fields["found"] = f"{_cell(error, column, roles)}, {row}"
+    return Place(row, fields, FILE_PHRASES)
 
-    place: str
-    roles: Roles
-    others: Words = PYTHON
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Whose words these are."""
-        return ("file", *self.others.kinds)
-
-    def over(self, words: Words) -> Words:
-        """Return these words for rows and columns, and `words` for everything else."""
-        return replace(self, others=words)
-
-    def column(self, name: str) -> str | None:
-        """Return the column that an array was read from; None for probabilities."""
-        role = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}.get(name)
-        return None if role is None else getattr(self.roles, role)
-
-    def argument(self, name: str) -> str:
-        """Return what an array is called in the file."""
-        if name in ("probs", "logits"):
-            return "probabilities" if name == "probs" else name
-        column = self.column(name)
-        return self.others.argument(name) if column is None else f"column {column!r}"
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an argument as the other words do."""
-        return self.others.option(name, value)
-
-    def row(self, row: int) -> str:
-        """Return the place of the row."""
-        return self.place
-
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
-        """Return a number and where it stands."""
-        numbers = self.roles.numbers
-        found = self.column(name)
-        if column is not None:  # with `positive` the one column stands for two classes
-            found = numbers[min(column, len(numbers) - 1)]
-        is_empty = isinstance(value, float) and math.isnan(value)
-        shown = "an empty cell or NaN" if is_empty else show_number(value)
-        return f"{shown} in column {found!r}, {self.place}"
-
-    def gap(self, name: str, row: int) -> str:
-        """Return that nothing stands there."""
-        return f"column {self.column(name)!r} is empty in {self.place}"
+def _cell(error: InputError, column: str | None, roles: Roles) -> str:
+    """Return a number and its column."""
+    if error.column is not None:  # with `positive` the one column stands for two classes
+        assert isinstance(error.column, int)
+        column = roles.numbers[min(error.column, len(roles.numbers) - 1)]
+    is_empty = isinstance(error.value, float) and math.isnan(error.value)
+    shown = "an empty cell or NaN" if is_empty else show_number(error.value)
+    return f"{shown} in column {column!r}"
 
 
 def in_file_words(error: InputError, source: Source, roles: Roles) -> InputError:
     """Return `error` with columns for arrays and lines for rows."""
-    place = "" if error.row is None else source.place(error.row)
-    return error.but(place=FileWords(place, roles))
+    row = "" if error.row is None else source.place(error.row)
+    return error.but(place=place_in_file(error, row, roles))
 
 
 def explain_error(
@@ -330,8 +334,7 @@ def explain_error(
         error = in_file_words(error, source, roles)
         are_percentages = source.manner.percent and error.rule == SUM_RULE
         if are_percentages and abs(100.0 * error.value - 1.0) < MAX_ROUNDING_ROW_ERROR:
-            shares = Phrase("They are shares already: leave {} out.", Option("percent", True))
-            return error.but(remedy=shares)
+            return error.but(remedy="They are shares already: leave {percent:True} out.")
         of_label = error.argument == "y" and error.rule == CLASS_RULE
     names = list(roles.names) or without_prefix(prefix, roles.numbers)
     suspects = _suspects(error, roles, names)
@@ -340,33 +343,39 @@ def explain_error(
     labels = distinct_labels(source, roles, names)
     hint = None
     if of_label and source.arrays is not None and source.arrays.nameless:
-        hint = Phrase("Columns of arrays have no names: give them with {}", Option("classes"))
+        hint = Hint("Columns of arrays have no names: give them with {classes}", {})
     elif by_default:
         hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
-    elif left_out := check_left_out(names, without_prefix(prefix, source.columns), labels):
-        return error.but(remedy=left_out)
+    else:
+        left_out = check_left_out(names, without_prefix(prefix, source.columns), labels)
+        if left_out is not None:
+            return error.with_remedy(left_out.template, **left_out.values)
+    # the more particular hint comes first, and one is enough
     if of_label:
         hint = hint or label_hint(names, labels)
     if by_default:
         hint = hint or two_outcomes_hint(names, labels)
     if hint is not None:
         among = f" (by the labels among the first {source.most_rows:,} rows)" if source.cut else ""
-        return error.but(remedy=Phrase("{}{}.", hint, among))
-    return error.but(remedy="Correct that label, or add a column for it.") if of_label else error
+        return error.with_remedy(f"{hint.template}{among}.", **hint.values)
+    if of_label:
+        return error.but(remedy="Correct that label, or add a column for it.")
+    return error
 
 
 def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str]:
     """Return the columns, `prefix` left out, that may be to blame: one, or all of a row."""
     column = getattr(error, "column", None)
-    if getattr(error, "argument", None) in ("probs", "logits"):
-        if column is None:
-            return [] if getattr(error, "row", None) is None else list(names)
+    if getattr(error, "argument", None) not in ("probs", "logits"):
+        known = dict(zip(roles.numbers, names, strict=True))
+        return [known[column]] if column in known else []
+    if column is not None:
         return [names[column] if isinstance(column, int) else column]
-    known = dict(zip(roles.numbers, names, strict=True))
-    return [known[column]] if column in known else []
+    is_of_row = getattr(error, "row", None) is not None
+    return list(names) if is_of_row else []
 
 
-def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     """Return how to name the one column that is the probability of one label of two.
 
     Examples
@@ -376,21 +385,24 @@ def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase |
     """
     if len(labels) != 2 or set(labels) & set(columns):
         return None
-    says = "If one column is the probability of {!r}, pass {} and name it with {}"
-    return Phrase(says, labels[0], Option("positive", labels[0]), Option("classes"))
+    says = (
+        "If one column is the probability of {label!r}, pass {positive:{label!r}} and name it with "
+        "{classes}"
+    )
+    return Hint(says, {"label": labels[0]})
 
 
 def check_left_out(
     classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
-) -> Phrase | None:
+) -> Hint | None:
     """Return which label is a column too, and yet not among the classes."""
     for word in labels:
         if word not in classes and word in known:
-            return Phrase("Add {!r}, which is a label, to {}.", word, Option("classes"))
+            return Hint("Add {label!r}, which is a label, to {classes}.", {"label": word})
     return None
 
 
-def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
     """Return why labels and columns do not meet, and what to do about it.
 
     Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
@@ -398,28 +410,32 @@ def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
     are_few = 0 < len(labels) <= MAX_DISTINCT_LABELS
     are_numbers = are_few and all(label.isdigit() for label in labels)
     if are_numbers and not any(name.isdigit() for name in classes):
-        return Phrase("The labels are numbers and the columns names; write the same in both")
+        return Hint("The labels are numbers and the columns names; write the same in both", {})
     known = set(classes)
     any_case = {name.lower() for name in classes}
     others = [label for label in labels if label not in known]
     if others and all(label.lower() in any_case for label in others):
-        return Phrase("Labels and columns differ in upper and lower case; write them alike")
+        return Hint("Labels and columns differ in upper and lower case; write them alike", {})
     return None
 
 
 def distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]:
     """Return the labels that occur, as text; none where they cannot be read."""
     import pyarrow as pa
-    from pyarrow import compute
 
     assert roles.label is not None
     try:
         table = source.read([], [roles.label])
-        labels = labels_in(source, table, roles.label, names)
-        found = compute.unique(labels).to_pylist()
+        return distinct_words(labels_in(source, table, roles.label, names))
     except (MclloError, pa.ArrowException):
         return []
-    return [str(label) for label in found if label is not None]
+
+
+def distinct_words(labels: Any) -> list[str]:
+    """Return the labels in a column, as text."""
+    from pyarrow import compute
+
+    return [str(label) for label in compute.unique(labels).to_pylist() if label is not None]
 
 
 def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
@@ -436,8 +452,8 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
 
     column = table.column(label)
     if pa.types.is_nested(column.type):
-        found = Phrase("{} in column {!r} of {}", column.type, label, source.name)
-        raise InputError(argument="y", rule="hold one plain label per row", value=found)
+        found = f"{column.type} in column {label!r} of {source.name}"
+        raise InputError(argument="y", rule="hold one plain label per row", found=found)
     if not source.is_text:
         return column
     whole = column

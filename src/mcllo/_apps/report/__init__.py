@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ..._assessment.assessment import Assessment
 from ..._assessment.verdict import TOLERANCE
@@ -18,7 +19,7 @@ from ..._comparison.comparison import Comparison
 from ..._utils.atomic_files import StrPath, check_writable, write_text
 from ..._utils.notebook import show_progress
 from ..._utils.optional import CLI_EXTRA, check_installed
-from ...exceptions import PYTHON, InputError, Words
+from ...exceptions import PYTHON, InputError, Names
 
 check_installed(("matplotlib", "jinja2"), CLI_EXTRA)  # before what imports one of them
 
@@ -144,7 +145,8 @@ def report(
     alpha: float | None = None,
     tolerance: float = TOLERANCE,
     date: str | None = None,
-    words: Words = PYTHON,
+    names: Names = PYTHON,
+    reading: Mapping[str, Any] | None = None,
 ) -> Report:
     """Make a report that a person who is no statistician can read.
 
@@ -165,8 +167,10 @@ def report(
         Average error of the probabilities that is too little to matter.
     date : str, optional
         When it was made; today when not given.
-    words : Words
+    names : Names
         What arguments are called: Python's names, or the command line's options.
+    reading : mapping, optional
+        Options that the files were read with; advice repeats them.
 
     Returns
     -------
@@ -202,6 +206,7 @@ def report(
         alpha=alpha,
         tolerance=tolerance,
         date=date,
-        words=words,
+        names=names,
+        reading=reading,
     )
     return Report(summary, result, assessment, alpha, tolerance)

@@ -21,7 +21,7 @@ from ..._diagnostics.attribution import OTHER_SHAPE_CAVEAT
 from ..._diagnostics.zero_sensitivity import floor_text
 from ..._inference.calibration_test import needs_robust
 from ..._inference.posterior import bic_warning, format_posterior
-from ..._inference.pvalue import Reason
+from ..._inference.results import Reason
 from ..._utils.formatting import format_count, format_number
 from ...plot._words import format_change, model_name
 from .tables import number_cell, p_cell

@@ -15,7 +15,7 @@ from ..._utils.atomic_files import StrPath, check_writable, write_text
 from ..._utils.formatting import format_interval, format_number
 from ..._utils.statements import Statement, pick
 from ..._version import __version__
-from ...exceptions import PYTHON, InputError, Words
+from ...exceptions import PYTHON, InputError, Names
 from ...plot._style import aside
 from .facts import today
 from .html import render_monitor
@@ -28,7 +28,7 @@ TONES = {"alarm": "miscalibrated", "watch": "negligible"}
 
 
 def write_monitor_report(
-    monitor: Monitor, path: StrPath, *, title: str = "", date: str = "", words: Words = PYTHON
+    monitor: Monitor, path: StrPath, *, title: str = "", date: str = "", names: Names = PYTHON
 ) -> None:
     """Write a monitor's report, as HTML or Markdown by the ending of `path`."""
     kind = Path(path).suffix.lower()
@@ -37,15 +37,15 @@ def write_monitor_report(
             f"path must end in .html or .md; got {Path(path).name!r}. Choose one of these."
         )
     check_writable(path)
-    write_text(path, monitor_page(monitor, html=kind != ".md", title=title, date=date, words=words))
+    write_text(path, monitor_page(monitor, html=kind != ".md", title=title, date=date, names=names))
 
 
 def monitor_page(
-    monitor: Monitor, *, html: bool = True, title: str = "", date: str = "", words: Words = PYTHON
+    monitor: Monitor, *, html: bool = True, title: str = "", date: str = "", names: Names = PYTHON
 ) -> str:
     """Return the page of a monitor, as HTML or as Markdown."""
     status = monitor.status()
-    said = status.statements(words)
+    said = status.statements(names)
     name = title or (f"Monitor {Path(monitor.path).stem}" if monitor.path else "Monitor")
     pictures = [_picture(monitor, status)] if html else []
     return render_monitor(

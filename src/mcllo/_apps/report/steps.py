@@ -15,13 +15,14 @@ A report that the command line made speaks of its files and options, one made in
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ..._assessment.assessment import Assessment
 from ..._assessment.verdict import Verdict
 from ..._comparison.comparison import Comparison
 from ..._comparison.recommend import UNCALIBRATED
-from ...exceptions import PYTHON, Words
+from ...exceptions import PYTHON, Names
 from . import plain
 from .recalibrations import method_title
 from .views import NextStep, uncapital
@@ -46,20 +47,21 @@ OPTIONS_OF_LABELLED_ROWS = (*JUDGED_OPTIONS, "label", "classes", "baseline", "we
 class CodeLanguage(NamedTuple):
     """Whose words code is in: the shell's or Python's; `files` are the inputs.
 
-    `words` say how options are typed, and which ones the files were read with.
+    `names` say how options are typed, `reading` are those that the files were read with.
     """
 
     shell: bool = False
     files: tuple[str, ...] = ()
-    words: Words = PYTHON
+    names: Names = PYTHON
+    reading: Mapping[str, Any] = {}
 
     def read(self, *without: str) -> str:
         """Return the options to read the same kind of file with."""
-        given = {"label": None, **self.words.reading}
+        given = {"label": None, **self.reading}
         label = f"--label {shlex.quote(given['label'])}" if given["label"] else "--label LABEL"
         typed = [] if "label" in without else [label]
         typed += [
-            self.words.option(name, value)
+            self.names.argument(name).given(value)
             for name, value in given.items()
             if name not in ("label", *without)
         ]

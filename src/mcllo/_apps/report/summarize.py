@@ -7,8 +7,9 @@ screen and the table agree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from ..._assessment.assessment import Assessment, assess_predictions
 from ..._assessment.verdict import TOLERANCE
@@ -17,7 +18,7 @@ from ..._inference.budget import N_RESAMPLES_COMPARE
 from ..._inference.likelihood_tests import CalibrationTest, choose_method
 from ..._utils.statements import pick, suppress_warnings
 from ..._version import __version__
-from ...exceptions import PYTHON, InputError, Words
+from ...exceptions import PYTHON, InputError, Names
 from . import classes, details_section, plain, tables
 from .facts import Command, Sources, data_facts, reproduce_facts, sources, today
 from .method import method_facts, references
@@ -86,7 +87,8 @@ def summarize(
     alpha: float | None = None,
     tolerance: float = TOLERANCE,
     date: str | None = None,
-    words: Words = PYTHON,
+    names: Names = PYTHON,
+    reading: Mapping[str, Any] | None = None,
 ) -> Summary:
     """Return everything a report says.
 
@@ -96,7 +98,7 @@ def summarize(
         What was found.
     assessment : Assessment, optional
         What `assessment_to_report` gave for `result`, so as not to compute it again.
-    title, command, source, alpha, tolerance, date, words
+    title, command, source, alpha, tolerance, date, names, reading
         As in `mcllo.report`.
     """
     if alpha is None:
@@ -107,12 +109,12 @@ def summarize(
     files = sources(source)
     if title is None:
         title = "Recalibrations compared" if comparison else "Calibration report"
-        names = ", ".join(path.rsplit("/", 1)[-1] for path in files)
-        title += f": {names}" if names else ""
-    judged, said = a.decide(alpha, tolerance), a.statements(alpha, words, tolerance=tolerance)
+        shown = ", ".join(path.rsplit("/", 1)[-1] for path in files)
+        title += f": {shown}" if shown else ""
+    judged, said = a.decide(alpha, tolerance), a.statements(alpha, names, tolerance=tolerance)
     miscalibrated_classes = classes.attribute_miscalibration(a, judged)
     order = classes.class_order(a, miscalibrated_classes)
-    tongue = CodeLanguage(command is not None, tuple(files), words)
+    tongue = CodeLanguage(command is not None, tuple(files), names, reading or {})
     method, behind, more = method_facts(a, comparison), None, None
     if comparison is None:
         steps = next_steps(a, judged, tongue)

@@ -15,7 +15,7 @@ from ..._assessment.assessment import Assessment
 from ..._assessment.verdict import Verdict as Judged
 from ..._inference.effect_size import EffectSize
 from ..._inference.effect_size_text import MIN_UNINFORMATIVE_BOUND, points
-from ..._inference.likelihood_tests import METHOD_TEXTS, STATISTIC_NAMES, CalibrationTest
+from ..._inference.likelihood_tests import STATISTIC_NAMES, CalibrationTest
 from ..._inference.omnibus import TEST_NAMES as OMNIBUS
 from ..._utils.formatting import format_count, format_number
 from ..._utils.statements import Statement, pick
@@ -77,7 +77,7 @@ def how_tested(test: CalibrationTest) -> str:
         "flip": f"from {draws}random sign flips",
         "f": "from the F distribution",
     }
-    way = ways.get(test.method, f"by {METHOD_TEXTS.get(test.method, test.method)}")
+    way = ways.get(test.method, f"by {test.method}")
     statistic = (
         f"{capital(STATISTIC_NAMES[test.kind])} statistic {format_number(test.statistic, 4)}"
     )

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...exceptions import InputError, Option, Phrase
+from ...exceptions import InputError
 from .limits import LIMITS, Limits
 
 HOST = "127.0.0.1"
@@ -82,8 +82,10 @@ def listening(port: int) -> socket.socket:
         sock.close()
         reason = getattr(error, "strerror", None) or "it is no port"
         raise InputError(
-            Phrase("{} cannot be listened on: {}.", Option("port", port), reason.lower()),
+            "{found} cannot be listened on: {reason}.",
             argument="port",
+            value=port,
+            values={"reason": reason.lower()},
             remedy="Choose another from 1024 to 65535, or leave it out: any free one is taken.",
         ) from None
     return sock

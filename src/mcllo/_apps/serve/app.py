@@ -130,6 +130,7 @@ class Served:
         job = self._job(request)
         if job.work is not None:
             return HTMLResponse(self.pages.busy(job))
+        # What cannot be read as a table is gone at once: there is nothing to be done with it.
         if job.seen is None:
             problem = job.problem or job.notice
             self.jobs.drop(job)
@@ -197,6 +198,7 @@ class Served:
         job = self._job(request)
         work = job.work
         self.jobs.cancel(job)
+        # The page that follows must not find the killed process still at work.
         if work is not None and work.runs is not None and job.work is not None:
             await work.runs
         return self._to(job)

@@ -24,8 +24,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ...exceptions import InputError, MclloError
-from ..cli.options import FLAG_WORDS, READING, Flags, typed
+from ...exceptions import InputError, MclloError, Names
+from ..cli.options import FLAG_NAMES, READING, Flag, typed
 from ..cli.verbs import command
 from ..io.csv_text import is_index
 from .column_detection import DetectedTable
@@ -55,37 +55,39 @@ FIELD_LABELS = {
 MISSING = {"refuse": "stop, and say where", "drop": "leave them out"}
 
 
-class Boxes(Flags):
-    """The fields of the page; what has none is an option of the command line.
+class FormField(Flag):
+    """A field of the page; what has none is an option of the command line.
 
     Examples
     --------
-    >>> print(Boxes().option("classes", ["dry", "snow"]), Boxes().option("normalize", True))
+    >>> print(FormField("classes").given(["dry", "snow"]), FormField("normalize").given(True))
     “Probability of a class: dry, snow” “Divide each row by its sum”
     """
 
-    def argument(self, name: str) -> str:
-        """Return the field that stands for an argument."""
-        return f"“{FIELD_LABELS[name]}”" if name in FIELD_LABELS else super().argument(name)
+    def __str__(self) -> str:
+        """Return the field as the subject of a sentence."""
+        label = FIELD_LABELS.get(self.name)
+        return super().__str__() if label is None else f"“{label}”"
 
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return a field with its value."""
-        if name not in FIELD_LABELS:
-            return super().option(name, value)
+    def given(self, value: Any = ...) -> str:
+        """Return the field with its value."""
+        if self.name not in FIELD_LABELS:
+            return super().given(value)
+        label = FIELD_LABELS[self.name]
         if value is ... or value is True or value is None:
-            return f"“{FIELD_LABELS[name]}”"
-        if name == "missing":
+            return f"“{label}”"
+        if self.name == "missing":
             value = MISSING.get(str(value), value)
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        return f"“{FIELD_LABELS[name]}: {shown}”"
+        return f"“{label}: {shown}”"
 
 
-PAGE_WORDS = Boxes()
+PAGE_NAMES = Names(FLAG_NAMES, FormField)
 
 
 def sentence(error: MclloError) -> str:
     """Return what was refused in the words of the page."""
-    return " ".join(error.text(PAGE_WORDS).split())
+    return " ".join(error.text(PAGE_NAMES).split())
 
 
 ROLES = {
@@ -200,7 +202,7 @@ def arguments(verb: str, reading: Mapping[str, Any]) -> list[str]:
     for name, value in typed(reading).items():
         if name not in takes:
             continue
-        flag, *values = shlex.split(FLAG_WORDS.option(name, value))
+        flag, *values = shlex.split(Flag(name).given(value))
         if any(value.startswith("-") for value in values):  # or it would be read as a flag
             words.append("=".join([flag, *values]))
         else:

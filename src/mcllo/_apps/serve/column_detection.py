@@ -26,9 +26,9 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint
+from ..._validation.frames import MAX_DISTINCT_LABELS, affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
-from ...exceptions import FileFormatError, Option
+from ...exceptions import FileFormatError
 from ..io.csv_text import (
     DECIMAL_COMMA,
     DECIMAL_POINT,
@@ -134,6 +134,7 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
             f"{path} must be CSV, Parquet, Arrow or .xlsx here; it is a file of NumPy.",
             remedy="Its columns have no names: use the command line, mcllo help assess.",
         )
+    # Columns first: they are known already, while rows are yet to be counted.
     limits.check_table(path, 0, len(source.columns))
     n_rows = count_rows(source, limits.rows)
     limits.check_table(path, n_rows, len(source.columns))
@@ -259,14 +260,11 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
             label = name
             prefix = ""
             n_named = n_same
-        hint = prefix_hint(others, values) if n_same == 0 else None
-        if hint is None:
-            continue
-        for part in hint.parts:
-            if isinstance(part, Option) and len(values) > n_named:
-                label = name
-                prefix = str(part.value)
-                n_named = len(values)
+        before, _ = affixes(others, values)
+        if n_same == 0 and before and len(values) > n_named:
+            label = name
+            prefix = before
+            n_named = len(values)
     if label:
         return label, prefix
     for name in columns:
@@ -293,6 +291,7 @@ def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str
     able = [name for name in others if name in table.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]
+    # Columns that labels name are classes in any case, also where rows do not sum to 1.
     named = [name for name in able if name in values]
     if table.near(named, 1.0) or table.near(named, 100.0):
         return named

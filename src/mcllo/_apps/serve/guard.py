@@ -123,6 +123,7 @@ class Guard:
 
         Pages that send no referrer post with ``Origin: null``, so that a browser's own word counts.
         """
+        # no script can set this header
         site = headers.get("sec-fetch-site")
         if site is not None:
             return bool(site == "same-origin")
@@ -134,6 +135,7 @@ class Guard:
             return PlainTextResponse(
                 "This address was for one request. Open the one that mcllo serve printed.", 403
             )
+        # the code stood in a command line, which other users of the machine can read
         self.code = ""
         return RedirectResponse(f"{self.root}/", status_code=303)
 

@@ -128,6 +128,7 @@ class Jobs:
 
     def new_folder(self) -> tuple[str, Path]:
         """Return a new name and its folder, after making room."""
+        # Work that runs is never ended to make room: somebody waits for it.
         idle = [job for job in self._jobs.values() if job.work is None]
         idle.sort(key=lambda job: job.used)
         n_too_many = len(self._jobs) + 1 - self.limits.jobs
@@ -172,7 +173,7 @@ class Jobs:
         work.cancelled = True
         if work.process is not None:
             work.process.kill()
-        elif work.runs is not None:
+        elif work.runs is not None:  # it waits for its turn, and has no process yet
             work.runs.cancel()
             self._over(job, work, "refused", "")
 
@@ -197,6 +198,7 @@ class Jobs:
         work.started = monotonic()
         work.doing = "starting"
         receiver, sender = SPAWN.Pipe(duplex=False)
+        # Daemonic: where the event loop is killed before `close`, the interpreter ends its workers.
         work.process = process = SPAWN.Process(
             target=worker.main, args=(sender, job.folder, work.task, given), daemon=True
         )
@@ -226,6 +228,7 @@ class Jobs:
         elif kind == "refused":
             job.problem = content
         elif work.task == "look":
+            # another table, or another sheet: what was found is of the one before
             job.seen = content
             job.fields = {}
             job.forget("assess", "compare", "recalibrate")

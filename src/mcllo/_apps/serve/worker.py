@@ -35,7 +35,7 @@ from typing import Any
 
 from ..._utils.notebook import report_progress
 from ...exceptions import InputError, MclloError
-from .choices import PAGE_WORDS, arguments, sentence
+from .choices import PAGE_NAMES, arguments, sentence
 from .column_detection import DetectedTable, recognise
 from .limits import Limits
 
@@ -114,7 +114,7 @@ def recalibrate(file: str, *, reading: Mapping[str, Any], method: str, out: str)
     run_verb(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOut(**fitted["held_out"]).statement(PAGE_WORDS)
+        statement = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,
@@ -141,6 +141,8 @@ def main(messages: Connection, folder: Path, task: str, given: Mapping[str, Any]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     Thread(target=_end_with_server, daemon=True).start()
     os.umask(0o077)
+    # Files have the names that the command line would give them, so that its lines can be shown.
+    # Nothing is imported from here: the first places of sys.path are the server's.
     os.chdir(folder)
     with report_progress("starting") as doing:
         over = Event()
@@ -179,4 +181,5 @@ def _end_with_server() -> None:
     server = parent_process()
     assert server is not None
     server.join()
+    # not sys.exit, which would end this thread alone
     os._exit(1)

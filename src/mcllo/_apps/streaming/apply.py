@@ -15,7 +15,7 @@ from ..._utils.atomic_files import StrPath, progress
 from ..._utils.statements import Statement, suppress_warnings, without_repeats
 from ..._validation.frames import prefix_hint, shorten
 from ..._validation.probabilities import clean_logits
-from ...exceptions import FileFormatError, InputError, Phrase
+from ...exceptions import FileFormatError, InputError
 from ..io.read import positive_column
 from ..io.read_options import (
     CellOptions,
@@ -79,6 +79,7 @@ def apply_file(
     n_done = 0
     n_dropped = 0
     first_dropped = None
+    # Batch by batch into a temporary file, which takes its name when all rows were written.
     with (
         open_writer(out, source.separator, encoding=source.encoding, formats=formats) as writer,
         progress("recalibrating", out=out) as advance,
@@ -125,8 +126,9 @@ def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | N
         if positive not in names or len(names) != 2:
             raise InputError(
                 argument="positive",
-                rule=f"be one of the two classes of the model, {shorten(names)}",
+                rule="be one of the two classes of the model, {known}",
                 value=positive,
+                values={"known": shorten(names)},
             )
         column = positive_column(source, classes, prefix, (), positive)
         source.require([column], "class column")
@@ -140,8 +142,8 @@ def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | N
     if missing and not prefix:
         hint = prefix_hint(source.columns, names)
         if hint is not None:
-            missed = f"{source.name} has no class column {missing[0]!r}."
-            raise FileFormatError(missed, remedy=Phrase("{}.", hint))
+            error = FileFormatError(f"{source.name} has no class column {missing[0]!r}.")
+            raise error.with_remedy(f"{hint.template}.", **hint.values)
     source.require(columns, "class column")
     return Roles(columns, names=names)
 

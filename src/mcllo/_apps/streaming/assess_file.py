@@ -63,7 +63,7 @@ from ..._inference.likelihood_tests import (
 from ..._inference.monte_carlo import Seed, check_resamples, seed_entropy
 from ..._inference.omnibus import N_GROUPS
 from ..._inference.posterior import posterior_of_fit
-from ..._inference.pvalue import Ground, Limit, PValue, Reason
+from ..._inference.results import Reason, TestResult
 from ..._model.kernel import Derivatives
 from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
@@ -74,7 +74,7 @@ from ..._validation.predictions import DataFacts, Predictions
 from ..._validation.rounding import before_rounding
 from ..._validation.weights import counts_no_rows, fractional_weight_error
 from ...calibrators._auto.gain import cross_fitted_gain
-from ...exceptions import Either, InputError, Option, Phrase, Text
+from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
 from ..io.read import check_room, open_sources, read_sources
@@ -92,12 +92,8 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float =
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
-        auto = Option("penalty", "auto")
         raise InputError(
-            Phrase(
-                "{found} needs all rows in memory; {}.",
-                Either(Phrase("use MCLLOCalibrator with arrays, or {}", auto), shell=auto),
-            ),
+            "{found} needs all rows in memory; {penalty_for_blocks}.",
             argument="penalty",
             value=penalty,
         )
@@ -226,13 +222,10 @@ def assess_blocks(
         return _assess_gathered(blocks, entropy, gathered_options)
     if method in ("exact", "sequential"):
         raise InputError(
-            Phrase(
-                "{found} draws labels for rows in memory; {:,} are too many here.",
-                facts.n_samples,
-            ),
+            f"{{found}} draws labels for rows in memory; {facts.n_samples:,} are too many here.",
             argument="method",
             value=method,
-            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
+            remedy="Use {method:'auto'} or 'chi2'.",
         )
     fit = fit_blocks(blocks)
     some = _subsample(blocks, entropy, subsample_rows)
@@ -327,7 +320,7 @@ def _test_calibration(
     The latter is exact, or a bound where simulation would show less.
     """
     statistic = options["statistic"]
-    why = Reason(Ground.ASKED)
+    why = Reason("asked")
     if options["method"] == "auto":
         why = trust_chi2(
             statistic,
@@ -335,11 +328,11 @@ def _test_calibration(
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.scores.spread.min()),
         )
-        why = why.but(Limit.SIZE) if why.wants_draws else why
+        why = why.but("size") if why.wants_draws else why
     value = statistic_value(fit, statistic)
-    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
-    test = CalibrationTest.from_pvalue(value, fit.df, statistic, found)
-    if Limit.SIZE not in why.limits:
+    found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2").because(why)
+    test = CalibrationTest.from_result(found, kind=statistic)
+    if "size" not in why.limits:
         return test, None
     of = f"{format_count(some.n_samples)} of {format_count(fit.n_samples)}"
     with suppress_warnings():  # the fit of all rows has said what there is to say
@@ -380,22 +373,30 @@ class OpenedFile:
         self.sources, self.columns = open_sources(path, reading)
         self.is_large = is_large(path, self.sources)
 
-    def is_read_whole(self, needs: dict[Any, bool]) -> bool:
-        """Whether all rows go into memory: of a small file, or where something needs them."""
+    def is_read_whole(self, needs: dict[str, bool], values: dict[str, Any]) -> bool:
+        """Whether all rows go into memory: of a small file, or where something needs them.
+
+        The keys of `needs` are templates that `values` fill.
+        """
         for why, is_needed in needs.items():
             if is_needed:
-                self.check_fits(why)
+                self.check_fits(why, values=values)
                 return True
         return not self.is_large
 
-    def check_fits(self, why: Any, remedy: Text = "Use fewer rows.") -> None:
+    def check_fits(
+        self,
+        why: str,
+        remedy: str = "Use fewer rows.",
+        values: dict[str, Any] | None = None,
+    ) -> None:
         """Refuse rows that would not fit into the memory of this machine, as `why` needs them."""
         if self.is_large:
             # any baseline: the one asked for may be found by likelihood, and is checked later
             own = {**self._columns_of_blocks(), "baseline": None}
             with blocks_of_sources(self.sources, spill=False, **own) as blocks:
                 source: Any = blocks.source
-                check_room(source.sources, len(source.names), why, remedy)
+                check_room(source.sources, len(source.names), why, remedy, values)
 
     def read(self) -> Predictions:
         """Return all rows."""
@@ -426,13 +427,13 @@ def assess_file(
     """
     kind = reading.get("weight_kind")
     needs = {
-        Option("groups"): reading.get("groups") is not None,
-        Option("by"): reading.get("by") is not None,
-        Option("weight_kind", kind): counts_no_rows(kind) and reading.get("weight") is not None,
-        Option("baseline", rule): bool(rule),
+        "{groups}": reading.get("groups") is not None,
+        "{by}": reading.get("by") is not None,
+        "{weight_kind:{kind!r}}": counts_no_rows(kind) and reading.get("weight") is not None,
+        "{baseline:{rule!r}}": bool(rule),
         "a report": whole,
     }
     file = OpenedFile(path, reading)
-    if file.is_read_whole(needs):
+    if file.is_read_whole(needs, {"kind": kind, "rule": rule}):
         return assess(file.read(), baseline=rule or None, **options)
     return assess_blocks(file.blocks(workers), **options)

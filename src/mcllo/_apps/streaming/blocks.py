@@ -235,6 +235,7 @@ class Spill:
             for name, part in self._parts(block.rows).items():
                 files[name] = SpilledArray.write(self._folder / f"{block.start}-{name}", part)
                 self.n_bytes += part.nbytes
+            # room for as much again: other programs write to the same disk
             self.full = shutil.disk_usage(self._folder).free < self.n_bytes
         except OSError:
             self.full = True
@@ -340,10 +341,12 @@ class StreamedBlocks(Blocks):
         units = self.source.units() if reads_source else self._kept_units()
         found = None
         parts = ordered_map(sum_of_unit, units, self.n_workers)
+        # one BLAS thread for each worker: more would only wait for each other
         with one_blas_thread(), progress(name) as advance, closing(parts):
             for part, n_rows in parts:
                 advance(n_rows)
                 found = sum_in_order([found, part])
+        # rows from the folder are those of the first pass, whatever happened to the file
         check = getattr(self.source, "check", None)
         if kept is None and check is not None:
             check()

@@ -32,7 +32,7 @@ from ..._utils.atomic_files import progress
 from ..._validation.frames import as_column, as_matrix, column_names, is_dask
 from ..._validation.labels import Classes, class_names, column_classes, column_order, label_values
 from ..._validation.weights import counts_no_rows
-from ...exceptions import InputError, Option, Phrase
+from ...exceptions import InputError
 from .assess_file import BlockAssessment, assess_blocks, fit_blocks
 from .blocks import Blocks
 from .dask_jobs import (
@@ -131,6 +131,7 @@ class DaskRows:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
         import dask
 
+        # Neighbours first, in an order that the partitions alone fix: no bit hangs on the workers.
         sums = self._tasks(job)
         add = dask.delayed(sum_in_order, pure=False)
         while len(sums) > 1:
@@ -145,6 +146,7 @@ class DaskRows:
         """Return one lazy sum for each partition; the job is sent to each worker once."""
         import dask
 
+        # `traverse` would look for Dask collections inside the job; there are none
         sent = dask.delayed(job, traverse=False)
         first = self.parts[0]
         if not _is_frame(first):
@@ -318,20 +320,22 @@ def assess_dask(
 ) -> BlockAssessment:
     """Assess Dask collections; `options` are those of `assess`, `data` how rows are read."""
     if data.pop("prefix", ""):
-        message = "{} is for frames in memory; rename the columns of Dask's."
-        raise InputError(Phrase(message, Option("prefix")), argument="prefix")
+        message = "{prefix} is for frames in memory; rename the columns of Dask's."
+        raise InputError(message, argument="prefix")
     weight_kind = data.pop("weight_kind", "")
     needs_all_rows = {
-        Option("baseline", rule): bool(rule),
-        Option("groups"): data.pop("groups", None) is not None,
-        Option("by"): by is not None,
-        Option("weight_kind", weight_kind): counts_no_rows(weight_kind),
+        "baseline": bool(rule),
+        "groups": data.pop("groups", None) is not None,
+        "by": by is not None,
+        "weight_kind": counts_no_rows(weight_kind),
     }
-    for option, is_given in needs_all_rows.items():
+    shown = {"baseline": rule, "weight_kind": weight_kind}
+    for argument, is_given in needs_all_rows.items():
         if is_given:
             raise InputError(
-                Phrase("{} needs all rows in memory.", option),
-                argument=option.name,
+                "{found} needs all rows in memory.",
+                argument=argument,
+                value=shown.get(argument, ...),
                 remedy="Pass probs.compute() and y.compute(), or leave it out.",
             )
     return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **data), **options)

@@ -139,6 +139,7 @@ class FileSource:
     def units(self) -> Iterator[Unit]:
         """Return row groups, or batches that were read in the calling thread."""
         start = 0
+        # `start` counts the rows of all files, `done` those of one: errors name the row of the file
         for source in self.sources:
             groups = _row_groups(source, self.rows)
             if groups is not None:
@@ -174,6 +175,7 @@ class FileSource:
         self, source: Source, groups: list[int], done: int, start: int
     ) -> Iterator[Block]:
         with source.sentences(self.roles.numbers), source.parquet() as file:
+            # without Arrow's threads: each worker has a reader of its own
             batches = file.iter_batches(
                 batch_size=self.rows,
                 row_groups=groups,
@@ -262,6 +264,7 @@ def _codes(labels: Any, classes: Classes) -> Codes | None:
     are_words = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
     if labels.null_count or not are_words:
         return None
+    # Arrow codes words much faster than Python looks at each
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()
     words = encoded.dictionary.to_pylist()

@@ -17,7 +17,7 @@ from ..._utils.results import none_for_nan
 from ..._utils.statements import Statement
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
-from ...exceptions import InputError, Option, Phrase
+from ...exceptions import InputError
 from .assess_file import OpenedFile, fit_blocks
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
@@ -91,7 +91,9 @@ def fit_method(
     or 'all'.
     """
     if method not in CALIBRATORS:
-        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
+        known = known_methods(method)
+        message = "{found} is not known; {known}"
+        raise InputError(message, argument="method", value=method, values={"known": known})
     estimator: Any = CALIBRATORS[method]()
     wanted = {name: value for name, value in given.items() if value is not None}
     _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
@@ -107,12 +109,18 @@ def fit_method(
     if "on" in known and reading["logits"]:
         params["on"] = "logits"
     elif estimator.input == "logits":
-        remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
-        raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
-    remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
-    own = Option("method", method)
+        remedy = (
+            "Pass {logits:True} with columns that hold them, or choose another method, such as "
+            "'auto'."
+        )
+        message = "{found} needs logits."
+        raise InputError(message, argument="method", value=method, remedy=remedy)
+    remedy = (
+        "Fit it to fewer rows, chosen at random, or use {method:'mcllo'}, which reads files in "
+        "blocks."
+    )
     file = OpenedFile(path, reading)
-    file.check_fits(own, Phrase(remedy, Option("method", "mcllo")))
+    file.check_fits("{method:{given!r}}", remedy, {"given": method})
     rows = file.read()
     estimator.set_params(**params, **wanted).fit(rows)
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
@@ -120,6 +128,7 @@ def fit_method(
 
 def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
     """Return what a map gains on rows left out, where it changes any and does not know it."""
+    # cross-fitting fits the map again for each fold, so only where it has something to tell
     gate = getattr(fitted, "gate_", None)
     changes_nothing = gate is not None and not gate.recalibrates
     if rows is None or changes_nothing or fitted.method in ("auto", "identity"):
@@ -150,13 +159,13 @@ def _fit_mcllo(
 ) -> tuple[MCLLOCalibrator, Predictions | None, tuple[Statement, ...]]:
     """Return the same with its rows, where they are in memory, and what was assumed of them."""
     needs = {
-        Option("penalty", "firth"): params["penalty"] == "firth",
-        Option("center", params["center"]): params["center"] != "identity",
-        Option("gate", params["gate"]): params["gate"] is not None,
-        Option("baseline", rule): bool(rule),
+        "{penalty:'firth'}": params["penalty"] == "firth",
+        "{center:{given[center]!r}}": params["center"] != "identity",
+        "{gate:{given[gate]!r}}": params["gate"] is not None,
+        "{baseline:{rule!r}}": bool(rule),
     }
     file = OpenedFile(path, reading)
-    if file.is_read_whole(needs):
+    if file.is_read_whole(needs, {"given": params, "rule": rule}):
         rows = file.read()
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes
@@ -164,11 +173,6 @@ def _fit_mcllo(
     fit = fit_blocks(blocks, penalty=params["penalty"])
     made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
     return made, None, blocks.facts.notes
-
-
-def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
-    """Return the refusal of a method."""
-    return InputError(Phrase(template, *parts), argument="method", value=method, remedy=remedy)
 
 
 def _check_options(method: str, given: dict[str, Any]) -> None:
@@ -179,6 +183,8 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
             others = [other for other, options in options_of.items() if name in options]
             verb = "has" if len(others) == 1 else "have"
             known = f"{join_words(others)} {verb} it"
-            rule = "{found} must be left out: {} has no such option ({})."
-            message = Phrase(rule, Option("method", method), known)
-            raise InputError(message, argument=name, value=value)
+            message = (
+                "{found} must be left out: {method:{its_name!r}} has no such option ({known})."
+            )
+            values = {"its_name": method, "known": known}
+            raise InputError(message, argument=name, value=value, values=values)

@@ -182,7 +182,7 @@ class Layout:
             # `clean_rows` refuses weights that are all 0; a block of them is no mistake
             no_weight = weight.shape == (n,) and not weight.any()
             facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
-        if codes is None or len(codes) != n:
+        if codes is None or len(codes) != n:  # of another length: the validator refuses it
             return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
         return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
 
@@ -408,7 +408,7 @@ class BinSums:
         """Return the curve of the most probable class, then those of the classes."""
         edges = width_edges(N_CURVE_BINS)
         curves = []
-        sums_of_curves = self.curves.swapaxes(0, 1)
+        sums_of_curves = self.curves.swapaxes(0, 1)  # curve by curve
         for label, sums in zip((None, *classes), sums_of_curves, strict=True):
             counts, predicted, hits, variance = sums
             mean = ratio(predicted, counts)
@@ -461,6 +461,7 @@ class BinCells:
     @lru_cache(maxsize=4)
     def from_n_bins(n_bins: int) -> BinCells:
         """Return the cells of `n_bins` bins of equal width."""
+        # Cells lie between the edges of both: bins and bins of curves are runs of cells.
         fine_edges = width_edges(n_bins)
         curve_edges = width_edges(N_CURVE_BINS)
         edges = np.union1d(fine_edges, curve_edges)
@@ -478,6 +479,7 @@ class BinCells:
         """Return the cell of each value; those in a bin of several cells are looked at again."""
         bins = width_index(values, self.n_bins)
         index = self.cell[bins]
+        # at most nine bins are cut by an edge of a curve's bin, so this second look is cheap
         ambiguous = np.flatnonzero(index < 0)
         if len(ambiguous):
             own = bins[ambiguous]
@@ -545,6 +547,7 @@ def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tupl
     """
     from scipy.special import ndtri
 
+    # under calibration hits have the variance sum w x (1 - x)
     z = float(ndtri(0.5 + level / 2.0))
     reach = z * ratio(np.sqrt(variance), counts)
     low = np.maximum(mean - reach, 0.0)
@@ -576,6 +579,7 @@ class PickedRows:
     def join(self, changes: Changes) -> Predictions:
         """Return the rows as one `Predictions`; counts of changes are the whole's."""
         parts = self.parts
+        # What only some blocks have (weights, zeros raised) the others have as nothing.
         shapes = [p.probs.shape for p in parts]
         ones = [np.ones(n) for n, _ in shapes]
         nowhere = [np.zeros(shape, bool) for shape in shapes]

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._model.batched import BatchedProblems, each_partition
+from ..._model.batched import BatchedProblems, log_partitions
 from ..._model.likelihood import identity_theta
-from ..._model.newton import last_decrement
 from ..._utils.linalg import solve_each
 from ..._utils.results import Codes, Floats
-from .temperature_with_lapse import ScoredRows
+from .temperature_with_lapse import ScoredRows, last_decrement
 
 MAX_LOG_ODDS_AT_ONCE = 2**21  # of the baselines that are fitted at once: bounds the memory
 
@@ -41,8 +40,10 @@ class BaselineMaps:
         theta = self.theta.copy()
         hessian = self.hessian.copy()
         for part, log_odds, statistics in _baseline_batches(rows, MAX_LOG_ODDS_AT_ONCE):
-            derivatives_at = each_partition(log_odds, rows.weight)
-            _, expected, lost = derivatives_at(theta[part], np.arange(log_odds.shape[1]))
+            partitions = log_partitions(log_odds, rows.weight, log_odds.shape[1])
+            terms = [at(own) for at, own in zip(partitions, theta[part], strict=True)]
+            expected = np.array([term.gradient for term in terms])
+            lost = np.array([term.hessian for term in terms])
             # The gradient of the rows left out is `expected - statistics`, and that of all rows is
             # 0: the rows that are kept have the same with the other sign.
             hessian[part] -= lost
@@ -72,35 +73,21 @@ def fit_baselines(
         identity.
     max_log_odds : int
         Log odds of baselines that are fitted together.
-
-    Notes
-    -----
-    Hessians are the most expensive part without C. There those of maps near, or of at least 10,000
-    of the rows, are scaled up and used for a search of all rows.
     """
     c = len(rows.scores)
     identity = identity_theta(c - 1)
-    some_rows = None
     if near is None:
         some_rows = rows.first()
         if some_rows is not None:
             near = fit_baselines(some_rows, ridge, tol)
-
-    known_hessian = None  # of the likelihood alone
-    if near is None:
-        theta = np.tile(identity, (c, 1))
-    else:
-        theta = near.theta.copy()
-        if some_rows is None or len(some_rows.codes) >= 10_000:
-            known_hessian = near.hessian - ridge * np.eye(len(identity))
+    theta = np.tile(identity, (c, 1)) if near is None else near.theta.copy()
 
     hessian = np.empty((c, len(identity), len(identity)))
     for part, log_odds, statistics in _baseline_batches(rows, max_log_odds):
         problems = BatchedProblems(
             statistics, theta[part], penalty=ridge, centre=identity, tol=last_decrement(tol)
         )
-        known = None if known_hessian is None else known_hessian[part]
-        minima = problems.minima(log_odds, rows.weight, known)
+        minima = problems.minima(log_odds, rows.weight)
         theta[part] = minima.theta
         hessian[part] = minima.hessian
     return BaselineMaps(theta, hessian)

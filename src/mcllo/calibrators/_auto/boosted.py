@@ -42,7 +42,6 @@ from ..._utils.results import Codes, Floats, Result
 
 Mask = NDArray[np.bool_]
 
-LEARNING_RATE = 0.1  # usual
 RIDGE = 5.0  # r: the Hessian of 20 rows of even odds (1/4 each), so that small leaves hardly move
 MIN_HESSIAN_OF_SIDE = 1.0  # of each side of a split: four rows of even odds, or many sure ones
 N_BINS = 32  # quantiles between which splits are; a round number
@@ -194,13 +193,13 @@ class Bins:
         self.largest = x.max(axis=1)
         self.edges = [_edges(values, weight) for values in x]
         self.codes = np.empty(x.shape, dtype=np.uint8)
-        for codes, edges, values in zip(self.codes, self.edges, x, strict=True):
-            codes[:] = np.searchsorted(edges, values)
+        for feature, edges in enumerate(self.edges):
+            self.codes[feature] = np.searchsorted(edges, x[feature])
 
         order = np.argsort(x.max(axis=0), kind="stable")
         self.n_parts = max(1, n_rows // MAX_ROWS_PER_SEARCH)
         self.parts = [order[first :: self.n_parts] for first in range(self.n_parts)]
-        first_bin_of_feature = N_BINS * np.arange(n_features)[:, None]
+        first_bin_of_feature = N_BINS * np.arange(n_features)[:, None]  # numbered one after another
         self.in_bin = [
             _indicators(self.codes[:, part] + first_bin_of_feature) for part in self.parts
         ]
@@ -218,14 +217,16 @@ def _indicators(bins: NDArray[Any]) -> Any:
     n_features, n_rows = bins.shape
     column = np.tile(np.arange(n_rows), n_features)
     ones = np.ones(bins.size)
-    return sparse.csr_array((ones, (bins.ravel(), column)), shape=(N_BINS * n_features, n_rows))
+    shape = (N_BINS * n_features, n_rows)
+    return sparse.csr_array((ones, (bins.ravel(), column)), shape=shape)
 
 
 def _edges(values: Floats, weight: Floats) -> Floats:
     """Return numbers between quantiles and the next larger value, rising: at most `N_BINS` - 1."""
     is_there = weight > 0.0
     distinct, place = np.unique(values[is_there], return_inverse=True)
-    weight_up_to = np.cumsum(np.bincount(place, weight[is_there]))
+    weight_of_value = np.bincount(place, weight[is_there])
+    weight_up_to = np.cumsum(weight_of_value)
     asked = weight_up_to[-1] * np.arange(1, N_BINS) / N_BINS
     quantile = np.unique(np.searchsorted(weight_up_to, asked))
     quantile = quantile[quantile < len(distinct) - 1]  # nothing is larger than the last value
@@ -259,7 +260,7 @@ class Boosting:
         self.weight = weight
         self.n_trees = 1 if c == 2 else c
         self.is_label = codes == np.arange(self.n_trees)[:, None]
-        self.rate = LEARNING_RATE
+        self.rate = 0.1  # as usual
         if c > 2:
             self.rate *= (c - 1.0) / c  # Friedman's factor: c sums, of which one is redundant
         self.grown: list[tuple[Codes, Floats, Floats]] = []  # features, thresholds, values
@@ -274,7 +275,8 @@ class Boosting:
         b = self.eta.copy()
         softmax(b)
         b = b[: self.n_trees]
-        gradient = (b - self.is_label) * self.weight
+        residual = b - self.is_label
+        gradient = residual * self.weight
         hessian = b * (1.0 - b) * self.weight
         features, codes, leaf = self._split(gradient, hessian)
 
@@ -321,8 +323,10 @@ class Boosting:
 
 def _histograms(in_bin: Any, g: NDArray[Any], h: NDArray[Any]) -> Floats:
     """Return sums of g and h, shape (K, m), in each bin: shape (2, K, F, `N_BINS`)."""
+    n_trees = len(g)
     sums = in_bin @ np.concatenate([g, h]).T
-    return np.ascontiguousarray(sums.T).reshape(2, len(g), -1, N_BINS)
+    by_tree = np.ascontiguousarray(sums.T)
+    return by_tree.reshape(2, n_trees, -1, N_BINS)
 
 
 def _best_splits(histograms: Floats, n_parts: int) -> tuple[Codes, Codes]:
@@ -341,7 +345,8 @@ def _best_splits(histograms: Floats, n_parts: int) -> tuple[Codes, Codes]:
     # Without ``- G^2 / (H + r)``, which is the same for all splits of a tree's rows.
     gain = gradient_left**2 / (hessian_left + ridge)
     gain += gradient_right**2 / (hessian_right + ridge)
-    gain[(hessian_left < min_hessian) | (hessian_right < min_hessian)] = -1.0
+    is_too_small = (hessian_left < min_hessian) | (hessian_right < min_hessian)
+    gain[is_too_small] = -1.0
     best = gain.reshape(len(gain), -1).argmax(axis=1)
     n_splits = N_BINS - 1
     return best // n_splits, best % n_splits

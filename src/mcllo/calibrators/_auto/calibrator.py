@@ -117,10 +117,10 @@ def describe_correction(correction: Correction) -> str:
 class AutoCalibrator(GatedCalibrator):
     """The recalibration to use when only the best probabilities are asked for.
 
-    Recalibrations from none to rich are fitted: the identity, a temperature with a slip, MCLLO
-    averaged over all baselines, a map that knows which classes are similar, and full linear maps of
-    the log probabilities under a ridge; for two classes a spline and Venn-Abers. Cross-validation
-    decides how much of each goes into a weighted mean. There is nothing to tune.
+    Recalibrations from none to rich are fitted: the identity, a temperature with a lapse rate,
+    MCLLO averaged over all baselines, a map that knows which classes are similar, and full linear
+    maps of the log probabilities under a ridge; for two classes a spline and Venn-Abers.
+    Cross-validation decides how much of each goes into a weighted mean. There is nothing to tune.
 
     Parameters
     ----------

@@ -38,16 +38,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._model.kernel import Derivatives
-from ..._model.newton import last_decrement, minimize
+from ..._model.newton import minimize
 from ..._utils.results import Codes, Floats, Result
-from .temperature_with_lapse import ScoredRows
+from .temperature_with_lapse import ScoredRows, last_decrement
 
 # t_k of the spline, in standard deviations of the log odds. Round numbers: half of normal log odds
 # lie within 0.67 and nine in ten within 1.64. Symmetric, so that turning the classes round works.
 KNOTS = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
-LINE_RIDGE = 1.4  # on intercept and slope: 0.7 for each class, as of the other members
-BEND_RIDGE = 5.0  # on each change of the slope; a round number
-RIDGE = np.array([LINE_RIDGE, LINE_RIDGE, *[BEND_RIDGE] * len(KNOTS)])
+# Ridge on intercept and slope (0.7 for each class, as of the other members) and on each change of
+# the slope (a round number).
+RIDGE = np.array([1.4, 1.4, 5.0, 5.0, 5.0, 5.0, 5.0])
 
 MIN_ROWS_FOR_VENN_ABERS = 200
 """Rows below which there is no Venn-Abers: with 100 it gained .0003 on the mean of 71 sets of two
@@ -68,7 +68,8 @@ class Curve(Result):
 
     def probabilities(self, logs: Floats) -> Floats:
         """Return probabilities, shape (2, n), of ``log g``."""
-        log_odds = np.interp(logs[1] - logs[0], self.at, self.value)
+        x = logs[1] - logs[0]
+        log_odds = np.interp(x, self.at, self.value)
         return np.stack([_logistic(-log_odds), _logistic(log_odds)])
 
     @classmethod
@@ -87,21 +88,19 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     """
     x = _log_odds(rows)
     mean = float(np.average(x, weights=rows.unit))
-    variance = float(np.average((x - mean) ** 2, weights=rows.unit))
+    squares = (x - mean) ** 2
+    variance = float(np.average(squares, weights=rows.unit))
     scale = float(np.sqrt(variance + 1e-4))  # rows that are all but the same tell of no others
+    features = _features((x - mean) / scale)
+    is_second = rows.codes == 1
 
-    loss = _SplineLoss(x, _features((x - mean) / scale), rows.codes == 1, rows.unit)
-    solution = minimize(
-        loss,
-        np.zeros(len(RIDGE)),
-        tol=last_decrement(tol),
-        skip_hessian_check=True,
-    )
+    loss = _SplineLoss(x, features, is_second, rows.unit)
+    solution = minimize(loss, np.zeros(len(RIDGE)), tol=last_decrement(tol))
     knots = mean + scale * KNOTS
     inner_knots = knots[np.abs(knots) < max_abs_log_odds]
     at = np.concatenate([[-max_abs_log_odds], inner_knots, [max_abs_log_odds]])
-    value = at + solution.x @ _features((at - mean) / scale)
-    return Curve(at, value)
+    features_at = _features((at - mean) / scale)
+    return Curve(at, at + solution.x @ features_at)
 
 
 class _SplineLoss:
@@ -118,17 +117,18 @@ class _SplineLoss:
     def __call__(self, coef: Floats) -> Derivatives:
         """Return value, gradient and Hessian."""
         f = self.x + coef @ self.features
-        small = np.exp(-np.abs(f))  # never overflows; the logistic of f and -f by it
+        small = np.exp(-np.abs(f))  # never overflows
         p = np.where(f > 0.0, 1.0, small) / (1.0 + small)
+        variance = small / (1.0 + small) ** 2
         log_partition = np.log1p(small) + np.maximum(f, 0.0)
 
-        value = self.weight @ log_partition - self.weighted_label @ f
+        value = self.weight @ log_partition
+        value -= self.weighted_label @ f
         value += 0.5 * RIDGE @ (coef * coef)
-        gradient = self.features @ (self.weight * p - self.weighted_label)
-        gradient += RIDGE * coef
-        variance = small / (1.0 + small) ** 2
-        hessian = (self.features * (self.weight * variance)) @ self.features.T
-        hessian += np.diag(RIDGE)
+        residual = self.weight * p - self.weighted_label
+        gradient = self.features @ residual + RIDGE * coef
+        weighted_features = self.features * (self.weight * variance)
+        hessian = weighted_features @ self.features.T + np.diag(RIDGE)
         return Derivatives(float(value), gradient, hessian)
 
 
@@ -148,21 +148,24 @@ def fit_venn_abers(rows: ScoredRows) -> Curve:
     is_there = rows.unit > 0.0
     x = _log_odds(rows)[is_there]
     weight = rows.unit[is_there]
-    codes = rows.codes[is_there]
+    is_second = rows.codes[is_there] == 1
 
     values, value_of_row = np.unique(x, return_inverse=True)
     weight_of_value = _sum_by(value_of_row, weight)
     pool_of_value = _pool_values(weight_of_value)
+    pool_of_row = pool_of_value[value_of_row]
     pool_weight = _sum_by(pool_of_value, weight_of_value)
     mean_of_pool = _sum_by(pool_of_value, weight_of_value * values) / pool_weight
-    label_weight = _sum_by(pool_of_value[value_of_row], weight * (codes == 1))
+    label_weight = _sum_by(pool_of_row, weight * is_second)
 
     p0, p1 = _isotonic_with_one_more(label_weight, pool_weight)
     log_odds = np.log(p1) - np.log1p(-p0)
     # Of a run of equal values, flat in between, the two ends will do.
     is_flat = np.isclose(log_odds[1:], log_odds[:-1], rtol=0.0, atol=1e-12)
-    is_inside_run = np.append(is_flat, False) & np.insert(is_flat, 0, False)
-    return Curve(mean_of_pool[~is_inside_run], log_odds[~is_inside_run])
+    is_flat_after = np.append(is_flat, False)
+    is_flat_before = np.insert(is_flat, 0, False)
+    is_kept = ~(is_flat_before & is_flat_after)
+    return Curve(mean_of_pool[is_kept], log_odds[is_kept])
 
 
 def _pool_values(weight: Floats) -> Codes:
@@ -182,15 +185,18 @@ def _isotonic_with_one_more(label_weight: Floats, pool_weight: Floats) -> Floats
     """
     ends = np.cumsum(pool_weight)
     label_ends = np.cumsum(label_weight)
+    starts = ends - pool_weight
+    label_starts = label_ends - label_weight
     # Of pools a (rows of the table), ..., b (columns), and the row that is added.
-    weight = ends - (ends - pool_weight)[:, None] + 1.0
-    label = label_ends - (label_ends - label_weight)[:, None]
+    weight = ends - starts[:, None] + 1.0
+    label = label_ends - label_starts[:, None]
     is_backward = np.tri(len(pool_weight), k=-1, dtype=bool)  # a > b
     weight[is_backward] = 1.0  # anything but 0
 
     means = np.stack([label / weight, (label + 1.0) / weight])
     means[:, is_backward] = np.inf
-    smallest_from_b_on = np.minimum.accumulate(means[:, :, ::-1], axis=2)[:, :, ::-1]
+    from_last = means[:, :, ::-1]
+    smallest_from_b_on = np.minimum.accumulate(from_last, axis=2)[:, :, ::-1]
     smallest_from_b_on[:, is_backward] = -np.inf
     largest: Floats = smallest_from_b_on.max(axis=1)
     return largest

@@ -52,6 +52,7 @@ from .stacking import (
     gain_shrinkage,
     weighted_mean_and_se,
 )
+from .temperature_with_lapse import of_label
 
 MIN_ROWS_FOR_TREES = 1_000  # or groups; below, a gain of trees is not told from chance
 MAX_CLASSES_FOR_TREES = 20
@@ -111,10 +112,7 @@ class _Growth:
         folds = crossed.folds
         scores = transposed_scores(predictions)
         all_weight = fit.rows.unit
-        weights_kept = [
-            all_weight - folds.left_out_weight(fold, len(all_weight))
-            for fold in range(folds.n_folds)
-        ]
+        weights_kept = folds.weights_kept(all_weight)
         members_of_fit = [*fit.parts(weights_kept), fit.whole]
         weight_of_fit = [*weights_kept, all_weight]
 
@@ -145,7 +143,8 @@ class _Growth:
             gain_per_part = log_likelihoods - self.log_pooled
             self.gains.append(gain_per_part)
             self.probs.append(probs)
-            mean_gains.append(float(np.average(gain_per_part, weights=self.crossed.folds.weight)))
+            mean_gain, _ = self._mean_and_se(gain_per_part)
+            mean_gains.append(mean_gain)
 
     def _look(self) -> tuple[Floats, Floats]:
         """Return the log of b at the labels of all parts, and b of the parts shown, (c, m)."""
@@ -159,7 +158,7 @@ class _Growth:
             eta = self.fits[fold].eta[:, rows]
             b = eta.copy()
             eta -= softmax(b)
-            log_likelihoods[own] = eta[self.codes[rows], np.arange(len(own))]
+            log_likelihoods[own] = of_label(eta, self.codes[rows])
             probs[:, own] = b
         return log_likelihoods, probs[:, self.is_shown]
 
@@ -182,7 +181,8 @@ class _Growth:
         best_look = summed_gain.argmax(axis=1)
         final_look = int(best_look[-1])
         look_of_part = best_look[fold_of_part]
-        tree_gain = gain_by_look[look_of_part, np.arange(len(look_of_part))]
+        part = np.arange(len(look_of_part))
+        tree_gain = gain_by_look[look_of_part, part]
         gain, gain_se = self._mean_and_se(tree_gain)
 
         # Of so many rows the gain is held against a third of its standard error, as measured.
@@ -203,7 +203,8 @@ class _Growth:
         raw, _ = crossed.pool_left_out()
         look_of_shown = look_of_part[self.is_shown]
         pooled = self.probs[0].T
-        boosted = np.array(self.probs)[look_of_shown, :, np.arange(len(look_of_shown))]
+        shown = np.arange(len(look_of_shown))
+        boosted = np.array(self.probs)[look_of_shown, :, shown]
         answer = (1.0 - trust) * pooled + trust * boosted
         corrected_gain, corrected_gain_se = correct_optimism(
             total_gain, raw, answer, weight, crossed.groups, crossed.every

@@ -77,8 +77,14 @@ class Folds:
     def left_out_weight(self, fold: int, n_samples: int) -> Floats:
         """Return the weight that each row loses in a fold, shape (n_samples,)."""
         is_own = self.folds == fold
-        lost = np.bincount(self.rows[is_own], self.weight[is_own], minlength=n_samples)
+        rows = self.rows[is_own]
+        lost = np.bincount(rows, self.weight[is_own], minlength=n_samples)
         return lost.astype(np.float64, copy=False)  # of no parts, bincount returns integers
+
+    def weights_kept(self, row_weight: Floats) -> list[Floats]:
+        """Return the weights of the rows that are left, for each fold."""
+        n_samples = len(row_weight)
+        return [row_weight - self.left_out_weight(fold, n_samples) for fold in range(self.n_folds)]
 
 
 def assign_folds(
@@ -95,21 +101,25 @@ def assign_folds(
     groups : ndarray of shape (n_samples,), optional
         Rows of the same group are left out together.
     """
-    row_weight = np.ones(scores.shape[1]) if weight is None else weight
+    n_samples = scores.shape[1]
+    row_weight = np.ones(n_samples) if weight is None else weight
     order = _order_by_confidence(scores)
     order = order[row_weight[order] > 0.0]
 
     if groups is None and weight is not None and _are_counts(weight):
-        return _split_rows(order, weight[order].astype(np.intp))
+        counts = weight[order].astype(np.intp)
+        return _split_rows(order, counts)
 
     places = np.arange(len(order))
     if groups is not None:
         _, first_row, group = np.unique(groups[order], return_index=True, return_inverse=True)
-        place_of_group = np.argsort(np.argsort(first_row))
+        order_of_groups = np.argsort(first_row)
+        place_of_group = np.argsort(order_of_groups)  # the inverse of a permutation
         places = place_of_group[group]
     n_places = int(places.max(initial=-1)) + 1
     n_folds = _count_folds(n_places)
-    return Folds(order, places % max(n_folds, 1), row_weight[order], places, n_folds)
+    folds = places % max(n_folds, 1)
+    return Folds(order, folds, row_weight[order], places, n_folds)
 
 
 def _order_by_confidence(scores: Floats) -> Codes:
@@ -143,8 +153,9 @@ def _split_rows(order: Codes, counts: Codes) -> Folds:
     fold = np.arange(max(n_folds, 1))
 
     # Of the places 0, ..., m - 1 those with place % n_folds == fold are ceil((m - fold) / n_folds).
-    before_end = -((fold - ends[:, None]) // len(fold))
-    before_start = -((fold - starts[:, None]) // len(fold))
+    size = len(fold)
+    before_end = -((fold - ends[:, None]) // size)
+    before_start = -((fold - starts[:, None]) // size)
     n_places = before_end - before_start
 
     row, fold_of_part = np.nonzero(n_places)

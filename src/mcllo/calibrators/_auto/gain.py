@@ -27,8 +27,6 @@ from ..._validation.predictions import Predictions
 from .stacking import cross_fit, fit_members
 
 MAX_ENTRIES = 400_000  # probabilities that the gain is computed from: bounds the time of `assess`
-MAX_CLASSES = 200  # beyond, maps with parameters for each class take too long
-MIN_ROWS = 20  # or groups: four to judge on; a round number
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ def cross_fitted_gain(
     """
     from scipy.special import ndtri
 
-    if predictions.n_classes > MAX_CLASSES:
+    if predictions.n_classes > 200:  # maps with parameters for each class take too long
         many = f"{predictions.n_classes:,} classes are too many"
         return CrossFittedGain.without(many, confidence)
     if predictions.groups is None:
@@ -105,7 +103,7 @@ def cross_fitted_gain(
     else:
         what = "groups"
         n_units = len(np.unique(predictions.groups))
-    if n_units < MIN_ROWS:
+    if n_units < 20:  # a fifth are four; a round number
         few = f"a fifth of {n_units} {what} is too few to judge on"
         return CrossFittedGain.without(few, confidence)
     rows = _some_rows(predictions, seed)

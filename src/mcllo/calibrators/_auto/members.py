@@ -51,7 +51,12 @@ from .similarity import (
     of_share,
     structured_ridge,
 )
-from .temperature_with_lapse import ScoredRows, SoftTemperature, fit_soft_temperature
+from .temperature_with_lapse import (
+    ScoredRows,
+    SoftTemperature,
+    fit_soft_temperature,
+    of_label,
+)
 
 # Classes up to which a member is fitted. The time that a fit may take sets them: c baselines have
 # 2 c - 2 parameters each, and a full map c (c + 1), that is 420 of 20 classes, of which the whole
@@ -154,14 +159,17 @@ class Members(Result):
         Files of earlier versions have no look-alike map (their full maps are of ``log g``) and no
         curves.
         """
-        similar = content.get("similar")
-        curves = content.get("curves", {})
-        return cls(
-            soft=SoftTemperature(**content["soft"]),
-            maps={name: np.array(theta, dtype=float) for name, theta in content["maps"].items()},
-            similar=None if similar is None else SimilarClasses.from_dict(similar),
-            curves={name: Curve.from_dict(curve) for name, curve in curves.items()},
-        )
+        soft = SoftTemperature(**content["soft"])
+        maps = {}
+        for name, theta in content["maps"].items():
+            maps[name] = np.array(theta, dtype=float)
+        similar = None
+        if content.get("similar") is not None:
+            similar = SimilarClasses.from_dict(content["similar"])
+        curves = {}
+        for name, curve in content.get("curves", {}).items():
+            curves[name] = Curve.from_dict(curve)
+        return cls(soft, maps, similar, curves)
 
 
 def _apply_map(theta: Floats, x: Floats) -> Floats:
@@ -175,8 +183,7 @@ def _apply_map(theta: Floats, x: Floats) -> Floats:
 
 def label_log_likelihoods(answers: list[Floats], codes: Codes) -> Floats:
     """Return the log probability that each answer, shape (c, n), gives to the labels: (n, K)."""
-    row = np.arange(len(codes))
-    probs = np.array([answer[codes, row] for answer in answers])
+    probs = np.array([of_label(answer, codes) for answer in answers])
     return np.log(np.maximum(probs, TINY)).T
 
 

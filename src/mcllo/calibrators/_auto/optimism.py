@@ -65,7 +65,8 @@ def correct_optimism(
     """
     raw = np.maximum(raw, TINY)
     pooled = np.maximum(pooled, TINY)
-    paired = PairedLoss(gain_per_row, pooled, raw, 0.5 * (raw + pooled), weight, groups, every)
+    middle = 0.5 * (raw + pooled)
+    paired = PairedLoss(gain_per_row, pooled, raw, middle, weight, groups, every)
     gain = paired.mean
 
     cost_per_row = (raw * np.log(raw / pooled)).sum(axis=1)

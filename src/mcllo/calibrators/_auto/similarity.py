@@ -57,9 +57,16 @@ from ..._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
 from ..._model.kernel import Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
 from ..._model.many_classes import NO_HESSIAN
-from ..._model.newton import Product, SecantPairs, last_decrement, minimize, minimize_lbfgs
+from ..._model.newton import (
+    InverseHessian,
+    Memoized,
+    Objective,
+    Product,
+    minimize,
+    minimize_lbfgs,
+)
 from ..._utils.results import Floats, Result
-from .temperature_with_lapse import ScoredRows
+from .temperature_with_lapse import ScoredRows, decrement_to_forget_start, last_decrement
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
@@ -98,21 +105,33 @@ def fit_ridge(
         theta where the search begins.
     inverse : callable
         Products with an inverse of the Hessian there, about.
-    tol, start_influence_tol : float
-        `decrement_tol` and `start_influence_tol` of `minimize_lbfgs`.
+    tol : float
+        Decrement at which to end.
+    start_influence_tol : float
+        What may be left of `start`, in nats.
     """
     is_vector_map = ridge.shape[1] == 2
     loss = _linear_map_loss(rows, is_vector_map)
     objective = PenalizedLoss(loss, identity_map(len(ridge), is_vector_map), ridge)
-    secants = SecantPairs(inverse)
-    solution = minimize_lbfgs(
-        objective.value_and_gradient,
-        start.ravel(),
-        secants,
-        decrement_tol=tol,
-        start_influence_tol=start_influence_tol,
-    )
-    return solution.x.reshape(ridge.shape), secants
+    learned = InverseHessian(inverse)
+    x = _search(objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol)
+    return x.reshape(ridge.shape), learned
+
+
+def _search(
+    objective: Objective,
+    start: Floats,
+    inverse: InverseHessian,
+    tol: float,
+    start_influence_tol: float,
+) -> Floats:
+    """Return where L-BFGS ends that knows its start but for so much."""
+    objective = Memoized(objective)
+    if np.isfinite(start_influence_tol):
+        gradient = objective(start).gradient
+        decrement = float(gradient @ inverse(gradient))
+        tol = min(tol, decrement_to_forget_start(decrement, start_influence_tol))
+    return minimize_lbfgs(objective, start, inverse, tol=tol).x
 
 
 def curvature(
@@ -161,18 +180,23 @@ def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     is diagonal. Of many rows some will do.
     """
     rows = rows.first() or rows
-    x = np.vstack([rows.scores, np.ones(len(rows.codes))])
+    ones = np.ones(len(rows.codes))
+    x = np.vstack([rows.scores, ones])
     g = theta @ x
     softmax(g)
     weighted_g = g if rows.weight is None else g * rows.weight
-    trace_per_row = weighted_g.sum(axis=0) - np.einsum("ji,ji->i", weighted_g, g)
+    trace_per_row = weighted_g.sum(axis=0)
+    trace_per_row -= np.einsum("ji,ji->i", weighted_g, g)
 
-    class_factor = np.diag(weighted_g.sum(axis=1)) - weighted_g @ g.T
+    class_factor = np.diag(weighted_g.sum(axis=1))
+    class_factor -= weighted_g @ g.T
     class_factor /= max(float(trace_per_row.sum()), 1e-300)  # 0 where all rows are certain
     feature_factor = (x * trace_per_row) @ x.T
     a, u = np.linalg.eigh(class_factor)
     b, w = np.linalg.eigh(feature_factor)
-    eigenvalues = np.maximum(a, 0.0)[:, None] * np.maximum(b, 0.0)  # rounding may leave -1e-17
+    a = np.maximum(a, 0.0)  # rounding may leave -1e-17
+    b = np.maximum(b, 0.0)
+    eigenvalues = a[:, None] * b
 
     def inverse(gradient: Floats) -> Floats:
         rotated = u.T @ gradient.reshape(theta.shape) @ w
@@ -262,7 +286,6 @@ def fit_similar(
             newton_loss,
             np.zeros(len(loss.ridge)),
             tol=last_decrement(tol),
-            skip_hessian_check=True,
         )
         x = solution.x
         hessian = solution.terms.hessian - np.diag(loss.ridge)
@@ -271,14 +294,8 @@ def fit_similar(
         needs_search = some_rows is not None
 
     if needs_search:
-        solution = minimize_lbfgs(
-            loss.value_and_gradient,
-            x,
-            SecantPairs(inverse),
-            decrement_tol=tol,
-            start_influence_tol=start_influence_tol,
-        )
-        x = solution.x
+        learned = InverseHessian(inverse)
+        x = _search(loss.value_and_gradient, x, learned, tol, start_influence_tol)
     fitted = SimilarClasses(loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:])
     return fitted, loss.log_probabilities(x), inverse_of_share
 
@@ -310,9 +327,11 @@ class SimilarLoss:
         self.statistic = np.zeros(N_SHARED_FEATURES + c)
         for part in self._stretches():
             codes = rows.codes[part]
-            features_of_label = self._features(part)[:, codes, np.arange(len(codes))]
+            row = np.arange(len(codes))
+            features_of_label = self._features(part)[:, codes, row]
             self.statistic[:N_SHARED_FEATURES] += features_of_label @ rows.unit[part]
-        self.statistic[N_SHARED_FEATURES:] = np.bincount(rows.codes, rows.weight, minlength=c)
+        class_weight = np.bincount(rows.codes, rows.weight, minlength=c)
+        self.statistic[N_SHARED_FEATURES:] = class_weight
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian."""
@@ -330,7 +349,8 @@ class SimilarLoss:
         logs = np.empty_like(self.rows.scores)
         for part in self._stretches():
             eta = _eta(self._features(part), x + self.identity)
-            np.subtract(eta, softmax(eta.copy()), out=logs[:, part])
+            log_partition = softmax(eta.copy())
+            logs[:, part] = eta - log_partition
         return logs
 
     def _value_and_gradient(self, x: Floats, hessian: Floats | None) -> tuple[float, Floats]:
@@ -359,7 +379,8 @@ class SimilarLoss:
         """Return the features of a stretch of rows, shape (5, c, rows)."""
         if part.start in self._kept_features:
             return self._kept_features[part.start]
-        features = _features(self.rows.scores[:, part], self.g[:, part], self.similarity)
+        x = self.rows.scores[:, part]
+        features = _features(x, self.g[:, part], self.similarity)
         if self._keeps_features:
             self._kept_features[part.start] = features
         return features

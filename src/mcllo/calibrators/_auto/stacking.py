@@ -2,22 +2,26 @@
 
 1.  Every member k (`members`: identity, temperature, ..., full map) is fitted to all rows, and once
     more without each of five folds (`folds`). The latter give ``L_ik``, the log probability of row
-    i's label by member k fitted without i.
+    i's label by member k fitted without i. Of many rows or classes fewer folds are left out, in the
+    end one: the others would tell little more.
 
 2.  The weights w of the linear pool ``p_i = sum_k w_k exp(L_ik)`` maximise the likelihood of these
     left-out labels, ``sum_i v_i log p_i + sum_k a_k log w_k`` on the simplex: stacking of
-    predictive distributions [1]_ [2]_ [3]_. v are the rows' weights and a pseudo-counts, a
-    Dirichlet prior with parameters ``1 + a_k``: no member is left without any weight.
+    predictive distributions [1]_ [2]_ [3]_. v are the rows' weights. a are pseudo-counts, 1/2 for
+    identity and temperature and 1/10 for members that can overfit: a Dirichlet prior with
+    parameters ``1 + a_k``, so that no member is left without any weight.
 
-3.  Does the pool pay? The weights are estimated again without each fold, and the *gain* of row i
-    is ``log p_i - L_i,identity`` with the weights from the other folds. Its mean over rows is G,
-    the standard error of that mean s (over groups, where rows are grouped).
+3.  Does the pool pay? The weights are estimated again without each fold (without each half, where
+    one fold was left out), and the *gain* of row i is ``log p_i - L_i,identity`` with the weights
+    that have not seen it. Its mean over rows is G, the standard error of that mean s (over groups,
+    where rows are grouped). The L that such weights come from are by members that have seen row i:
+    a handful of weights makes little of that, where trees on the pool would (`flexible`).
 
 4.  The weights from all folds are shrunk towards doing nothing: weights times
-    ``t = G^2 / (G^2 + (k s)^2)``, and the rest, ``1 - t``, to the identity. k is 1/3 of a standard
-    error, more with few errors (`gain_shrinkage`). Where G <= 0 the identity has weight 1: a
-    recalibration that does not pay on rows it has not seen is not made. G and s are then computed
-    anew, for the shrunken weights.
+    ``t = G^2 / (G^2 + (k s)^2)``, and the rest, ``1 - t``, to the identity. ``k = 4 / sqrt(m)``, at
+    least 1/3 and at most 1, m the rows (or groups) left out whose most probable class is wrong.
+    Where G <= 0 the identity has weight 1: a recalibration that does not pay on rows it has not
+    seen is not made. G and s are then computed anew, for the shrunken weights.
 
     Above 100 classes the weights are shrunk in the same way towards the temperature alone first, by
     what they gain on it.
@@ -67,6 +71,7 @@ from .boosted import Correction
 from .folds import N_FOLDS, Folds, assign_folds
 from .members import MAX_CLASSES_FOR_FULL, Members, MembersFit, label_log_likelihoods
 from .optimism import correct_optimism
+from .temperature_with_lapse import of_label
 
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
@@ -162,8 +167,9 @@ class CrossFit(NamedTuple):
     def pool_left_out(self) -> tuple[Floats, Floats]:
         """Return raw and pooled probabilities of every `every`-th part, shape (m, c)."""
         weights_of_part = self.fold_weights[self.fold_of_part]
+        weights_of_shown = weights_of_part[:: self.every]
         raw = self.left_out_probs[IDENTITY].T
-        pooled = np.einsum("kji,ik->ij", self.left_out_probs, weights_of_part[:: self.every])
+        pooled = np.einsum("kji,ik->ij", self.left_out_probs, weights_of_shown)
         return raw, pooled
 
 
@@ -190,12 +196,14 @@ def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Codes | Non
 
     def recalibrated(rows: Predictions) -> Floats:
         # The first member that knows single classes, as MCLLO does in the data checks.
-        return fit.whole.answers(transposed_scores(rows))[2].T
+        answers = fit.whole.answers(transposed_scores(rows))
+        return answers[2].T
 
     copies = find_copies(predictions, recalibrated, COPIES_KEPT_TOGETHER_LEVEL)
     if copies is None:
         return None, 0
-    return copies.group_rows(predictions.n_samples // N_FOLDS), copies.n_copies
+    rows_of_fold = predictions.n_samples // N_FOLDS
+    return copies.group_rows(rows_of_fold), copies.n_copies
 
 
 def design_effect(weight: Floats, groups: Codes) -> float:
@@ -205,7 +213,9 @@ def design_effect(weight: Floats, groups: Codes) -> float:
     there r times, 1 where each is a group of its own.
     """
     group_weight = np.bincount(groups, weights=weight)
-    return float(np.vdot(group_weight, group_weight) / np.vdot(weight, weight))
+    squares_of_groups = np.vdot(group_weight, group_weight)
+    squares_of_rows = np.vdot(weight, weight)
+    return float(squares_of_groups / squares_of_rows)
 
 
 def cross_fit(
@@ -244,11 +254,12 @@ def cross_fit(
     fold_of_part = folds.cross_fitting_folds()
     fold_weights, final_weights = fit_cross_fitted_weights(log_likelihoods, fold_of_part, folds)
 
-    def gain_over(member: int, weights: Floats) -> tuple[Floats, float, float]:
-        # Members have not seen the part's label, nor have the weights of its own pool.
-        pooled = pooled_log_likelihood(log_likelihoods, weights[fold_of_part])
+    def gain_over(member: int, fold_weights: Floats) -> tuple[Floats, float, float]:
+        """Return by how much each part's own pool beats a member; the mean, and its error."""
+        pooled = pooled_log_likelihood(log_likelihoods, fold_weights[fold_of_part])
         gain_per_part = pooled - log_likelihoods[:, member]
-        return gain_per_part, *weighted_mean_and_se(gain_per_part, folds.weight, groups)
+        gain, gain_se = weighted_mean_and_se(gain_per_part, folds.weight, groups)
+        return gain_per_part, gain, gain_se
 
     if n_classes > MAX_CLASSES_FOR_FULL:
         # What the identity and thousands of parameters seem to add to a temperature is mostly
@@ -315,8 +326,9 @@ def _groups_of_parts(predictions: Predictions, groups: Codes | None, folds: Fold
 def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
     """Return how many left-out rows, or groups with such rows, are not of their likeliest class."""
     scores = fit.rows.scores
-    score_of_label = np.take_along_axis(scores, fit.rows.codes[None], axis=0)[0]
-    is_error = (score_of_label < scores.max(axis=0))[folds.rows]
+    score_of_label = of_label(scores, fit.rows.codes)
+    is_row_error = score_of_label < scores.max(axis=0)
+    is_error = is_row_error[folds.rows]
     if groups is None:
         return float(folds.weight[is_error].sum())
     return float(len(np.unique(groups[is_error])))
@@ -339,10 +351,8 @@ def predict_left_out(fit: MembersFit, folds: Folds, every: int) -> tuple[Floats,
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
-    weights_kept = [
-        rows.unit - folds.left_out_weight(fold, len(rows.unit)) for fold in range(folds.n_folds)
-    ]
-    for fold, members in enumerate(fit.parts(weights_kept)):
+    members_of_folds = fit.parts(folds.weights_kept(rows.unit))
+    for fold, members in enumerate(members_of_folds):
         parts = np.flatnonzero(folds.folds == fold)
         own_rows = folds.rows[parts]
         answers = members.answers(rows.scores.take(own_rows, axis=1))
@@ -398,10 +408,11 @@ def fit_pool_weights(
     ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k`` over w > 0 is convex and its
     minimum has sum 1: at a minimum ``sum_k w_k dF / dw_k = (V + A) (sum_k w_k - 1) = 0``.
     """
-    v = np.ones(len(log_likelihoods)) if row_weight is None else row_weight
-    start = pseudo_counts / pseudo_counts.sum()
-    weights: Floats = np.broadcast_to(start, (*v.shape[:-1], len(start)))
-    if len(log_likelihoods) == 0 or len(start) == 1:
+    n_rows, n_members = log_likelihoods.shape
+    v = np.ones(n_rows) if row_weight is None else row_weight
+    prior_mean = pseudo_counts / pseudo_counts.sum()
+    weights: Floats = np.broadcast_to(prior_mean, (*v.shape[:-1], n_members))
+    if n_rows == 0 or n_members == 1:
         return weights
 
     # A factor of all likelihoods of a row changes nothing, and exp must not underflow in all.
@@ -412,10 +423,10 @@ def fit_pool_weights(
         weights.ravel(),
         tol=1e-7,  # nats; one Newton step from there is exact to all digits that matter
         solve=objective.newton_direction,
-        skip_hessian_check=True,
     )
     weights = solution.x.reshape(weights.shape)
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True), np.float64)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
 
 
 class _PoolObjective:
@@ -445,7 +456,9 @@ class _PoolObjective:
         pull = self.pseudo_counts / w
         gradient = self.total - ratio @ self.likelihoods - pull
 
-        hessian = np.array([(self.likelihoods.T * r) @ self.likelihoods for r in ratio / mixture])
+        hessian = np.empty((*w.shape, w.shape[1]))
+        for block, curvature in zip(hessian, ratio / mixture, strict=True):
+            block[:] = (self.likelihoods.T * curvature) @ self.likelihoods
         np.einsum("sjj->sj", hessian)[:] += pull / w  # on the diagonals
         return Derivatives(float(value), gradient.ravel(), hessian)
 
@@ -493,9 +506,11 @@ def gain_shrinkage(gain: float, gain_se: float, n_errors: float) -> float:
     """
     if not gain > 0.0:
         return 0.0
-    few_errors = GAIN_SHRINKAGE_SE_FEW_ERRORS / np.sqrt(max(n_errors, 1.0))
-    standard_errors = min(1.0, max(GAIN_SHRINKAGE_SE, few_errors))
-    return float(gain**2 / (gain**2 + (standard_errors * gain_se) ** 2))
+    k = GAIN_SHRINKAGE_SE_FEW_ERRORS / np.sqrt(max(n_errors, 1.0))
+    k = min(max(k, GAIN_SHRINKAGE_SE), 1.0)
+    signal = gain**2
+    noise = (k * gain_se) ** 2
+    return float(signal / (signal + noise))
 
 
 def shrink_towards(member: int, weights: Floats, shrinkage: float) -> Floats:
@@ -657,6 +672,8 @@ def _log_evidence(log_likelihoods: Floats, folds: Folds) -> float:
     """Return log E of the module's text, from log likelihoods of shape (n_parts, n_members)."""
     over_identity = log_likelihoods[:, IDENTITY + 1 :] - log_likelihoods[:, [IDENTITY]]
     weighted = folds.weight[:, None] * over_identity
-    log_ratios = [weighted[folds.folds == fold].sum(axis=0) for fold in range(folds.n_folds)]
+    log_ratios = np.empty((folds.n_folds, weighted.shape[1]))
+    for fold, log_ratio in enumerate(log_ratios):
+        log_ratio[:] = weighted[folds.folds == fold].sum(axis=0)
     log_sum = np.logaddexp.reduce(log_ratios, axis=None)
-    return float(log_sum - np.log(np.size(log_ratios)))
+    return float(log_sum - np.log(log_ratios.size))

@@ -36,17 +36,36 @@ import numpy as np
 
 from ..._model.kernel import CHUNK_ELEMENTS, Derivatives, log, softmax
 from ..._model.linear_map import LinearMapLoss
-from ..._model.newton import last_decrement, minimize
+from ..._model.newton import Memoized, minimize
 from ..._model.temperature import inverse_temperature
 from ..._utils.results import Codes, Floats, Result
 
 SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
 SOFTENING_PENALTY = 0.05  # k(v) where u < 1
 LAPSE_PSEUDO_COUNT = 0.5  # rows for a lapse, and against one: Jeffreys' prior, as a density of s
-MAX_ABS_PARAMETER = 30.0  # |v| and |s|; exp(30) is finite, and the penalties keep well inside
 TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
+
+
+def last_decrement(left: float) -> float:
+    """Return the decrement from which a step with the exact Hessian leaves so much, in nats.
+
+    Of a decrement's square it leaves about a hundredth on sharp rows, less on others; that holds up
+    to decrements of 0.1.
+    """
+    return min(0.1, math.sqrt(left / 0.01))
+
+
+def decrement_to_forget_start(first_decrement: float, start_influence_tol: float) -> float:
+    """Return the decrement at which a search knows its start but for so much, in nats.
+
+    A search that begins at the fit to all rows must not know, in the end, of the rows left out.
+    These are a function whose slope at the start is that of the problem, with the other sign. With
+    the decrements D at the start and d at the end they are known but for ``sqrt(D d)`` at most; a
+    last step whose Hessian is not exact leaves about a tenth of d.
+    """
+    return start_influence_tol**2 / 0.1 / max(first_decrement, 1e-300)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +89,7 @@ class ScoredRows:
     @property
     def total(self) -> float:
         """Weight of all rows."""
-        return float(len(self.codes) if self.weight is None else self.weight.sum())
+        return float(self.unit.sum())
 
     @cached_property
     def unit(self) -> Floats:
@@ -83,14 +102,17 @@ class ScoredRows:
         return LinearMapLoss(self.scores, self.codes, self.weight)
 
     def chunks(self, per_row: int) -> Iterator[slice]:
-        """Return stretches of rows of which `per_row` numbers each stay in cache."""
+        """Yield stretches of rows of which `per_row` numbers each stay in cache."""
         n_rows = max(64, CHUNK_ELEMENTS // per_row)
-        return (slice(start, start + n_rows) for start in range(0, len(self.codes), n_rows))
+        for start in range(0, len(self.codes), n_rows):
+            yield slice(start, start + n_rows)
 
     def every(self, stride: int) -> ScoredRows:
         """Return every `stride`-th row, its weight so many times as large."""
         scores = np.ascontiguousarray(self.scores[:, ::stride])
-        return ScoredRows(scores, self.codes[::stride], stride * self.unit[::stride])
+        codes = self.codes[::stride]
+        weight = stride * self.unit[::stride]
+        return ScoredRows(scores, codes, weight)
 
     def first(self) -> ScoredRows | None:
         """Return some of the rows for a first fit, where there are many, else None.
@@ -103,10 +125,12 @@ class ScoredRows:
     def with_weight(self, weight: Floats) -> ScoredRows:
         """Return the rows of positive `weight`, with that weight."""
         own = np.flatnonzero(weight > 0.0)
-        own_weight = weight[own]
-        are_ones = bool((own_weight == 1.0).all())
         scores = self.scores.take(own, axis=1)
-        return ScoredRows(scores, self.codes[own], None if are_ones else own_weight)
+        codes = self.codes[own]
+        own_weight = weight[own]
+        if (own_weight == 1.0).all():
+            return ScoredRows(scores, codes)  # which spares a product in each pass
+        return ScoredRows(scores, codes, own_weight)
 
 
 @dataclass(frozen=True)
@@ -169,28 +193,28 @@ def _start(gaps: ScoredRows) -> Floats:
 
 def _search(gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf) -> Floats:
     """Return (v, s) at the minimum that is found from x."""
-    solution = minimize(
-        SoftLoss(gaps),
-        x,
-        tol=tol,
-        start_influence_tol=start_influence_tol,
-        solve=_newton_direction,
-        skip_hessian_check=True,
-    )
-    return solution.x
+    objective = Memoized(SoftLoss(gaps))
+    if math.isfinite(start_influence_tol):
+        start = objective(x)
+        decrement = -float(start.gradient @ _newton_direction(start))
+        tol = min(tol, decrement_to_forget_start(decrement, start_influence_tol))
+    return minimize(objective, x, tol=tol, solve=_newton_direction).x
 
 
 def _newton_direction(terms: Derivatives) -> Floats:
     """Return ``-|H|^-1 g``: the objective is not convex, so eigenvalues are made positive."""
     eigenvalues, eigenvectors = np.linalg.eigh(terms.hessian)
     curvatures = np.abs(eigenvalues)
-    curvatures = np.maximum(curvatures, 1e-10 * max(1.0, float(curvatures.max())))
-    direction = -eigenvectors @ (eigenvectors.T @ terms.gradient / curvatures)
+    least_curvature = 1e-10 * max(1.0, float(curvatures.max()))
+    curvatures = np.maximum(curvatures, least_curvature)
+    along_axes = eigenvectors.T @ terms.gradient
+    direction = -eigenvectors @ (along_axes / curvatures)
 
     # Where there is next to no lapse, curvature tells little of places farther off: one step moves
     # log u by 1 and the lapse's logit by 2 at most.
-    times_too_long = np.abs(direction) / np.array([1.0, 2.0])
-    return np.asarray(direction / max(1.0, float(times_too_long.max())), np.float64)
+    longest = np.array([1.0, 2.0])
+    times_too_long = float((np.abs(direction) / longest).max())
+    return np.asarray(direction / max(1.0, times_too_long), np.float64)
 
 
 class SoftLoss:
@@ -199,11 +223,13 @@ class SoftLoss:
     def __init__(self, gaps: ScoredRows) -> None:
         self.gaps = gaps
         self.total = gaps.total
-        self.score_of_label = gaps.scores[gaps.codes, np.arange(len(gaps.codes))]
+        self.score_of_label = of_label(gaps.scores, gaps.codes)
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
-        v, s = x.clip(-MAX_ABS_PARAMETER, MAX_ABS_PARAMETER).tolist()
+        # exp(30) is finite, and penalties keep the minimum well inside: only a trial goes beyond.
+        v, s = x.clip(-30.0, 30.0).tolist()
+        is_inside = [v, s] == x.tolist()
         u = math.exp(v)
         e = 1.0 / (1.0 + math.exp(-s))
         sums = np.zeros(6)
@@ -223,7 +249,6 @@ class SoftLoss:
         d_s -= LAPSE_PSEUDO_COUNT * (1.0 - 2.0 * e)
         d_ss += (2.0 * LAPSE_PSEUDO_COUNT + self.total) * e * (1.0 - e)
 
-        is_inside = [v, s] == x.tolist()
         gradient = np.array([d_v, d_s])
         hessian = np.array([[d_vv, d_vs], [d_vs, d_ss]])
         return Derivatives(value if is_inside else math.inf, gradient, hessian)
@@ -236,8 +261,7 @@ class SoftLoss:
         z = self.gaps.scores[:, part]
         softmax_probs = u * z
         softmax(softmax_probs)
-        prob_of_label = softmax_probs[self.gaps.codes[part], np.arange(z.shape[1])]
-        softmax_share = (1.0 - e) * prob_of_label
+        softmax_share = (1.0 - e) * of_label(softmax_probs, self.gaps.codes[part])
         g = softmax_share + e / len(z)
         r = softmax_share / g
 
@@ -257,3 +281,9 @@ class SoftLoss:
             ]
         )
         return np.asarray(per_row @ self.gaps.unit[part])
+
+
+def of_label(values: Floats, codes: Codes) -> Floats:
+    """Return, of values of shape (c, n), that of each row's label."""
+    labelled: Floats = values[codes, np.arange(len(codes))]
+    return labelled
