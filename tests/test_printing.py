@@ -16,7 +16,7 @@ COMPUTING = ("_model", "_fit", "_inference", "_diagnostics", "calibrators", "met
 """Packages that compute. Of these only what is listed below may run while a result is shown."""
 RESULTS = {
     # tests: their fields, how the p-value is said, whether it is below a level
-    *("Tested", "CalibrationTest", "RobustTest", "OmnibusTest", "HomogeneityTest", "Reason"),
+    *("TestResult", "CalibrationTest", "RobustTest", "OmnibusTest", "HomogeneityTest", "Reason"),
     *("GoodnessOfFit", "MetricNull", "CalibrationPosterior"),
     # how large a departure is
     *("EffectSize", "CrossFittedGain", "PairedLoss"),
