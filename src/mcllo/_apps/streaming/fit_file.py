@@ -94,17 +94,25 @@ def fit_method(
         known = known_methods(method)
         message = "{found} is not known; {known}"
         raise InputError(message, argument="method", value=method, values={"known": known})
-    estimator: Any = CALIBRATORS[method]()
     wanted = {name: value for name, value in given.items() if value is not None}
-    _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
+    baseline = reading.get("baseline") or rule or None
+    _check_options(method, {**wanted, "baseline": baseline})
+    if method != "mcllo":
+        return _fit_in_memory(path, reading, method, wanted)
     on_rows = {name: reading[name] for name in ("normalize", "clip")}
-    if method == "mcllo":
-        params = {**DEFAULTS, **wanted, **on_rows}
-        fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
-        n_samples = fitted.fit_.to_dict().get("n_samples")
-        return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
+    params = {**DEFAULTS, **wanted, **on_rows}
+    fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+    n_samples = fitted.fit_.to_dict().get("n_samples")
+    return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
+
+
+def _fit_in_memory(
+    path: StrPath, reading: dict[str, Any], method: str, wanted: dict[str, Any]
+) -> FittedMethod:
+    """Fit a method that needs all rows in memory, with the options that are wanted."""
+    estimator: Any = CALIBRATORS[method]()
     known = estimator.get_params()
-    params = {name: value for name, value in on_rows.items() if name in known}
+    params = {name: reading[name] for name in ("normalize", "clip") if name in known}
     _check_options(method, {"clip": reading["clip"]})
     if "on" in known and reading["logits"]:
         params["on"] = "logits"

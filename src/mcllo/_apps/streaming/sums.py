@@ -493,7 +493,7 @@ class BinCells:
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return weight, predictions, weight of hits and variance in the cells."""
         index = self.index(values)
-        hits = np.flatnonzero(hit)
+        hits = np.flatnonzero(hit)  # few of most classes, so their cells are looked up by row
         predicted = values if weight is None else values * weight
         own = None if weight is None else weight[hits]
         return (
