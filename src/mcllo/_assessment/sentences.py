@@ -54,7 +54,9 @@ def assessment_statements(
     fits = not verdict.map_rejected
     asks_for_classes = names_classes(verdict)
     classes = d.miscalibrated_classes if asks_for_classes else None
-    said = [_heading(a), *_verdict(a, verdict), *d.data_checks, *_size(a, verdict)]
+    said = [_heading(a), *_verdict(a, verdict)]
+    said += d.data_checks
+    said += _size(a, verdict)
     if classes is not None:
         said += classes.statements(fits=fits)
     is_other_level = alpha != d.alpha and "miscalibrated_classes" not in d.skipped

@@ -187,7 +187,7 @@ SEED = 0
 MIN_ROWS = 10
 """Rows from which it is judged: two to a fold."""
 MAX_CELLS = 2_000_000
-"""Rows times classes up to which a map is judged by folds."""
+"""Rows times classes up to which it is judged: a round number."""
 
 
 @dataclass(frozen=True)
