@@ -39,12 +39,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import __version__
 from .._utils.results import plain
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_input
 from .._validation.labels import class_names
 from .._validation.predictions import Predictions
-from .. import __version__
 from ..exceptions import FileFormatError
 
 if TYPE_CHECKING:
