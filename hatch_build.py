@@ -68,7 +68,9 @@ class KernelHook(BuildHookInterface):
             build_data["tag"] = f"py3-none-{platform_tag()}"
             build_data["force_include"][str(library)] = f"mcllo/_model/{name}"
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(
+        self, version: str, build_data: dict[str, Any], artifact_path: str
+    ) -> None:
         """Remove what was made on the way."""
         if self.target_name == "wheel":
             shutil.rmtree(self._made, ignore_errors=True)
@@ -83,7 +85,14 @@ def compiled(source: Path, library: Path) -> tuple[Path | None, str]:
         return None, "there is no C compiler"
     checksum = zlib.crc32(source.read_bytes())
     flags = FLAGS if library.suffix == ".dll" else [*FLAGS, "-fPIC"]
-    command = [*compiler, *flags, f"-DSOURCE={checksum}u", "-o", library.name, str(source)]
+    command = [
+        *compiler,
+        *flags,
+        f"-DSOURCE={checksum}u",
+        "-o",
+        library.name,
+        str(source),
+    ]
     try:
         done = subprocess.run(
             command,
@@ -94,7 +103,9 @@ def compiled(source: Path, library: Path) -> tuple[Path | None, str]:
             timeout=PATIENCE,
         )
         if done.returncode:
-            said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[0]
+            said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[
+                0
+            ]
             return None, f"{compiler[0]} could not compile the kernel ({said})"
         if wanted_target():
             return library, ""
@@ -131,7 +142,10 @@ def library_name() -> str:
 def find_compiler() -> list[str] | None:
     """Return the command of the C compiler: ``CC``, Python's own, or a usual name; None of them."""
     if wanted_target():
-        return [sys.executable, *("-m", "ziglang", "cc", "-s", "-target", wanted_target())]
+        return [
+            sys.executable,
+            *("-m", "ziglang", "cc", "-s", "-target", wanted_target()),
+        ]
     if "CC" in os.environ:
         given = os.environ["CC"]
         if shutil.which(given):  # a path with spaces in it, which shell words would cut
@@ -149,4 +163,6 @@ def platform_tag() -> str:
     if wanted_target():
         return TARGETS[wanted_target()]
     tags = (tag.platform for tag in sys_tags())
-    return next(tag for tag in tags if "manylinux" not in tag and "musllinux" not in tag)
+    return next(
+        tag for tag in tags if "manylinux" not in tag and "musllinux" not in tag
+    )

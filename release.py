@@ -33,7 +33,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 DIST = ROOT / "dist"
 TOOLS = ("hatchling", "ziglang", "twine", "cyclonedx-bom", "pip-audit", "pip")
-COMMANDS = ("make wheels", "python -m hatchling build --target sdist", "python release.py")
+COMMANDS = (
+    "make wheels",
+    "python -m hatchling build --target sdist",
+    "python release.py",
+)
 SUMS = "SHA256SUMS"
 LISTED = """
 import json, os
@@ -73,7 +77,9 @@ def first_line(*words: str) -> str:
 def committed() -> tuple[str, str]:
     """Return the commit and its time; refuse changes that are not in it."""
     if changes := call("git", "status", "--porcelain").stdout.strip():
-        raise SystemExit(f"release: every change must be committed; these are not:\n{changes}")
+        raise SystemExit(
+            f"release: every change must be committed; these are not:\n{changes}"
+        )
     commit, when = call("git", "log", "-1", "--format=%H %ct").stdout.split()
     return commit, when
 
@@ -133,7 +139,8 @@ def reviewed(rows: Sequence[Sequence[Any]]) -> str:
     lines.append(["total", "", f"{total / 1e6:.1f}", "", ""])
     widths = [max(len(line[k]) for line in lines) for k in range(5)]
     shown = [
-        "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True)) for line in lines
+        "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True))
+        for line in lines
     ]
     return "\n".join(line.rstrip() for line in shown)
 
@@ -141,11 +148,22 @@ def reviewed(rows: Sequence[Sequence[Any]]) -> str:
 def audited(rows: Sequence[Sequence[Any]], folder: Path) -> list[str]:
     """Return known vulnerabilities of these versions; say so where nobody could be asked."""
     wanted = folder / "requirements.txt"
-    wanted.write_text("".join(f"{row[0]}=={row[1]}\n" for row in rows if row[0] != "mcllo"))
+    wanted.write_text(
+        "".join(f"{row[0]}=={row[1]}\n" for row in rows if row[0] != "mcllo")
+    )
     target = DIST / "audit.json"
-    words = ("--requirement", str(wanted), "--no-deps", "--disable-pip", "--format", "json")
+    words = (
+        "--requirement",
+        str(wanted),
+        "--no-deps",
+        "--disable-pip",
+        "--format",
+        "json",
+    )
     try:
-        done = python("-m", "pip_audit", *words, "--progress-spinner", "off", timeout=300)
+        done = python(
+            "-m", "pip_audit", *words, "--progress-spinner", "off", timeout=300
+        )
         found = json.loads(done.stdout)
     except (ValueError, subprocess.TimeoutExpired):
         target.unlink(missing_ok=True)
@@ -189,8 +207,12 @@ def sha256(path: Path) -> str:
 
 def write_sums(folder: Path) -> None:
     """Write the sums of all files of a folder."""
-    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
-    (folder / SUMS).write_text("".join(f"{sha256(path)}  {path.name}\n" for path in paths))
+    paths = sorted(
+        path for path in folder.iterdir() if path.is_file() and path.name != SUMS
+    )
+    (folder / SUMS).write_text(
+        "".join(f"{sha256(path)}  {path.name}\n" for path in paths)
+    )
 
 
 def main() -> int:

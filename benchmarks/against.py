@@ -22,8 +22,24 @@ from benchmarks.speed import elements, rows, size_words
 
 FITS = ["mcllo-1", "mcllo-gate", "auto", "auto-gate", "temperature", "vector", "matrix"]
 FITS += ["dirichlet", "beta", "isotonic", "xu_davoine"]
-SMALL = ("132x7", "132x7-forest", "500x10-large", "1000x10", "2000x10-large", "3000x15", "1000x20")
-SIZES = (*SMALL, "8000x10", "8000x10-large", "10000x3", "10000x20", "10000x50", "100000x10")
+SMALL = (
+    "132x7",
+    "132x7-forest",
+    "500x10-large",
+    "1000x10",
+    "2000x10-large",
+    "3000x15",
+    "1000x20",
+)
+SIZES = (
+    *SMALL,
+    "8000x10",
+    "8000x10-large",
+    "10000x3",
+    "10000x20",
+    "10000x50",
+    "100000x10",
+)
 EXACT, MOST_EXACT = "exact-1", 20_000
 """Exact p-values are simulated for so many elements at most."""
 APPLIED = "apply-mcllo-1"
@@ -58,11 +74,21 @@ def line(size: str, method: str, found: Record) -> str:
     """
     title = WORDS.get(method) or METHODS[method].timed or METHODS[method].title
     times, _ = ratio(found, "before", "now")
-    took = [median(record["seconds"]) if record["seconds"] else None for record in found.values()]
-    words = ["none" if seconds is None else f"{1e3 * seconds:.1f} ms" for seconds in took]
+    took = [
+        median(record["seconds"]) if record["seconds"] else None
+        for record in found.values()
+    ]
+    words = [
+        "none" if seconds is None else f"{1e3 * seconds:.1f} ms" for seconds in took
+    ]
     return (
         " | ".join(
-            ["| " + size_words(size), title, *words, "none" if times is None else f"{times:.2f}"]
+            [
+                "| " + size_words(size),
+                title,
+                *words,
+                "none" if times is None else f"{times:.2f}",
+            ]
         )
         + " |"
     )
@@ -74,9 +100,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--sizes", type=comma_separated, default=list(SIZES))
     parser.add_argument("--methods", type=comma_separated, default=None)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--again", type=int, default=2, help="times, with new processes")
+    parser.add_argument(
+        "--again", type=int, default=2, help="times, with new processes"
+    )
     chosen = parser.parse_args(arguments)
-    print(f"{machine.now()}, load {machine.load()}\n\n| rows | | before | now | times |")
+    print(
+        f"{machine.now()}, load {machine.load()}\n\n| rows | | before | now | times |"
+    )
     print("|---|---|---|---|---|", flush=True)
     taken: dict[tuple[str, str], list[float]] = {}
     with TemporaryDirectory(prefix="mcllo-bench-") as folder:

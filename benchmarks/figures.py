@@ -11,7 +11,16 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
-from studies.figures import FAINT, Canvas, heading, line_look, look, save, side_legend, ticks
+from studies.figures import (
+    FAINT,
+    Canvas,
+    heading,
+    line_look,
+    look,
+    save,
+    side_legend,
+    ticks,
+)
 from studies.pages import count, time_word
 
 from benchmarks.machine import ROOT, Record, median, quartiles
@@ -42,35 +51,55 @@ def sweeps(sizes: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return sizes that differ in rows only and in classes only, of synthetic rows."""
     shapes = sorted(shape(size) for size in sizes if not kind(size))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
-    return [f"{m}x{c}" for m, k in shapes if k == c], [f"{n}x{k}" for m, k in shapes if m == n]
+    return [f"{m}x{c}" for m, k in shapes if k == c], [
+        f"{n}x{k}" for m, k in shapes if m == n
+    ]
 
 
 def has_sweeps(results: Record) -> bool:
     """Whether rows and classes each take two values at least: one point shows no growth."""
     fits = results.get("fits", {})
-    return any(not kind(size) for size in fits) and all(len(sweep) > 1 for sweep in sweeps(fits))
+    return any(not kind(size) for size in fits) and all(
+        len(sweep) > 1 for sweep in sweeps(fits)
+    )
 
 
 @look()
 def draw_speed(results: Record) -> list[Axes]:
     """Return the two panels: medians, and a bar from the first to the third quartile at each."""
     fits = results["fits"]
-    names = [name for name in TIMED if any(name in records for records in fits.values())]
+    names = [
+        name for name in TIMED if any(name in records for records in fits.values())
+    ]
     figure = Canvas(9.6, 4.2)
     axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
     by_rows, by_classes = sweeps(fits)
-    below = f"c = {shape(by_rows[0])[1]} classes", f"n = {count(shape(by_classes[0])[0])} rows"
+    below = (
+        f"c = {shape(by_rows[0])[1]} classes",
+        f"n = {count(shape(by_classes[0])[0])} rows",
+    )
     panels = zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
     for k, (ax, sizes, label) in enumerate(panels):
         for name in names:
             timed = [size for size in sizes if fits[size].get(name, {}).get("seconds")]
-            x, seconds = [shape(s)[k] for s in timed], [fits[s][name]["seconds"] for s in timed]
-            low, high = zip(*map(quartiles, seconds), strict=True) if seconds else ((), ())
+            x, seconds = (
+                [shape(s)[k] for s in timed],
+                [fits[s][name]["seconds"] for s in timed],
+            )
+            low, high = (
+                zip(*map(quartiles, seconds), strict=True) if seconds else ((), ())
+            )
             style = _style(name, TIMED)
             ax.vlines(x, low, high, color=style["color"], lw=3.0, alpha=0.35)
-            handles.append(ax.plot(x, [median(values) for values in seconds], **style)[0])
+            handles.append(
+                ax.plot(x, [median(values) for values in seconds], **style)[0]
+            )
         ax.set(xscale="log", yscale="log", xlabel=label)
-        ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: count(int(value)))
+        ticks(
+            ax.xaxis,
+            _apart([shape(s)[k] for s in sizes]),
+            lambda value: count(int(value)),
+        )
         ax.yaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_formatter(FuncFormatter(_power_of_ten))
         heading(ax, f"Time against {label.lower()}", below[k])
@@ -99,7 +128,11 @@ def _apart(values: Sequence[int]) -> list[int]:
 
 
 def _power_of_ten(seconds: float, _: int) -> str:
-    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time_word(seconds).replace(".0 ", " ")
+    return (
+        f"{1e6 * seconds:.0f} µs"
+        if seconds < 1e-3
+        else time_word(seconds).replace(".0 ", " ")
+    )
 
 
 def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> None:
@@ -129,10 +162,22 @@ def draw_quality(view: View) -> list[Axes]:
             loss.plot(x, [mean.value for mean in means.values()], **style)
             for at, mean in zip(x, means.values(), strict=True):
                 if mean.low:
-                    loss.vlines(at, mean.low, mean.high, color=style["color"], lw=1.6, alpha=0.55)
+                    loss.vlines(
+                        at,
+                        mean.low,
+                        mean.high,
+                        color=style["color"],
+                        lw=1.6,
+                        alpha=0.55,
+                    )
         took = partial(view.median, name, column="ratio")
-        for ax, number, unit in ((wall, took, 1.0), (harm, partial(view.worse, name), 0.01)):
-            known = {n: value / unit for n in view.sizes if (value := number(n)) is not None}
+        for ax, number, unit in (
+            (wall, took, 1.0),
+            (harm, partial(view.worse, name), 0.01),
+        ):
+            known = {
+                n: value / unit for n in view.sizes if (value := number(n)) is not None
+            }
             (line,) = ax.plot(list(known), list(known.values()), **style)
         handles.append(line)
     for ax in axes:
@@ -146,9 +191,17 @@ def draw_quality(view: View) -> list[Axes]:
     harm.set_ylim(bottom=0.0)
     harm.axhline(3.0, color=FAINT, lw=1.0)
     harm.set_ylabel("Cases, %")
-    heading(harm, "Worse than doing nothing", "held-out log loss above the input's; line: 3 %")
+    heading(
+        harm,
+        "Worse than doing nothing",
+        "held-out log loss above the input's; line: 3 %",
+    )
     wall.set_yscale("log")
-    ticks(wall.yaxis, [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], lambda value: f"{value:g}")
+    ticks(
+        wall.yaxis,
+        [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0],
+        lambda value: f"{value:g}",
+    )
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])

@@ -26,11 +26,25 @@ ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 LATEST, QUICK = RESULTS / "latest.json", RESULTS / "quick.json"
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_THREADS = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
 BUSY = 0.25
 """Load for each processor above which something else is running."""
 ONE_THREAD = dict.fromkeys(_THREADS, "1")
-PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow"]
+PACKAGES = [
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "netcal",
+    "probmetrics",
+    "torch",
+    "numba",
+    "pyarrow",
+]
 
 Record = dict[str, Any]
 comma_separated = re.compile(r"[^,\s]+").findall
@@ -40,7 +54,11 @@ def lines(path: str, start: str) -> list[str]:
     """Return what a system file says after such a beginning; nothing where there is no file."""
     file = Path(path)
     text = file.read_text() if file.exists() else ""
-    return [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(start)]
+    return [
+        line.partition(":")[2].strip()
+        for line in text.splitlines()
+        if line.startswith(start)
+    ]
 
 
 def cores() -> int:
@@ -50,7 +68,11 @@ def cores() -> int:
 
 def load() -> list[float] | None:
     """Return the load averages over 1, 5 and 15 minutes; None where the system does not tell."""
-    return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+    return (
+        [round(value, 2) for value in os.getloadavg()]
+        if hasattr(os, "getloadavg")
+        else None
+    )
 
 
 def is_busy(loads: Sequence[float] | None, n_cores: int) -> bool:
@@ -110,7 +132,9 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
     vectors = [word for word in ("avx512f", "avx2") if word in flags]
     return {
         "cpu": next(iter(lines("/proc/cpuinfo", "model name")), platform.machine()),
-        "vector unit": next(iter(vectors), "neither AVX-512 nor AVX2" if flags else "unknown"),
+        "vector unit": next(
+            iter(vectors), "neither AVX-512 nor AVX2" if flags else "unknown"
+        ),
         "cores": cores(),
         "memory_gb": memory,
         "system": f"{platform.system()} {platform.machine()}",
@@ -140,7 +164,9 @@ def rounded(value: Any, digits: int = 6) -> Any:
     {'nll': 12356.7369827, 'seconds': [0.123457], 'pvalue': None}
     """
     if isinstance(value, dict):
-        return {key: rounded(v, 12 if key == "nll" else digits) for key, v in value.items()}
+        return {
+            key: rounded(v, 12 if key == "nll" else digits) for key, v in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [rounded(v, digits) for v in value]
     if isinstance(value, float):
@@ -175,7 +201,9 @@ def ratio(records: Record, ours: str, peer: str) -> tuple[float | None, bool]:
     >>> ratio(records, "a", "b"), ratio(records, "a", "c"), ratio(records, "a", "d")
     ((3.0, False), (60.0, True), (None, False))
     """
-    own, other = (records.get(name, {"status": "", "seconds": []}) for name in (ours, peer))
+    own, other = (
+        records.get(name, {"status": "", "seconds": []}) for name in (ours, peer)
+    )
     over = other["status"] == "over"
     took = [other["limit"]] if over else other["seconds"]
     if not own["seconds"] or not took:

@@ -91,13 +91,18 @@ class PlainMCLLO:
 
     def value(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         g, log_total = self.softmax(theta)
-        gradient = np.concatenate([g.sum(axis=0), np.einsum("ij,ij->j", g, self.odds)]) - self.s
+        gradient = (
+            np.concatenate([g.sum(axis=0), np.einsum("ij,ij->j", g, self.odds)])
+            - self.s
+        )
         return float(log_total.sum() - theta @ self.s), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         g = self.softmax(theta)[0]
         both = np.hstack([g, g * self.odds])
-        a, b, d = (np.diag((g * power).sum(axis=0)) for power in (1.0, self.odds, self.odds**2))
+        a, b, d = (
+            np.diag((g * power).sum(axis=0)) for power in (1.0, self.odds, self.odds**2)
+        )
         return np.block([[a, b], [b, d]]) - both.T @ both
 
     def minimum(self, solver: str) -> tuple[Any, float]:
@@ -168,9 +173,13 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
     likelihood = FreeLikelihood.from_predictions(p)
     statistic, start = likelihood.whole.statistic, likelihood.identity
-    done = fit_by_pcg(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
+    done = fit_by_pcg(
+        p.log_odds, statistic, start=start, free=likelihood.free, hessian=False
+    )
     found = {"nll": done.solution.value, "steps": done.solution.n_iter}
-    return with_numbers(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
+    return with_numbers(
+        partial(apply_softmax, likelihood.theta(done.solution.x)), found
+    )
 
 
 def log_partition(log_odds: np.ndarray) -> Callable[[], Any]:
@@ -194,16 +203,28 @@ def exact(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Test calibration by the likelihood ratio, its p-value from `DRAWS` simulated data sets."""
     from mcllo import calibration_test
 
-    given = {"classes": range(probs.shape[1]), "method": "exact", "n_resamples": DRAWS, "seed": 2}
+    given = {
+        "classes": range(probs.shape[1]),
+        "method": "exact",
+        "n_resamples": DRAWS,
+        "seed": 2,
+    }
     test = calibration_test(probs, y, **given)
-    return with_numbers(np.asarray, {"pvalue": test.pvalue, "statistic": test.statistic})
+    return with_numbers(
+        np.asarray, {"pvalue": test.pvalue, "statistic": test.statistic}
+    )
 
 
 def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
     model = PlainMCLLO(probs, y)
     found, pvalue = model.minimum(solver)
     se = np.sqrt(np.diagonal(np.linalg.inv(model.hessian(found.x))))
-    numbers = {"nll": float(found.fun), "pvalue": pvalue, "steps": found.nit, "se": float(se[0])}
+    numbers = {
+        "nll": float(found.fun),
+        "pvalue": pvalue,
+        "steps": found.nit,
+        "se": float(se[0]),
+    }
     return with_numbers(partial(apply_softmax, found.x), numbers)
 
 
@@ -291,7 +312,11 @@ def peer(path: str, *given: Any, **options: Any) -> Predict:
 def mixed(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit a calibrator of probmetrics, its answers mixed with a little of the uniform ones."""
     return peer(
-        "probmetrics.calibrators.get_calibrator", name, probs, y, calibrate_with_mixture=True
+        "probmetrics.calibrators.get_calibrator",
+        name,
+        probs,
+        y,
+        calibrate_with_mixture=True,
     )
 
 
@@ -323,7 +348,9 @@ NEEDED_BY_FORM = {
 """Packages without which an exported form, or a dialect of SQL, cannot be timed."""
 
 
-def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) -> Predict:
+def elsewhere(
+    probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any
+) -> Predict:
     """Return a map of ours, or what runs it in the form that it was exported to.
 
     Tables of a database and the file of node are written once, by the call that warms up.
@@ -334,7 +361,9 @@ def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) ->
     if not to:
         return made.predict_proba
     for package in NEEDED_BY_FORM.get(options.get("dialect", to), ()):
-        import_module(package)  # an ImportError here is "missing", one of ours would be "failed"
+        import_module(
+            package
+        )  # an ImportError here is "missing", one of ours would be "failed"
     if to == "torch":
         module, torch = export.torch_module(made), import_module("torch")
         return lambda rows: module(torch.from_numpy(rows)).detach().numpy()
@@ -345,12 +374,16 @@ def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) ->
         single.intra_op_num_threads = 1
         session = runtime.InferenceSession(text, single, ["CPUExecutionProvider"])
         dtype = options.get("dtype", "float64")
-        return lambda rows: session.run(["calibrated"], {"probabilities": rows.astype(dtype)})[0]
+        return lambda rows: session.run(
+            ["calibrated"], {"probabilities": rows.astype(dtype)}
+        )[0]
     if to == "python":
         lines: dict[str, Any] = {}
         exec(str(text), lines)
         return lambda rows: np.array(lines["predict_proba"](rows.tolist()))
-    return (in_node if to == "js" else in_database)(str(text), probs.shape[1], **options)
+    return (in_node if to == "js" else in_database)(
+        str(text), probs.shape[1], **options
+    )
 
 
 def in_node(text: str, c: int) -> Predict:
@@ -367,7 +400,9 @@ def in_node(text: str, c: int) -> Predict:
         if not (folder / "rows.bin").exists():
             rows.tofile(folder / "rows.bin")
         command = [found, "run.mjs"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True
+        )
         return np.array([float(done.stdout)])
 
     return predict
@@ -400,7 +435,9 @@ def in_database(text: str, c: int, dialect: str) -> Predict:
             loaded.append(True)
         database.execute("DROP TABLE IF EXISTS recalibrated")
         database.execute(f"CREATE TABLE recalibrated AS {text}")
-        return np.array(database.execute("SELECT count(*) FROM recalibrated").fetchone())
+        return np.array(
+            database.execute("SELECT count(*) FROM recalibrated").fetchone()
+        )
 
     loaded: list[bool] = []
     return predict
@@ -412,9 +449,13 @@ def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
     >>> called(dict, "a=1 b=x")(), called(max, "1 3.5 2")()
     ({'a': 1, 'b': 'x'}, 3.5)
     """
-    words = [word.rpartition("=") for word in str("" if given is None else given).split()]
+    words = [
+        word.rpartition("=") for word in str("" if given is None else given).split()
+    ]
     named = {name: parsed(value) for name, equals, value in words if equals}
-    return partial(function, *(parsed(value) for _, equals, value in words if not equals), **named)
+    return partial(
+        function, *(parsed(value) for _, equals, value in words if not equals), **named
+    )
 
 
 _ROWS = read(HERE / "methods.csv")
@@ -435,8 +476,23 @@ QUALITY, LARGE, APPLY, PASSES, EXACT, FORMS = (
     for name in ("quality", "large", "apply", "pass", "exact", "form")
 )
 FITS = ["mcllo-1", "mcllo-1-numpy", "mcllo", "mcllo-estimate", "mcllo-gate"]
-FITS += ["scipy-lbfgs", "scipy-bfgs", "auto", "auto-gate", "matrix", "sklearn-temperature"]
-FITS += ["netcal-temperature", "netcal-logistic", "ts", "svs", "sms", "r-analytic", "r-numeric"]
+FITS += [
+    "scipy-lbfgs",
+    "scipy-bfgs",
+    "auto",
+    "auto-gate",
+    "matrix",
+    "sklearn-temperature",
+]
+FITS += [
+    "netcal-temperature",
+    "netcal-logistic",
+    "ts",
+    "svs",
+    "sms",
+    "r-analytic",
+    "r-numeric",
+]
 """Methods whose fits are timed, in the order of the table."""
 HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
 SHIFTED = ["identity", "sms", "temperature", "auto", "mcllo-ridge"]
@@ -452,7 +508,9 @@ KNOWN = "-known"
 def runnable(names: Iterable[str]) -> list[str]:
     """Return those that differ: without the C kernel, turning it off changes nothing."""
     without = kernel_name() == "NumPy"
-    return [name for name in names if not (without and "numpy" in METHODS[name].process)]
+    return [
+        name for name in names if not (without and "numpy" in METHODS[name].process)
+    ]
 
 
 def full_title(name: str) -> str:
@@ -472,7 +530,10 @@ def few_words(names: Iterable[str]) -> str | None:
             rows = f", n <= {most}" if most < inf else ""
             how = f"{seeds} seed{'' if seeds == 1 else 's'}{rows}"
             groups.setdefault(how, []).append(full_title(name))
-    return "; ".join(f"{', '.join(titles)} ({how})" for how, titles in groups.items()) or None
+    return (
+        "; ".join(f"{', '.join(titles)} ({how})" for how, titles in groups.items())
+        or None
+    )
 
 
 def warm_up(names: Iterable[str]) -> dict[str, str]:

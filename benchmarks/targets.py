@@ -24,10 +24,16 @@ from benchmarks.quality import GROUPS, View
 from benchmarks.speed import elements, shape, size_words, whole_study
 
 ASKED = read(HERE / "targets.csv")
-LIMITS: dict[str, float] = {t["name"]: t["asked"] for t in ASKED if t["how"] == "quality"}
+LIMITS: dict[str, float] = {
+    t["name"]: t["asked"] for t in ASKED if t["how"] == "quality"
+}
 NS_PER_ROW = 24.0
 """The least a pass can take at c = 10 on the machine the targets were written on (AVX-512)."""
-BESIDE = {"mcllo": "with standard errors", "mcllo-1": "one thread", "apply-mcllo-1": "one thread"}
+BESIDE = {
+    "mcllo": "with standard errors",
+    "mcllo-1": "one thread",
+    "apply-mcllo-1": "one thread",
+}
 BESIDE |= {"mcllo-1-numpy": "NumPy"}
 Judged = tuple[float, str, bool] | None
 """Margin, what was measured, and whether the peer was ended; None where nothing is known."""
@@ -44,10 +50,18 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        return "not measured" if self.met is None else "met" if self.met else self.otherwise
+        return (
+            "not measured"
+            if self.met is None
+            else "met"
+            if self.met
+            else self.otherwise
+        )
 
 
-def outcome(asked: float, margin: float, measured: str, at_least: bool = False) -> Outcome:
+def outcome(
+    asked: float, margin: float, measured: str, at_least: bool = False
+) -> Outcome:
     """Return an outcome by its margin: 1 is just met, 2 is twice as good.
 
     >>> outcome(4, 0.6, "2.4 times").verdict, outcome(4, 0.6, "", at_least=True).verdict
@@ -78,7 +92,11 @@ def faster(records: Record, _: int, t: Row) -> Judged:
         longer, _ = ratio(records, t["peer"], t["ours"])
         if longer is None or longer * t["asked"] <= 1.0:
             return None
-        return 1.0 / longer / t["asked"], f"less than {digits(1.0 / longer)} times", False
+        return (
+            1.0 / longer / t["asked"],
+            f"less than {digits(1.0 / longer)} times",
+            False,
+        )
     words = f"{'at least ' if least else ''}{digits(found)} times"
     for name in (t["beside"] or "").split():
         other, _ = ratio(records, name, t["peer"])
@@ -99,7 +117,11 @@ def within(records: Record, n: int, t: Row) -> Judged:
     record = records.get(t["ours"])
     if record and t["how"] == "within" and record["status"] == "over":
         margin = t["asked"] * t["unit"] / record["limit"]
-        return (margin, f"over {time_word(record['limit'])}", False) if margin < 1.0 else None
+        return (
+            (margin, f"over {time_word(record['limit'])}", False)
+            if margin < 1.0
+            else None
+        )
     if not record or not record["seconds"]:
         return None
     took, peak = median(record["seconds"]), record.get("peak_mb")
@@ -129,7 +151,13 @@ def in_passes(records: Record, _: int, t: Row) -> Judged:
     return t["asked"] / found, f"{digits(found)} times: {words}", False
 
 
-HOW = {"within": within, "faster": faster, "bound": within, "memory": within, "passes": in_passes}
+HOW = {
+    "within": within,
+    "faster": faster,
+    "bound": within,
+    "memory": within,
+    "passes": in_passes,
+}
 
 
 def matches(size: str, on: str) -> bool:
@@ -152,7 +180,9 @@ def judged(results: Record, t: Row) -> Outcome:
     if not found:
         return Outcome(asked=t["asked"])
     (margin, words, least), size = min(found)
-    words += f", on {size_words(size)}" if size != t["on"] and t["part"] != "shell" else ""
+    words += (
+        f", on {size_words(size)}" if size != t["on"] and t["part"] != "shell" else ""
+    )
     return outcome(t["asked"], margin, words, least)
 
 
@@ -163,7 +193,9 @@ def studied(results: Record, t: Row) -> Outcome:
         return Outcome(asked=t["asked"])
     took = whole_study(part)
     found = {name: took["loop"] / took[name] for name in ("one", "many")} | part
-    words = "{many:~2} times in {processes} processes, {one:~2} in one; scaled from a part"
+    words = (
+        "{many:~2} times in {processes} processes, {one:~2} in one; scaled from a part"
+    )
     return outcome(t["asked"], found["many"] / t["asked"], say(words, found))
 
 
@@ -176,7 +208,9 @@ def speed_outcomes(results: Record) -> dict[str, Outcome]:
             for k, o in found.items()}  # fmt: skip
 
 
-def by_size(view: View, number: Any, words: Any, fits: Callable[[float], bool] = bool) -> Outcome:
+def by_size(
+    view: View, number: Any, words: Any, fits: Callable[[float], bool] = bool
+) -> Outcome:
     """A demand that must hold at every size."""
     known = {n: value for n in view.sizes if (value := number(n)) is not None}
     text = "; ".join(f"{words(value)} at {count(n)}" for n, value in known.items())
@@ -192,7 +226,9 @@ def harm(view: View) -> Outcome:
     worst = max(0.0, *(row["worst"] for row in view.of(OURS, column="worst")))
     average = np.mean([row["d_ll"] > 1e-9 for row in view.of(OURS, column="d_ll")])
     text = f"{percent(found)} of cases ({each}), at most by {digits(worst)}; in the mean over seeds"
-    return Outcome(found <= LIMITS["most_harm"], f"{text}, {percent(average)} of sets and sizes")
+    return Outcome(
+        found <= LIMITS["most_harm"], f"{text}, {percent(average)} of sets and sizes"
+    )
 
 
 def gate(view: View) -> Outcome:
@@ -210,7 +246,9 @@ def gate(view: View) -> Outcome:
         f"{count(top['n'])} rows most often: {percent(top['changed'] / top['repetitions'])}), "
         f"at a mean cost of {cost:.1g}, at most {max(row['kl_max'] for row in rows):.1g}"
     )
-    return Outcome(changed <= LIMITS["most_changed"] and cost <= LIMITS["most_cost"], text)
+    return Outcome(
+        changed <= LIMITS["most_changed"] and cost <= LIMITS["most_cost"], text
+    )
 
 
 def quality_outcomes(view: View) -> dict[str, Outcome]:
@@ -218,10 +256,17 @@ def quality_outcomes(view: View) -> dict[str, Outcome]:
     found = {"gate": gate(view)}
     for name in GROUPS:
         part = view.group(name)
-        wins, took = partial(part.wins, OURS), partial(part.median, OURS, column="ratio")
-        means = {n: mean.value for n in part.sizes if (mean := part.mean(OURS, n, "d_sms"))}
+        wins, took = (
+            partial(part.wins, OURS),
+            partial(part.median, OURS, column="ratio"),
+        )
+        means = {
+            n: mean.value for n in part.sizes if (mean := part.mean(OURS, n, "d_sms"))
+        }
         times = by_size(part, took, lambda v: f"{digits(v)} times", lambda v: v <= 1.0)
         found |= {f"harm_{name}": harm(part), f"time_{name}": times}
         found[f"lower_{name}"] = by_size(part, means.get, signed, lambda v: v < 0.0)
-        found[f"wins_{name}"] = by_size(part, wins, percent, lambda v: v >= LIMITS["win_rate"])
+        found[f"wins_{name}"] = by_size(
+            part, wins, percent, lambda v: v >= LIMITS["win_rate"]
+        )
     return found

@@ -198,7 +198,13 @@ TASKS = [
     ),
     Task(
         "The spread of a regression's predictions",
-        (None, None, None, "VarianceScaling().fit((mean, sd), seen).transform((mean, sd))", None),
+        (
+            None,
+            None,
+            None,
+            "VarianceScaling().fit((mean, sd), seen).transform((mean, sd))",
+            None,
+        ),
     ),
     Task(
         "Logits that stay tensors, on whatever device they are",
@@ -239,7 +245,10 @@ NOTES = {
     (9, "probcal"): "two classes; JSON",
     (9, "netcal"): "a file of torch",
     (9, "probmetrics"): "pickle",
-    (10, "mcllo"): "intervals of `recalibrate(probs, interval=0.95)` trust the fitted map",
+    (
+        10,
+        "mcllo",
+    ): "intervals of `recalibrate(probs, interval=0.95)` trust the fitted map",
     (10, "probcal"): "two classes",
     (10, "probmetrics"): "Venn-Abers without its interval, through another package",
     (11, "mcllo"): "classes only",
@@ -317,7 +326,9 @@ def table() -> list[dict[str, tuple[str | None, str]]]:
 def page() -> str:
     """Return the page."""
     versions = ", ".join(
-        f"{package} {metadata.version(package)}" for package in PACKAGES if installed(package)
+        f"{package} {metadata.version(package)}"
+        for package in PACKAGES
+        if installed(package)
     )
     parts = [
         "# Fourteen tasks, five packages",
@@ -327,7 +338,13 @@ def page() -> str:
         f"Run on {datetime.date.today():%d %B %Y} with {versions}.",
     ]
     for number, (task, row) in enumerate(zip(TASKS, table(), strict=True), 1):
-        parts += ["", f"## {number}. {task.name}", "", "| | type | what happens |", "|---|---|---|"]
+        parts += [
+            "",
+            f"## {number}. {task.name}",
+            "",
+            "| | type | what happens |",
+            "|---|---|---|",
+        ]
         for package, (line, said) in row.items():
             code = "" if line is None else f"`{line}`"
             parts.append(f"| {package} | {code} | {said.replace('|', '/')} |")

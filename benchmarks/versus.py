@@ -22,7 +22,12 @@ from benchmarks.machine import Record
 from benchmarks.methods import METHODS, NOTHING, OURS
 from benchmarks.quality import PARTS, TIE, Case, clustered, part_of, read_cases
 
-CLASSES = {"2": (2, 2), "3 to 15": (3, 15), "16 to 50": (16, 50), "51 to 100": (51, 100)}
+CLASSES = {
+    "2": (2, 2),
+    "3 to 15": (3, 15),
+    "16 to 50": (16, 50),
+    "51 to 100": (51, 100),
+}
 CLASSES |= {"more than 100": (101, 10**6)}
 MOST_LOST = 10
 
@@ -52,25 +57,34 @@ def paired(
     return pairs
 
 
-def row(pairs: Mapping[Case, Pair], facts: Mapping[str, Record], n: int, title: str) -> Record:
+def row(
+    pairs: Mapping[Case, Pair], facts: Mapping[str, Record], n: int, title: str
+) -> Record:
     """Return one line: sets, cases, mean difference with its interval, and harm in both files."""
     by_set: dict[str, list[Pair]] = {}
     for case, pair in pairs.items():
         by_set.setdefault(case.name, []).append(pair)
     means = np.array([np.mean(values, axis=0) for values in by_set.values()])
     mean = clustered(means[:, 0], [facts[name]["source"] for name in by_set])
-    ends = "" if mean.low is None else f" [{signed(mean.low)}, {signed(mean.high or 0.0)}]"
+    ends = (
+        "" if mean.low is None else f" [{signed(mean.low)}, {signed(mean.high or 0.0)}]"
+    )
     apart = np.array([pair[0] for pair in pairs.values()])
     found = {"rows": n, "classes": title, "sets": len(by_set), "cases": len(pairs)}
     found |= {"after less before": signed(mean.value) + ends}
     found |= {"better": percent(float((apart < -TIE).mean()))}
-    found |= {"worse": percent(float((apart > TIE).mean())), "at worst": signed(apart.max())}
+    found |= {
+        "worse": percent(float((apart > TIE).mean())),
+        "at worst": signed(apart.max()),
+    }
     harm = means[:, 1:].mean(axis=0)
     return found | {"harm before": percent(harm[0]), "harm after": percent(harm[1])}
 
 
 def compared(
-    pairs: Mapping[Case, Pair], facts: Mapping[str, Record], lacking: Container[Case] = ()
+    pairs: Mapping[Case, Pair],
+    facts: Mapping[str, Record],
+    lacking: Container[Case] = (),
 ) -> list[Record]:
     """Return a line for all sets of each size, and one for each part and group of classes in it.
 
@@ -87,20 +101,32 @@ def compared(
         for title, (low, high) in CLASSES.items():
             asked[title] = lambda found, low=low, high=high: low <= found["c"] <= high  # type: ignore[misc]
         for title, keep in asked.items():
-            own = {c: pair for c, pair in pairs.items() if c.n == n and keep(facts[c.name])}
+            own = {
+                c: pair for c, pair in pairs.items() if c.n == n and keep(facts[c.name])
+            }
             if own:
                 rows.append(row(own, facts, n, title))
-        if own := {case: pair for case, pair in pairs.items() if case.n == n and case in lacking}:
+        if own := {
+            case: pair
+            for case, pair in pairs.items()
+            if case.n == n and case in lacking
+        }:
             rows.append(row(own, facts, n, "lacking in the rows"))
     return rows
 
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks versus")
-    parser.add_argument("before", type=Path, help="file of single cases, earlier revision")
+    parser.add_argument(
+        "before", type=Path, help="file of single cases, earlier revision"
+    )
     parser.add_argument("after", type=Path, help="file of single cases, later revision")
-    parser.add_argument("--method", default=OURS, choices=list(METHODS), help="which method")
-    parser.add_argument("--other", choices=list(METHODS), help="which one after, if another")
+    parser.add_argument(
+        "--method", default=OURS, choices=list(METHODS), help="which method"
+    )
+    parser.add_argument(
+        "--other", choices=list(METHODS), help="which one after, if another"
+    )
     chosen = parser.parse_args(arguments)
     facts, other = sets.known(), chosen.other or chosen.method
     before, after = read_cases(chosen.before), read_cases(chosen.after)
@@ -112,4 +138,11 @@ def main(arguments: Sequence[str]) -> None:
     print(grid(compared(pairs, facts, lacking)))
     lost = sorted(pairs.items(), key=lambda item: -item[1][0])[:MOST_LOST]
     print("\nLost most:\n")
-    print(grid([{"set": c.name, "rows": c.n, "seed": c.seed, "": signed(p[0])} for c, p in lost]))
+    print(
+        grid(
+            [
+                {"set": c.name, "rows": c.n, "seed": c.seed, "": signed(p[0])}
+                for c, p in lost
+            ]
+        )
+    )

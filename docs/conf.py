@@ -26,7 +26,14 @@ language = "en"
 
 extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_nb", "sphinx_gallery.gen_gallery"]
 extensions += ["sphinx_copybutton", "mathml", "names", "printed"]
-exclude_patterns = ["files/**", "extra/**", "_made/**", "_site/**", "scripts/**", "**.ipynb"]
+exclude_patterns = [
+    "files/**",
+    "extra/**",
+    "_made/**",
+    "_site/**",
+    "scripts/**",
+    "**.ipynb",
+]
 exclude_patterns += ["**/.ipynb_checkpoints", "jupyter_execute"]
 highlight_language = "none"
 smartquotes_action = "qe"  # quotes, ellipses: an option keeps its two dashes

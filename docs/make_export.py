@@ -18,7 +18,9 @@ BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 
 def measure() -> dict[str, dict[str, object]]:
     """Return the difference of each cell, or the sentence that says why there is none."""
-    sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / part) for part in ("", "export")]
+    sys.path[:0] = [
+        str(Path(__file__).parents[1] / "tests" / part) for part in ("", "export")
+    ]
     import forms
     import models
 

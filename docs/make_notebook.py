@@ -16,11 +16,15 @@ def executed(path: Path = PATH) -> Any:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
+    NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": path.parent}}
+    ).execute()
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "name": "python3"}}
     for cell in notebook.cells:
         cell.metadata = {}
-        if cell.cell_type == "code":  # the line of long work is taken away, and leaves a gap
+        if (
+            cell.cell_type == "code"
+        ):  # the line of long work is taken away, and leaves a gap
             cell.outputs = [each for each in cell.outputs if not is_gap(each)]
     return notebook
 

@@ -33,7 +33,11 @@ def sections() -> list[Section]:
     """Return what is public, in the order of the page; data and modules are left out."""
     public = [name for name in mcllo.__all__ if not name.startswith("__")]
     parts = [
-        ("Functions", mcllo, [n for n in public if inspect.isroutine(getattr(mcllo, n))]),
+        (
+            "Functions",
+            mcllo,
+            [n for n in public if inspect.isroutine(getattr(mcllo, n))],
+        ),
         ("Classes", mcllo, [n for n in public if inspect.isclass(getattr(mcllo, n))]),
         ("Metrics", mcllo.metrics, sorted(mcllo.metrics.__all__)),
         ("Calibrators", mcllo.calibrators, mcllo.calibrators.__all__),
@@ -46,7 +50,9 @@ def sections() -> list[Section]:
         ("Errors and warnings", mcllo.exceptions, mcllo.exceptions.__all__),
     ]
     return [
-        Section(title, module, [n for n in names if is_named(getattr(module, n))], prefix)
+        Section(
+            title, module, [n for n in names if is_named(getattr(module, n))], prefix
+        )
         for title, module, names in parts
         for prefix in [f"{module.__name__}."]
     ]
@@ -72,14 +78,20 @@ def signature(name: str, thing: object) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parameters.append("*")
             starred = True
-        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        default = (
+            "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        )
         parameters.append(parameter.name + default)
     return f"{name}({', '.join(parameters)})"
 
 
 def shown(name: str, thing: object) -> str:
     """Return a name, with its signature where people call it."""
-    return name if inspect.isclass(thing) and not hasattr(thing, "fit") else signature(name, thing)
+    return (
+        name
+        if inspect.isclass(thing) and not hasattr(thing, "fit")
+        else signature(name, thing)
+    )
 
 
 def listed(section: Section) -> list[str]:
@@ -95,7 +107,11 @@ def modules() -> list[str]:
     """Return the lines on modules and data."""
     public = [name for name in mcllo.__all__ if not name.startswith("__")]
     found = [name for name in public if inspect.ismodule(getattr(mcllo, name))]
-    data = [name for name in public if not is_named(getattr(mcllo, name)) and name not in found]
+    data = [
+        name
+        for name in public
+        if not is_named(getattr(mcllo, name)) and name not in found
+    ]
     return [
         "## Modules and data",
         "",
@@ -144,7 +160,9 @@ def typed(parameter: Any) -> str:
     """Return an argument or an option as it is typed."""
     if is_argument(parameter):
         return f"`{parameter.metavar or parameter.name.upper()}`"
-    names = ", ".join(f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True))
+    names = ", ".join(
+        f"`{name}`" for name in sorted(parameter.opts, key=len, reverse=True)
+    )
     return f"{names} `{parameter.metavar}`" if parameter.metavar else names
 
 
@@ -163,17 +181,24 @@ def explained(name: str, command: Any) -> list[str]:
     lines += ["```text", usage(name, command), "```", ""]
     parameters = [p for p in command.params if p.name != "help" and p.help]
     if hasattr(command, "commands"):
-        rows = [(f"`{verb}`", sub.help.strip().splitlines()[0]) for verb, sub in inner(command)]
+        rows = [
+            (f"`{verb}`", sub.help.strip().splitlines()[0])
+            for verb, sub in inner(command)
+        ]
         lines += ["| verb | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows), ""]
     if parameters:
         lines += ["| argument or option | |", "|---|---|"]
         for parameter in sorted(parameters, key=is_argument, reverse=True):
             cells = (typed(parameter), meaning(parameter))
-            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+            lines.append(
+                "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+            )
         lines.append("")
     for part in filter(None, (command.epilog or "").split("\n\n")):
         example = part.removeprefix("Example: ")
-        lines += [part, ""] if example == part else ["```console", f"$ {example}", "```", ""]
+        lines += (
+            [part, ""] if example == part else ["```console", f"$ {example}", "```", ""]
+        )
     return lines
 
 

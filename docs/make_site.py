@@ -35,10 +35,15 @@ PAGES = {
     "studies/cifar10/README.md": "studies/cifar10-network.md",
 }
 """Pages from elsewhere, and where they stand on the site."""
-TITLES = {"README.md": "# The README: all of it on one page", "CHANGELOG.md": "# Changes"}
+TITLES = {
+    "README.md": "# The README: all of it on one page",
+    "CHANGELOG.md": "# Changes",
+}
 SECTIONS = ("tutorials", "how-to", "reference", "explanation", "studies", "gallery")
 """The parts of the site in their order; *changes* comes after them."""
-EXAMPLE = re.compile(r"(^```python\n>>> (?:(?!```).)*?)\n+^```", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(
+    r"(^```python\n>>> (?:(?!```).)*?)\n+^```", re.DOTALL | re.MULTILINE
+)
 """An example under test; the empty line that ends it is the test's, and not shown."""
 NAMING_TOP = ("reference", "explanation")
 """The parts whose index gives pages of the top, such as the README, their place."""
@@ -59,7 +64,9 @@ def stage(folder: Path = SOURCE) -> Path:
         (folder / place).write_text(moved(page, place, folder), encoding="utf-8")
     for name, place in PAGES.items():
         text = moved(ROOT / name, Path(place), folder)
-        text = re.sub(r"^# .*$", TITLES.get(name, r"\g<0>"), text, count=1, flags=re.MULTILINE)
+        text = re.sub(
+            r"^# .*$", TITLES.get(name, r"\g<0>"), text, count=1, flags=re.MULTILINE
+        )
         (folder / place).write_text(text, encoding="utf-8")
     for section in SECTIONS[:-1]:
         index = folder / section / "index.md"
@@ -89,7 +96,9 @@ def moved(page: Path, place: Path, folder: Path) -> str:
                 (folder / goal).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, folder / goal)
         link = Path(os.path.relpath(goal, place.parent)).as_posix() + anchor
-        return f"path:{link}" if goal.suffix == ".ipynb" else link  # to download, not a page
+        return (
+            f"path:{link}" if goal.suffix == ".ipynb" else link
+        )  # to download, not a page
 
     text = LINK.sub(led, page.read_text(encoding="utf-8"))
     return EXAMPLE.sub(r"\1\n```", text)
@@ -97,11 +106,20 @@ def moved(page: Path, place: Path, folder: Path) -> str:
 
 def contents(index: Path, folder: Path) -> list[str]:
     """Return the pages of an index's folder, and pages of the top that it names, in its order."""
-    named = [(index.parent / link).resolve() for link, _ in LINK.findall(index.read_text("utf-8"))]
-    homes = {index.parent, folder} if index.parent.name in NAMING_TOP else {index.parent}
+    named = [
+        (index.parent / link).resolve()
+        for link, _ in LINK.findall(index.read_text("utf-8"))
+    ]
+    homes = (
+        {index.parent, folder} if index.parent.name in NAMING_TOP else {index.parent}
+    )
     own = [page for page in named if page.parent in homes]
     rest = sorted(index.parent.glob("*.md"))
-    pages = [page for page in dict.fromkeys([*own, *rest]) if page.is_file() and page != index]
+    pages = [
+        page
+        for page in dict.fromkeys([*own, *rest])
+        if page.is_file() and page != index
+    ]
     tops = {folder / "index.md", folder / "changes.md"}
     return [
         "/" + page.relative_to(folder).with_suffix("").as_posix()
@@ -134,10 +152,16 @@ def make_names(folder: Path) -> None:
                 page = folder_of_pages / f"{homes[thing]}.rst"
                 page.write_text(described(full, thing), encoding="utf-8")
             link = f"- [`{full}`](reference/api/{homes[thing]}.rst)"
-            text = re.sub(rf"^- `{re.escape(full)}(\(.*\))?`$", link, text, flags=re.MULTILINE)
-    text = text.replace("; `help(mcllo.assess)` says more.", "; each name leads to its page.")
+            text = re.sub(
+                rf"^- `{re.escape(full)}(\(.*\))?`$", link, text, flags=re.MULTILINE
+            )
+    text = text.replace(
+        "; `help(mcllo.assess)` says more.", "; each name leads to its page."
+    )
     (folder / "reference.md").write_text(text, encoding="utf-8")
-    append_contents(folder / "reference.md", [f"reference/api/{page}" for page in homes.values()])
+    append_contents(
+        folder / "reference.md", [f"reference/api/{page}" for page in homes.values()]
+    )
 
 
 def page_name(full: str, taken: Iterable[str]) -> str:
@@ -163,7 +187,9 @@ def members(thing: type) -> list[str]:
         if name.startswith("_") or not home.__module__.startswith("mcllo"):
             continue
         member = inspect.getattr_static(thing, name)
-        is_own = inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
+        is_own = inspect.isfunction(member) or isinstance(
+            member, classmethod | staticmethod
+        )
         is_read = isinstance(member, property) or hasattr(member, "attrname")
         if (is_own or is_read) and inspect.getdoc(getattr(member, "func", member)):
             found.append(name)
@@ -180,8 +206,12 @@ def make_landing(folder: Path) -> None:
     rows = mcllo.datasets.load_cifar10_vgg().train
     rows = rows.with_probs(rows.probs)
     assessment = mcllo.assess(rows, seed=0)
-    words = "The network's reliability diagram: its frequencies lie below its predictions"
-    svg = mcllo.plot.to_svg(mcllo.plot.reliability(assessment), alt=words, salt="hero", themed=True)
+    words = (
+        "The network's reliability diagram: its frequencies lie below its predictions"
+    )
+    svg = mcllo.plot.to_svg(
+        mcllo.plot.reliability(assessment), alt=words, salt="hero", themed=True
+    )
     (made / "problem.html").write_text(svg, encoding="utf-8")
     write_csv(made / ROWS, rows)
     extra = folder / "extra"
@@ -210,7 +240,9 @@ def build(folder: Path = SOURCE, target: Path = SITE) -> int:
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--jobs", "2"]
     code = sphinx([*options, "--doctree-dir", str(trees), str(folder), str(made)])
     if made.is_dir():
-        shutil.move(made, target)  # executed notebooks, which MyST-NB puts beside it, stay behind
+        shutil.move(
+            made, target
+        )  # executed notebooks, which MyST-NB puts beside it, stay behind
     return int(code)
 
 
@@ -220,7 +252,11 @@ def main() -> int:
     make_names(folder)
     make_landing(folder)
     code = build(folder)
-    print("site: built" if code == 0 else "site: there were warnings, which are errors here")
+    print(
+        "site: built"
+        if code == 0
+        else "site: there were warnings, which are errors here"
+    )
     return code
 
 

@@ -82,13 +82,17 @@ def _run_piece(piece: re.Match[str], names: dict[str, Any], ran: Ran) -> str:
         ran.numbers |= numbers_in(_printed(piece["hidden"], names, piece))
         return whole
     if info.startswith("{code-cell}"):
-        code = re.sub(r"(?m)\A(?::.*\n)+", lambda tags: "\n" * tags[0].count("\n"), piece["body"])
+        code = re.sub(
+            r"(?m)\A(?::.*\n)+", lambda tags: "\n" * tags[0].count("\n"), piece["body"]
+        )
         said = _as_shown(_printed(code, names, piece), shown)
         ran.numbers |= numbers_in(code + said)
         block = f"```{info}\n{piece['body']}```\n"
         return f"{block}\n```text\n{said}```\n" if said else block
     if info == "console":
-        body = "".join(f"$ {line}\n{_answer(line, old)}" for line, old in sessions(piece["body"]))
+        body = "".join(
+            f"$ {line}\n{_answer(line, old)}" for line, old in sessions(piece["body"])
+        )
         ran.numbers |= numbers_in(body)
         return whole.replace(piece["body"], body)
     return whole
@@ -133,7 +137,9 @@ def _as_shown(said: str, shown: str | None) -> str:
 
 def numbers_in(text: str) -> set[str]:
     """Return the numbers in a text as they are written, without commas between thousands."""
-    return {number.replace(",", "") for number in NUMBER.findall(text.replace("−", "-"))}
+    return {
+        number.replace(",", "") for number in NUMBER.findall(text.replace("−", "-"))
+    }
 
 
 def pictures(text: str) -> list[str]:
@@ -143,7 +149,9 @@ def pictures(text: str) -> list[str]:
 
 def words_of(picture: Path) -> list[str]:
     """Return the words and numbers that stand in a picture, in their order."""
-    found = re.findall(r"<text[^>]*>(.*?)</text>", picture.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.findall(
+        r"<text[^>]*>(.*?)</text>", picture.read_text(encoding="utf-8"), re.DOTALL
+    )
     return [re.sub(r"<[^>]*>", "", words).strip() for words in found]
 
 

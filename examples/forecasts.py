@@ -15,8 +15,30 @@ import numpy as np
 import openpyxl
 
 CLUBS = (
-    *("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Ginkgo", "Hazel", "Ivy", "Juniper"),
-    *("Kauri", "Larch", "Maple", "Nutmeg", "Oak", "Pine", "Quince", "Rowan", "Spruce", "Teak"),
+    *(
+        "Alder",
+        "Birch",
+        "Cedar",
+        "Dogwood",
+        "Elm",
+        "Fir",
+        "Ginkgo",
+        "Hazel",
+        "Ivy",
+        "Juniper",
+    ),
+    *(
+        "Kauri",
+        "Larch",
+        "Maple",
+        "Nutmeg",
+        "Oak",
+        "Pine",
+        "Quince",
+        "Rowan",
+        "Spruce",
+        "Teak",
+    ),
 )
 RESULTS = ("home", "draw", "away")
 FIRST_DAY = datetime.date(2024, 8, 10)

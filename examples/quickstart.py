@@ -3,7 +3,9 @@ from sklearn.naive_bayes import GaussianNB
 
 import mcllo
 
-X, y = make_classification(8000, n_redundant=10, n_informative=5, n_classes=3, random_state=0)
+X, y = make_classification(
+    8000, n_redundant=10, n_informative=5, n_classes=3, random_state=0
+)
 model = GaussianNB().fit(X[:2000], y[:2000])
 probs, y = model.predict_proba(X[2000:]), y[2000:]
 

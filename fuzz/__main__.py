@@ -50,11 +50,21 @@ def watched(name: str, given: argparse.Namespace, engine: str) -> dict[str, Any]
             stuck = _wait(process, folder, given.seconds)
             said.seek(0)
             last = said.read()[-4000:].decode("utf-8", "replace")
-        counts = {"attempts": 0, "accepted": 0, "compared": 0, "failed": 0, "failures": {}}
+        counts = {
+            "attempts": 0,
+            "accepted": 0,
+            "compared": 0,
+            "failed": 0,
+            "failures": {},
+        }
         if (folder / "counts.json").exists():
             counts = json.loads((folder / "counts.json").read_text())
         if stuck or process.returncode:
-            why = "it did not end" if stuck else f"the process ended with {process.returncode}"
+            why = (
+                "it did not end"
+                if stuck
+                else f"the process ended with {process.returncode}"
+            )
             current = folder / "current"
             content = current.read_bytes() if current.exists() else b""
             keep(folder, f"{name}-last", content, {}, f"{why}\n{last}")
@@ -88,7 +98,9 @@ def everything(names: list[str], given: argparse.Namespace) -> int:
         engine = "atheris" if has_atheris() and given.attempts == 0 else "random"
     workers = f"{given.workers} at a time"
     print(f"{given.seconds:g} s each, {workers}, seed {given.seed}, inputs by {engine}")
-    heads = f"{'attempts':>9} {'accepted':>9} {'compared':>9} {'failed':>7} {'slowest':>8}"
+    heads = (
+        f"{'attempts':>9} {'accepted':>9} {'compared':>9} {'failed':>7} {'slowest':>8}"
+    )
     print(f"{'target':9} {heads} {'peak':>8}")
     failed = []
     with ThreadPoolExecutor(given.workers) as pool:
@@ -103,8 +115,14 @@ def everything(names: list[str], given: argparse.Namespace) -> int:
             if empty:
                 print(f"  {name} made no attempt")
             for where, saved in c["failures"].items():
-                print(f"  {where}\n  again: python -m fuzz --replay fuzz/found/{saved}.bytes")
-    print(f"FAILED: {', '.join(failed)}" if failed else f"{len(names)} targets, none failed")
+                print(
+                    f"  {where}\n  again: python -m fuzz --replay fuzz/found/{saved}.bytes"
+                )
+    print(
+        f"FAILED: {', '.join(failed)}"
+        if failed
+        else f"{len(names)} targets, none failed"
+    )
     return 1 if failed else 0
 
 
@@ -118,13 +136,19 @@ def replay(path: Path) -> int:
 
 def main() -> int:
     """Read the arguments."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzz", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seconds", type=float, default=60.0, help="for each target")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--attempts", type=int, default=0, help="at most; 0: as many as fit")
+    parser.add_argument(
+        "--attempts", type=int, default=0, help="at most; 0: as many as fit"
+    )
     parser.add_argument("--workers", type=int, default=2, help="targets at a time")
-    parser.add_argument("--engine", choices=["auto", "atheris", "random"], default="auto")
+    parser.add_argument(
+        "--engine", choices=["auto", "atheris", "random"], default="auto"
+    )
     parser.add_argument("--replay", type=Path)
     parser.add_argument("--seeds", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -138,7 +162,14 @@ def main() -> int:
     if given.replay is not None:
         return replay(given.replay)
     if given.one is not None:
-        run(given.one, given.folder, given.seconds, given.seed, given.attempts, given.engine)
+        run(
+            given.one,
+            given.folder,
+            given.seconds,
+            given.seed,
+            given.attempts,
+            given.engine,
+        )
         return 0
     if unknown := [name for name in given.targets if name not in TARGETS]:
         parser.error(f"targets are {', '.join(TARGETS)}; got {', '.join(unknown)}")

@@ -14,7 +14,9 @@ from pathlib import Path
 class Case:
     """Counts of a run, and the inputs of its last attempt."""
 
-    tmp: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="mcllo-fuzz-")))
+    tmp: Path = field(
+        default_factory=lambda: Path(tempfile.mkdtemp(prefix="mcllo-fuzz-"))
+    )
     attempts: int = 0
     accepted: int = 0
     compared: int = 0

@@ -57,19 +57,31 @@ def probabilities(table: Any, n_classes: int) -> None:
     must(table.ndim == 2 and table.shape[1] == n_classes, f"shape {table.shape}")
     must(bool(np.isfinite(table).all()), "a probability that is not finite")
     must(bool((table >= 0.0).all()), "a negative probability")
-    must(bool((np.abs(table.sum(axis=1) - 1.0) < 1e-6).all()), "a row that does not sum to 1")
+    must(
+        bool((np.abs(table.sum(axis=1) - 1.0) < 1e-6).all()),
+        "a row that does not sum to 1",
+    )
 
 
 def predictions(p: Predictions) -> None:
     """Check what the door let in."""
     probabilities(p.probs, p.n_classes)
     must(len(p.codes) == len(p.probs) == p.n_samples > 0, "rows and labels differ")
-    must(int(p.codes.min()) >= 0 and int(p.codes.max()) < p.n_classes, "a label without a column")
-    must(len({str(label) for label in p.classes}) == p.n_classes, "two classes of one name")
+    must(
+        int(p.codes.min()) >= 0 and int(p.codes.max()) < p.n_classes,
+        "a label without a column",
+    )
+    must(
+        len({str(label) for label in p.classes}) == p.n_classes,
+        "two classes of one name",
+    )
     must(bool(np.isfinite(p.log_odds).all()), "log odds that are not finite")
     if p.sample_weight is not None:
         weight = p.sample_weight
-        must(bool((np.isfinite(weight) & (weight >= 0.0)).all() and weight.any()), "a bad weight")
+        must(
+            bool((np.isfinite(weight) & (weight >= 0.0)).all() and weight.any()),
+            "a bad weight",
+        )
 
 
 def untouched(p: Predictions) -> bool:
@@ -92,14 +104,18 @@ def same_as_csv(p: Predictions, content: bytes, separator: str, label: str) -> b
     """Compare with what Python's csv module reads; return whether that was possible."""
     try:
         text = content.decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=separator, strict=True
+        )
         header, *lines = [row for row in reader if any(cell.strip() for cell in row)]
     except (UnicodeDecodeError, ValueError, csv.Error):
         return False
     header = [name.strip() for name in header]
     columns = [str(name).strip() for name in p.classes]
     wanted = [*columns, label]
-    if any(header.count(name) != 1 for name in wanted) or len({*map(len, lines)} - {len(header)}):
+    if any(header.count(name) != 1 for name in wanted) or len(
+        {*map(len, lines)} - {len(header)}
+    ):
         return False
     places = [header.index(name) for name in wanted]
     try:
@@ -107,7 +123,10 @@ def same_as_csv(p: Predictions, content: bytes, separator: str, label: str) -> b
     except ValueError:
         return False
     must(len(numbers) == p.n_samples, f"{p.n_samples} rows of {len(numbers)}")
-    must(np.array_equal(np.array(numbers), p.probs), "other numbers than Python's csv reads")
+    must(
+        np.array_equal(np.array(numbers), p.probs),
+        "other numbers than Python's csv reads",
+    )
     for row, code in zip(lines, p.codes.tolist(), strict=True):
         must(same_label(p.classes[code], row[places[-1]]), f"label {row[places[-1]]!r}")
     return True

@@ -99,15 +99,23 @@ class Runner:
         self.slowest, before = max(self.slowest, time.monotonic() - start), self._peak
         self._peak = peak_mb()
         if self._peak > before + MOST_MB:
-            self._fail(content, MemoryError(f"an attempt took {self._peak - before} MB more"))
+            self._fail(
+                content, MemoryError(f"an attempt took {self._peak - before} MB more")
+            )
         self.tell()
         return used if self.case.accepted > accepted else None
 
     def _fail(self, content: bytes, error: BaseException) -> None:
         self.n_failed += 1
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "hypothesis" not in f[0]]
+        frames = [
+            f
+            for f in traceback.extract_tb(error.__traceback__)
+            if "hypothesis" not in f[0]
+        ]
         where = (
-            f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+            f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}"
+            if frames
+            else ""
         )
         if where in self.failures or len(self.failures) >= MOST_FAILURES:
             return
@@ -123,7 +131,11 @@ class Runner:
             return
         self._told = now
         case = self.case
-        counts = {"attempts": case.attempts, "accepted": case.accepted, "compared": case.compared}
+        counts = {
+            "attempts": case.attempts,
+            "accepted": case.accepted,
+            "compared": case.compared,
+        }
         counts |= {"failed": int(self.n_failed), "failures": self.failures}
         counts |= {"slowest": self.slowest, "peak_mb": peak_mb()}
         new = self.folder / "counts.new"
@@ -132,15 +144,27 @@ class Runner:
 
 
 def keep(
-    folder: Path, name: str, content: bytes, made: dict[str, Any], error: BaseException | str
+    folder: Path,
+    name: str,
+    content: bytes,
+    made: dict[str, Any],
+    error: BaseException | str,
 ) -> None:
     """Write a failing input, what it made, and what was raised."""
     (folder / f"{name}.bytes").write_bytes(content)
     for part, text in made.items():
-        raw = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+        raw = (
+            text
+            if isinstance(text, bytes)
+            else text.encode("utf-8", "backslashreplace")
+        )
         (folder / f"{name}.{part}").write_bytes(raw)
-    said = error if isinstance(error, str) else "".join(traceback.format_exception(error))
-    (folder / f"{name}.error.txt").write_text(said, encoding="utf-8", errors="backslashreplace")
+    said = (
+        error if isinstance(error, str) else "".join(traceback.format_exception(error))
+    )
+    (folder / f"{name}.error.txt").write_text(
+        said, encoding="utf-8", errors="backslashreplace"
+    )
 
 
 def peak_mb() -> int:
@@ -150,13 +174,19 @@ def peak_mb() -> int:
 
 def bound_memory() -> None:
     """Let this process have `ADDRESSES` more than it has."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
+    pages = (
+        int(Path("/proc/self/statm").read_text().split()[0])
+        if sys.platform == "linux"
+        else 0
+    )
     if pages:
         most = pages * resource.getpagesize() + ADDRESSES
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def run(name: str, folder: Path, seconds: float, seed: int, attempts: int, engine: str) -> None:
+def run(
+    name: str, folder: Path, seconds: float, seed: int, attempts: int, engine: str
+) -> None:
     """Fuzz one target in this process."""
     warnings.simplefilter("ignore")
     os.environ.setdefault("MPLBACKEND", "agg")
@@ -170,7 +200,9 @@ def run(name: str, folder: Path, seconds: float, seed: int, attempts: int, engin
     runner.tell(force=True)
 
 
-def _at_random(runner: Runner, seconds: float, rng: random.Random, attempts: int) -> None:
+def _at_random(
+    runner: Runner, seconds: float, rng: random.Random, attempts: int
+) -> None:
     pool: list[bytes] = []
     end, made = time.monotonic() + seconds, 0
     while time.monotonic() < end and (attempts == 0 or made < attempts):
@@ -179,7 +211,9 @@ def _at_random(runner: Runner, seconds: float, rng: random.Random, attempts: int
             content = bytearray(rng.choice(pool))
             for _ in range(rng.randint(1, 4)):
                 k = rng.randrange(len(content)) if content else 0
-                content[k : k + rng.choice((0, 1, 1, 4))] = rng.randbytes(rng.choice((1, 1, 4)))
+                content[k : k + rng.choice((0, 1, 1, 4))] = rng.randbytes(
+                    rng.choice((1, 1, 4))
+                )
             used = runner.attempt(bytes(content) + rng.randbytes(64))
         else:
             used = runner.attempt(rng.randbytes(1 << rng.randint(5, 13)))
@@ -207,7 +241,9 @@ def _by_atheris(name: str, folder: Path, seconds: float, seed: int) -> None:
     def one(content: bytes) -> None:
         runner.attempt(content)
 
-    atheris.Setup([sys.argv[0], *libfuzzer_options(folder, seconds, seed), str(corpus)], one)
+    atheris.Setup(
+        [sys.argv[0], *libfuzzer_options(folder, seconds, seed), str(corpus)], one
+    )
     atheris.Fuzz()
 
 
@@ -217,8 +253,17 @@ def libfuzzer_options(folder: Path, seconds: float, seed: int) -> list[str]:
     ``-timeout=0`` would not be "never": atheris ends the process at the first attempt of a second.
     """
     return [
-        *(f"-max_total_time={whole_seconds(seconds)}", f"-seed={seed + 1}", f"-timeout={NEVER}"),
-        *("-rss_limit_mb=0", f"-max_len={LONGEST_INPUT}", "-len_control=0", "-verbosity=0"),
+        *(
+            f"-max_total_time={whole_seconds(seconds)}",
+            f"-seed={seed + 1}",
+            f"-timeout={NEVER}",
+        ),
+        *(
+            "-rss_limit_mb=0",
+            f"-max_len={LONGEST_INPUT}",
+            "-len_control=0",
+            "-verbosity=0",
+        ),
         f"-artifact_prefix={folder}/",
     ]
 

@@ -29,7 +29,13 @@ from mcllo.__main__ import run
 from mcllo._apps.io.container import detect_encoding
 
 CORPUS = Path(__file__).with_name("corpus")
-ROWS = ((0.2, 0.3, 0.5), (0.7, 0.2, 0.1), (1.0, 0.0, 0.0), (0.25, 0.5, 0.25), (0.1, 0.1, 0.8))
+ROWS = (
+    (0.2, 0.3, 0.5),
+    (0.7, 0.2, 0.1),
+    (1.0, 0.0, 0.0),
+    (0.25, 0.5, 0.25),
+    (0.1, 0.1, 0.8),
+)
 GOOD, REFUSED = 0, 2
 """Exit codes without ``--gate``."""
 
@@ -60,12 +66,16 @@ def csv_files(draw: Any) -> tuple[bytes, str]:
         lines.append(cells)
     for _ in range(draw(st.integers(0, 2))):
         line = draw(st.sampled_from(lines))
-        line[draw(st.integers(0, len(line) - 1))] = draw(st.sampled_from(odd.CELLS + odd.LABELS))
+        line[draw(st.integers(0, len(line) - 1))] = draw(
+            st.sampled_from(odd.CELLS + odd.LABELS)
+        )
     if draw(st.integers(0, 7)) == 0:
         draw(st.sampled_from(lines)).append(draw(st.sampled_from(odd.CELLS)))
     quote = draw(st.sampled_from(["never", "needed", "needed", "always"]))
     end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r"]))
-    text = end.join(separator.join(_quoted(c, quote, separator) for c in line) for line in lines)
+    text = end.join(
+        separator.join(_quoted(c, quote, separator) for c in line) for line in lines
+    )
     coding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"]))
     content = (text + end).encode(coding, "replace")
     if draw(st.integers(0, 7)) == 0:
@@ -89,7 +99,9 @@ READING = st.fixed_dictionaries(
         "clip": st.sampled_from([None, 0.0, 1e-6, 0.1]),
         "percent": st.just(True),
         "missing": st.sampled_from(["refuse", "drop"]),
-        "classes": st.sampled_from([["a", "b"], ["a", "b", "c"], ["c", "a", "b"], ["a"], []]),
+        "classes": st.sampled_from(
+            [["a", "b"], ["a", "b", "c"], ["c", "a", "b"], ["a"], []]
+        ),
         "baseline": st.sampled_from(["a", "b", "zz"]),
         "logits": st.just(True),
         "weight": st.sampled_from(["a", "w"]),
@@ -129,7 +141,14 @@ def tables(draw: Any) -> pa.Table:
     labels: list[Any] = [draw(st.sampled_from("abc")) for _ in range(n)]
     types = st.sampled_from(
         [
-            *(pa.float64(), pa.float32(), pa.float16(), pa.int64(), pa.uint8(), pa.bool_()),
+            *(
+                pa.float64(),
+                pa.float32(),
+                pa.float16(),
+                pa.int64(),
+                pa.uint8(),
+                pa.bool_(),
+            ),
             *(pa.string(), pa.large_string(), pa.binary(), pa.null(), pa.date32()),
             *(pa.decimal128(20, 10), pa.timestamp("us"), pa.list_(pa.float64())),
             *(pa.struct([("x", pa.float64())]), pa.dictionary(pa.int8(), pa.string())),
@@ -153,9 +172,13 @@ def tables(draw: Any) -> pa.Table:
 def _array(values: list[Any], kind: Any) -> pa.Array:
     """Return values of a type, as near as they come; nulls where they do not."""
     for tried in (values, [str(v) for v in values], [[v] for v in values]):
-        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        with contextlib.suppress(
+            pa.ArrowException, TypeError, ValueError, OverflowError
+        ):
             return pa.array(tried, type=kind)
-        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        with contextlib.suppress(
+            pa.ArrowException, TypeError, ValueError, OverflowError
+        ):
             return pa.array(tried).cast(kind)
     return pa.nulls(len(values), kind)
 
@@ -205,7 +228,9 @@ def parquet(file: tuple[bytes, pa.Table | None], options: dict[str, Any]) -> Non
     if table is None or options or not checks.untouched(p):
         return
     numbers = [[float(v) for v in table[str(name)].to_pylist()] for name in p.classes]
-    checks.must(np.array_equal(np.array(numbers).T, p.probs), "other numbers than Arrow reads")
+    checks.must(
+        np.array_equal(np.array(numbers).T, p.probs), "other numbers than Arrow reads"
+    )
     for said, code in zip(table["y"].to_pylist(), p.codes.tolist(), strict=True):
         word = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         checks.must(checks.same_label(p.classes[code], word), f"label {said!r}")
@@ -218,14 +243,20 @@ VERBS = ("assess", "fit", "apply", "assess --json", "assess --full")
 
 
 @odd.attempt
-@given(st.one_of(csv_files(), parquet_files()), st.sampled_from(VERBS), st.sampled_from(["y", "a"]))
+@given(
+    st.one_of(csv_files(), parquet_files()),
+    st.sampled_from(VERBS),
+    st.sampled_from(["y", "a"]),
+)
 def command(file: tuple[bytes, Any], verb: str, label: str) -> None:
     """Run a verb on a file."""
     content, other = file
     name = "table.csv" if isinstance(other, str) else "table.parquet"
     CASE.begin(**{name.replace(".", "__"): content}, verb__txt=verb)
     path, model = CASE.write(name, content), CASE.tmp / "model.json"
-    out = CASE.tmp / ("recalibrated.csv" if isinstance(other, str) else "recalibrated.parquet")
+    out = CASE.tmp / (
+        "recalibrated.csv" if isinstance(other, str) else "recalibrated.parquet"
+    )
     words = [*verb.split(), str(path), "--label", label]
     if verb.startswith("assess"):
         words += ["--seed", "0", "--draws", "99"]
@@ -238,12 +269,16 @@ def command(file: tuple[bytes, Any], verb: str, label: str) -> None:
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         code = run(words)
-    checks.must(code in (GOOD, REFUSED), f"exit code {code}: {errors.getvalue()[-2000:]}")
+    checks.must(
+        code in (GOOD, REFUSED), f"exit code {code}: {errors.getvalue()[-2000:]}"
+    )
     checks.printed(output.getvalue())
     checks.printed(errors.getvalue())
     if code == REFUSED:
         said = errors.getvalue().splitlines()
-        checks.must(len(said) == 1 and said[0].startswith("mcllo: "), f"refused with {said}")
+        checks.must(
+            len(said) == 1 and said[0].startswith("mcllo: "), f"refused with {said}"
+        )
         checks.must(not output.getvalue(), "refused, and printed something")
         return
     CASE.accept()

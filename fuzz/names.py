@@ -78,7 +78,9 @@ def names(labels: list[str], page: int) -> None:
 
 
 def _check_markdown(text: str) -> None:
-    checks.must(not re.search(r"^\s*#+ *zz", text, re.MULTILINE), "a name became a heading")
+    checks.must(
+        not re.search(r"^\s*#+ *zz", text, re.MULTILINE), "a name became a heading"
+    )
     outside = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     checks.must("<zzq" not in outside, "a name became an element")
     width = 0
@@ -87,12 +89,18 @@ def _check_markdown(text: str) -> None:
             width = 0
             continue
         cells = len(CELL.findall(line))
-        checks.must(width in (0, cells), f"a row of {cells - 1} cells among {width - 1}: {line!r}")
+        checks.must(
+            width in (0, cells),
+            f"a row of {cells - 1} cells among {width - 1}: {line!r}",
+        )
         width = cells
 
 
 @odd.attempt
-@given(odd.names(3), st.sampled_from(["parameters", "reliability_by_class", "calibration_map"]))
+@given(
+    odd.names(3),
+    st.sampled_from(["parameters", "reliability_by_class", "calibration_map"]),
+)
 def figures(labels: list[str], kind: str) -> None:
     """Draw names."""
     CASE.begin(names__txt=repr(labels), figure__txt=kind)
@@ -107,7 +115,10 @@ def figures(labels: list[str], kind: str) -> None:
     text = mcllo.plot.to_svg(axes, alt=" ".join(labels))
     pyplot.close("all")
     try:
-        found = {element.tag.rsplit("}")[-1] for element in ElementTree.fromstring(text).iter()}
+        found = {
+            element.tag.rsplit("}")[-1]
+            for element in ElementTree.fromstring(text).iter()
+        }
     except ElementTree.ParseError as error:
         raise checks.Broken(f"no XML: {error}") from None
     checks.must("zzq" not in found, "a name became an element")

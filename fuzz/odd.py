@@ -19,12 +19,49 @@ from hypothesis import strategies as st
 attempt = settings(database=None, deadline=None)
 """How a target runs: it remembers nothing, and the engine stops it."""
 NUMBERS = (
-    *(0.0, -0.0, 1.0, 0.5, 1e-6, 1e-7, 1.0 - 1e-16, 1.0 + 1e-9, 1.0 + 1e-6, -1e-17, -1.0),
-    *(2.0, 100.0, 5e-324, 1e-320, 2.2250738585072014e-308, 1e-300, 1e100, 1e300, 1e308, -1e308),
+    *(
+        0.0,
+        -0.0,
+        1.0,
+        0.5,
+        1e-6,
+        1e-7,
+        1.0 - 1e-16,
+        1.0 + 1e-9,
+        1.0 + 1e-6,
+        -1e-17,
+        -1.0,
+    ),
+    *(
+        2.0,
+        100.0,
+        5e-324,
+        1e-320,
+        2.2250738585072014e-308,
+        1e-300,
+        1e100,
+        1e300,
+        1e308,
+        -1e308,
+    ),
     *(float("nan"), float("inf"), float("-inf")),
 )
 CELLS = (
-    *("", " ", "nan", "NaN", "inf", "-inf", "-0", "0", "1", "1e-320", "1e400", "-1e400", "0,5"),
+    *(
+        "",
+        " ",
+        "nan",
+        "NaN",
+        "inf",
+        "-inf",
+        "-0",
+        "0",
+        "1",
+        "1e-320",
+        "1e400",
+        "-1e400",
+        "0,5",
+    ),
     *(
         "50%",
         "50 %",
@@ -40,15 +77,83 @@ CELLS = (
         "NA",
         "null",
     ),
-    *("0.3000000000000000000000000000000001", '"0.5"', "'0.5", "0.5\x00", "--", "#N/A", "=1+1"),
-    *("1.000,5", "1 000", "\u00a00.5", "0.5\ufeff", "٠.٥", "1e", "1d-1", "9" * 400, "x" * 200),
+    *(
+        "0.3000000000000000000000000000000001",
+        '"0.5"',
+        "'0.5",
+        "0.5\x00",
+        "--",
+        "#N/A",
+        "=1+1",
+    ),
+    *(
+        "1.000,5",
+        "1 000",
+        "\u00a00.5",
+        "0.5\ufeff",
+        "٠.٥",
+        "1e",
+        "1d-1",
+        "9" * 400,
+        "x" * 200,
+    ),
 )
-LABELS = ("a", "b", "c", "0", "1", "2", "1.0", "01", " a", "A", "é", "", "nan", "true", "x y")
-MARKS = ("<zzq>", "</zzq>", "<zzq onzz=1>", '" onzz="1', "' onzz='1", "<!--", "-->", "]]>", "&lt;")
+LABELS = (
+    "a",
+    "b",
+    "c",
+    "0",
+    "1",
+    "2",
+    "1.0",
+    "01",
+    " a",
+    "A",
+    "é",
+    "",
+    "nan",
+    "true",
+    "x y",
+)
+MARKS = (
+    "<zzq>",
+    "</zzq>",
+    "<zzq onzz=1>",
+    '" onzz="1',
+    "' onzz='1",
+    "<!--",
+    "-->",
+    "]]>",
+    "&lt;",
+)
 PIECES = (
-    *("a", "B", "class", "seed=1", "row 6", "clip=[a b]", "p = 0.05", "大", "é", "e\u0301", "🎉"),
+    *(
+        "a",
+        "B",
+        "class",
+        "seed=1",
+        "row 6",
+        "clip=[a b]",
+        "p = 0.05",
+        "大",
+        "é",
+        "e\u0301",
+        "🎉",
+    ),
     *MARKS,
-    *("\x1b[31m", "\x1b]0;t\x07", "\x07", "\x08", "\r", "\n", "\t", "\x00", "\x7f", "\x85", "\x9b"),
+    *(
+        "\x1b[31m",
+        "\x1b]0;t\x07",
+        "\x07",
+        "\x08",
+        "\r",
+        "\n",
+        "\t",
+        "\x00",
+        "\x7f",
+        "\x85",
+        "\x9b",
+    ),
     *(
         "\u202e",
         "\u2066",
@@ -106,7 +211,9 @@ def names(n: int) -> st.SearchStrategy[list[str]]:
 def edited(content: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Return bytes with up to four edits, mostly few."""
     tokens = st.one_of(
-        st.sampled_from([b"\x00", b"\xff", b'"', b"\n", b",", b"\r", b"1e999", b"\xef\xbb\xbf"]),
+        st.sampled_from(
+            [b"\x00", b"\xff", b'"', b"\n", b",", b"\r", b"1e999", b"\xef\xbb\xbf"]
+        ),
         st.binary(max_size=4),
         st.sampled_from(CELLS).map(lambda cell: cell.encode("utf-8", "replace")),
     )
@@ -132,12 +239,30 @@ def _edit(content: bytes, edits: list[tuple[str, int, int, bytes]]) -> bytes:
         elif kind == "end":
             content = content[:k]
         elif here:
-            content = content[:k] + bytes([here[0] ^ (1 << size % 8)]) + content[k + 1 :]
+            content = (
+                content[:k] + bytes([here[0] ^ (1 << size % 8)]) + content[k + 1 :]
+            )
     return content
 
 
 VALUES = (
-    *(None, True, False, "", "a", "all", [], [0.0], {}, {"a": 1}, 0, 1, -1, 2**63, 10**400),
+    *(
+        None,
+        True,
+        False,
+        "",
+        "a",
+        "all",
+        [],
+        [0.0],
+        {},
+        {"a": 1},
+        0,
+        1,
+        -1,
+        2**63,
+        10**400,
+    ),
     *(0.5, *NUMBERS, [[]], [None], "x" * 500),
 )
 
@@ -145,7 +270,9 @@ VALUES = (
 def changed(document: Any) -> st.SearchStrategy[Any]:
     """Return a JSON document with up to four changes."""
     change = st.tuples(
-        st.sampled_from(["value", "value", "value", "remove", "double", "scale", "swap"]),
+        st.sampled_from(
+            ["value", "value", "value", "remove", "double", "scale", "swap"]
+        ),
         st.lists(st.integers(0, 255), min_size=1, max_size=6),
         st.sampled_from(VALUES),
     )

@@ -34,7 +34,9 @@ CSV = {
 def table() -> pa.Table:
     """Return rows whose sums are 1 to the last digit."""
     columns = {"a": [0.25, 0.5, 0.125, 1.0], "b": [0.5, 0.25, 0.75, 0.0]}
-    return pa.table({**columns, "c": [0.25, 0.25, 0.125, 0.0], "y": ["a", "b", "c", "a"]})
+    return pa.table(
+        {**columns, "c": [0.25, 0.25, 0.125, 0.0], "y": ["a", "b", "c", "a"]}
+    )
 
 
 def parquets() -> dict[str, bytes]:
@@ -70,7 +72,11 @@ def write() -> None:
         (CORPUS / "parquet" / f"{name}.parquet").write_bytes(content)
     rng = np.random.default_rng(7)
     probs = rng.dirichlet(np.ones(3), size=60)
-    y = np.array(["a", "b", "c"])[(probs.cumsum(axis=1) > rng.random((60, 1))).argmax(axis=1)]
+    y = np.array(["a", "b", "c"])[
+        (probs.cumsum(axis=1) > rng.random((60, 1))).argmax(axis=1)
+    ]
     for name, kind in CALIBRATORS.items():
         kind().fit(probs, y).save(CORPUS / "model" / f"{name}.json")
-    mcllo.MCLLOCalibrator(baseline="all").fit(probs, y).save(CORPUS / "model" / "all.json")
+    mcllo.MCLLOCalibrator(baseline="all").fit(probs, y).save(
+        CORPUS / "model" / "all.json"
+    )

@@ -31,7 +31,9 @@ def arrays(draw: Any) -> Any:
         row, column = draw(st.integers(0, n - 1)), draw(st.integers(0, c - 1))
         table[row][column] = draw(st.sampled_from([None, "x", *odd.NUMBERS]))
     shape = draw(
-        st.sampled_from(["list", "array", "array", "array", "ragged", "flat", "deep", "T"])
+        st.sampled_from(
+            ["list", "array", "array", "array", "ragged", "flat", "deep", "T"]
+        )
     )
     if shape == "list":
         return table
@@ -54,7 +56,9 @@ def arrays(draw: Any) -> Any:
 def columns(draw: Any, values: tuple[Any, ...]) -> Any:
     """Return a column of some of these values in one of many kinds."""
     found = draw(st.lists(st.sampled_from(values), max_size=5))
-    kind = draw(st.sampled_from(["list", "array", "object", "arrow", "tuple", "column"]))
+    kind = draw(
+        st.sampled_from(["list", "array", "object", "arrow", "tuple", "column"])
+    )
     try:
         if kind == "array":
             return np.array(found)
@@ -71,10 +75,25 @@ def columns(draw: Any, values: tuple[Any, ...]) -> Any:
     return tuple(found) if kind == "tuple" else found
 
 
-GAPS = (None, float("nan"), [1], {}, b"a", 1.5, 2**70, -1, "a\x00", "a\x00", np.datetime64("NaT"))
+GAPS = (
+    None,
+    float("nan"),
+    [1],
+    {},
+    b"a",
+    1.5,
+    2**70,
+    -1,
+    "a\x00",
+    "a\x00",
+    np.datetime64("NaT"),
+)
 WORDS = columns(("a", "b", "c", "a", "b", "c", *odd.LABELS[:3]))
 LABELS = st.one_of(
-    WORDS, columns((0, 1, 2)), columns((True, False)), columns(("a", "b", 0, 1.0, *GAPS))
+    WORDS,
+    columns((0, 1, 2)),
+    columns((True, False)),
+    columns(("a", "b", 0, 1.0, *GAPS)),
 )
 ONE_HOT = st.lists(
     st.lists(st.sampled_from([0, 1, 2, -1, 0.5]), min_size=2, max_size=3), max_size=5
@@ -83,7 +102,15 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "classes": st.sampled_from(
-            [["a", "b"], ["a", "b", "c"], ["c", "b", "a"], [2, 0, 1], ["a", "a\x00", "b"], "ab", 3]
+            [
+                ["a", "b"],
+                ["a", "b", "c"],
+                ["c", "b", "a"],
+                [2, 0, 1],
+                ["a", "a\x00", "b"],
+                "ab",
+                3,
+            ]
         ),
         "baseline": st.sampled_from(["a", "auto", 0, None, "zz"]),
         "sample_weight": columns((0.0, 1.0, 2.0, 0.5, *odd.NUMBERS)),
@@ -129,7 +156,9 @@ def arrays_target(given_: tuple[Any, Any, dict[str, Any]], then: int) -> None:
 
 
 @odd.attempt
-@given(tables(), st.sampled_from(["table", "batch", "pandas", "polars"]), st.integers(0, 7))
+@given(
+    tables(), st.sampled_from(["table", "batch", "pandas", "polars"]), st.integers(0, 7)
+)
 def frames_target(table: pa.Table, kind: str, then: int) -> None:
     """Give frames to the door."""
     CASE.begin(input__txt=f"{kind} of {table.schema}\n{table.to_pydict()!r}\n")
@@ -157,10 +186,18 @@ def _taken(probs: Any, y: Any, options: dict[str, Any], then: int) -> None:
     checks.predictions(p)
     plain = isinstance(probs, np.ndarray) and not options and checks.untouched(p)
     if plain and len(probs) == p.n_samples and probs.dtype.kind == "f":
-        checks.must(np.array_equal(probs.astype(float), p.probs), "other numbers than given")
-        if np.ndim(y) == 1 and len(y) == p.n_samples and isinstance(y, (list, np.ndarray)):
+        checks.must(
+            np.array_equal(probs.astype(float), p.probs), "other numbers than given"
+        )
+        if (
+            np.ndim(y) == 1
+            and len(y) == p.n_samples
+            and isinstance(y, (list, np.ndarray))
+        ):
             for said, code in zip(list(y), p.codes.tolist(), strict=True):
-                checks.must(checks.same_label(p.classes[code], str(said)), f"label {said!r}")
+                checks.must(
+                    checks.same_label(p.classes[code], str(said)), f"label {said!r}"
+                )
         CASE.compare()
     if then == 0:
         fitted = checks.allowed(lambda: mcllo.MCLLOCalibrator(penalty=1.0).fit(p))

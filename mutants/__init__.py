@@ -54,5 +54,7 @@ def mutants(path: Path = LIST) -> list[Mutant]:
         for one in part["mutants"]:
             tests = tuple(one.get("tests", part["tests"]))
             why = one.get("equivalent", "")
-            found.append(Mutant(part["path"], one["is"], one["from"], one["to"], tests, why))
+            found.append(
+                Mutant(part["path"], one["is"], one["from"], one["to"], tests, why)
+            )
     return found

@@ -25,19 +25,31 @@ from mutants.copies import run
 
 def main() -> int:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__.split("\n")[0])
-    parser.add_argument("words", nargs="*", help="only mutants whose file and name hold a word")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--unchecked", action="store_true", help="the tests are known to pass without a mutant"
+    parser = argparse.ArgumentParser(
+        prog="python -m mutants", description=__doc__.split("\n")[0]
     )
     parser.add_argument(
-        "--every", type=int, default=1, metavar="K", help="only every K-th of them, for a short run"
+        "words", nargs="*", help="only mutants whose file and name hold a word"
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--unchecked",
+        action="store_true",
+        help="the tests are known to pass without a mutant",
+    )
+    parser.add_argument(
+        "--every",
+        type=int,
+        default=1,
+        metavar="K",
+        help="only every K-th of them, for a short run",
     )
     given = parser.parse_args()
     everyone = [str(mutant) for mutant in mutants()]
     words = given.words or [""]
-    chosen = [k for k, name in enumerate(everyone) if any(word in name for word in words)]
+    chosen = [
+        k for k, name in enumerate(everyone) if any(word in name for word in words)
+    ]
     chosen = chosen[:: given.every]
     if not chosen:
         parser.error("no mutant has such a name")

@@ -37,9 +37,30 @@ PYTEST = (
 ALL_PASS, SOME_FAIL, BROKEN = 0, 1, 2
 """Exit codes of pytest: the last where a module cannot be imported."""
 NEEDED = (
-    *("numpy", "scipy.special", "scipy.optimize", "scipy.stats", "scipy.linalg", "mpmath"),
-    *("sklearn.base", "sklearn.isotonic", "pyarrow.parquet", "pyarrow.csv", "pandas", "polars"),
-    *("hypothesis.extra.numpy", "pytest", "typer", "rich.progress", "jinja2", "narwhals"),
+    *(
+        "numpy",
+        "scipy.special",
+        "scipy.optimize",
+        "scipy.stats",
+        "scipy.linalg",
+        "mpmath",
+    ),
+    *(
+        "sklearn.base",
+        "sklearn.isotonic",
+        "pyarrow.parquet",
+        "pyarrow.csv",
+        "pandas",
+        "polars",
+    ),
+    *(
+        "hypothesis.extra.numpy",
+        "pytest",
+        "typer",
+        "rich.progress",
+        "jinja2",
+        "narwhals",
+    ),
 )
 """What tests import, but for mcllo."""
 
@@ -62,8 +83,12 @@ class Copy:
     def is_compiled(self) -> bool:
         """Whether the checkout's library came along, and is that of its source."""
         words = "import sys; sys.path.insert(0, 'src');"
-        words += "from mcllo._model.compiled import library; sys.exit(library() is None)"
-        return subprocess.run([sys.executable, "-c", words], cwd=self.root).returncode == 0
+        words += (
+            "from mcllo._model.compiled import library; sys.exit(library() is None)"
+        )
+        return (
+            subprocess.run([sys.executable, "-c", words], cwd=self.root).returncode == 0
+        )
 
     def compile(self) -> None:
         """Compile the kernel beside its source."""
@@ -111,7 +136,9 @@ class Copy:
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(source))
         os.environ |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(ROOT / ".hypothesis")  # tables of letters
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(
+            ROOT / ".hypothesis"
+        )  # tables of letters
         if not Path(import_module("mcllo").__file__ or "").is_relative_to(self.root):
             print("mcllo is not that of the copy")
             return 99
@@ -134,10 +161,16 @@ class Copy:
                 library.write_bytes(right_library)
         if code > BROKEN or (code < 0 and path.suffix != ".c"):
             raise SystemExit(f"mutants: pytest did not run: {said[-2000:]}")
-        first = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        first = [
+            line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))
+        ]
         if code in (SOME_FAIL, BROKEN) and not first:
-            raise SystemExit(f"mutants: a mutant is killed by a test with a name; got: {said}")
-        return code != ALL_PASS, first[0].split(" - ")[0] if first else f"signal {-code}"
+            raise SystemExit(
+                f"mutants: a mutant is killed by a test with a name; got: {said}"
+            )
+        return code != ALL_PASS, first[0].split(" - ")[
+            0
+        ] if first else f"signal {-code}"
 
 
 def work(folder: Path, tasks: Any, results: Any, checked: Sequence[str]) -> None:
@@ -157,11 +190,16 @@ def run(chosen: Sequence[int], workers: int, folder: Path, checked: bool = True)
     """Print what becomes of each mutant; return the exit code."""
     everyone, fork = mutants(), multiprocessing.get_context("spawn")
     tasks, results = fork.Queue(), fork.Queue()
-    needed = sorted({test for k in chosen for test in everyone[k].tests}) if checked else []
+    needed = (
+        sorted({test for k in chosen for test in everyone[k].tests}) if checked else []
+    )
     for k in (*chosen, *[None] * workers):
         tasks.put(k)
     started = [
-        fork.Process(target=work, args=(folder / str(w), tasks, results, needed if w == 0 else []))
+        fork.Process(
+            target=work,
+            args=(folder / str(w), tasks, results, needed if w == 0 else []),
+        )
         for w in range(workers)
     ]
     for process in started:
@@ -180,7 +218,9 @@ def run(chosen: Sequence[int], workers: int, folder: Path, checked: bool = True)
             continue
         mutant = everyone[k]
         if mutant.equivalent:
-            kind, by = ("not equivalent", by) if killed else ("equivalent", mutant.equivalent)
+            kind, by = (
+                ("not equivalent", by) if killed else ("equivalent", mutant.equivalent)
+            )
         else:
             kind, by = ("killed", by) if killed else ("survived", "")
         counts[kind] += 1

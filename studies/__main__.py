@@ -22,7 +22,8 @@ STUDIES = ("power", "cifar10", "obesity", "ecology")
 KEPT = ("given", "results")
 """Folders of tables: those that `analyse` does not make, and those that it makes."""
 MADE = (
-    "<!-- Made by `python -m studies {0}` from studies/{0}/page.md: edit that file instead. -->\n"
+    "<!-- Made by `python -m studies {0}` from studies/{0}/page.md: "
+    "edit that file instead. -->\n"
 )
 
 
@@ -58,7 +59,9 @@ def page_of(name: str, to: Path = ROOT) -> str:
 
 def main() -> None:
     """Run what the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m studies", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("study", choices=[*STUDIES, "claims", "all", "simulate"])
     parser.add_argument("--jobs", type=int, default=1, help="processes of the long run")
     arguments = parser.parse_args()

@@ -50,7 +50,10 @@ Choices = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 RAW = ("uncalibrated", "")
 KINDS = {"width": "bins of equal width", "mass": "bins of equal mass"}
-TARGETS = {"smoothed targets": {"smooth": True}, "targets not smoothed": {"smooth": False}}
+TARGETS = {
+    "smoothed targets": {"smooth": True},
+    "targets not smoothed": {"smooth": False},
+}
 WHATS = ("p", "ece", "label_change")
 
 
@@ -80,7 +83,10 @@ def judged(pairs: Iterable[Pair], more: Choices = MappingProxyType({})) -> Judge
                 calibrator = mcllo.CALIBRATORS[method](**chosen).fit(train)
                 after = holdout.with_probs(calibrator.predict_proba(holdout))
                 runs.setdefault((method, reading), []).append(numbers(holdout, after))
-    return {key: dict(zip(WHATS, np.array(found).T, strict=True)) for key, found in runs.items()}
+    return {
+        key: dict(zip(WHATS, np.array(found).T, strict=True))
+        for key, found in runs.items()
+    }
 
 
 def numbers(before: mcllo.Predictions, after: mcllo.Predictions) -> tuple[float, ...]:
@@ -108,7 +114,13 @@ def choice_rows(runs: Judged) -> Rows:
         | {"not_rejected": int(kept[key].sum()), "lowers_ece": int(lowered[key].sum())}
         | {"splits": len(found["p"])}
         | {f"median_{what}": float(np.median(found[what])) for what in WHATS}
-        | dict(zip(("q05_ece", "q95_ece"), np.quantile(found["ece"], (0.05, 0.95)), strict=True))
+        | dict(
+            zip(
+                ("q05_ece", "q95_ece"),
+                np.quantile(found["ece"], (0.05, 0.95)),
+                strict=True,
+            )
+        )
         for key, found in runs.items()
     ]
 
@@ -155,7 +167,9 @@ class Span(Readings):
         runs = [part for part in self.parts.values() if isinstance(part, Runs)]
         low, high = (end(runs, key=lambda part: part.true) for end in (min, max))
         same = low.true == high.true
-        return f"{low} in every reading" if same else f"{low.true} to {high}, by reading"
+        return (
+            f"{low} in every reading" if same else f"{low.true} to {high}, by reading"
+        )
 
 
 def across(runs: Judged, came_true: Callable[[Numbers, Numbers], np.ndarray]) -> Span:
@@ -163,6 +177,12 @@ def across(runs: Judged, came_true: Callable[[Numbers, Numbers], np.ndarray]) ->
 
     `came_true` gets the numbers of both, arrays over the splits by what they are.
     """
-    both = [[key for key in runs if key[0] == name] for name in ("histogram", "xu_davoine")]
-    found = {(eb, xu): count(came_true(runs[eb], runs[xu])) for eb in both[0] for xu in both[1]}
+    both = [
+        [key for key in runs if key[0] == name] for name in ("histogram", "xu_davoine")
+    ]
+    found = {
+        (eb, xu): count(came_true(runs[eb], runs[xu]))
+        for eb in both[0]
+        for xu in both[1]
+    }
     return Span({f"{eb[1]}, {xu[1]}": part for (eb, xu), part in found.items()})

@@ -76,7 +76,9 @@ class Canvas(Figure):
             for name, spine in ax.spines.items():
                 spine.set_visible(name in ("left", "bottom"))
                 spine.set(color=MUTED, linewidth=0.8)
-            ax.tick_params(labelsize=SMALL, color=MUTED, labelcolor=INK, labelfontfamily=FONTS)
+            ax.tick_params(
+                labelsize=SMALL, color=MUTED, labelcolor=INK, labelfontfamily=FONTS
+            )
         return axes
 
     def settle(self) -> None:
@@ -90,7 +92,9 @@ class Canvas(Figure):
     def footer(self, text: str, key: Sequence[Artist] = ()) -> None:
         """Write a key and sentences under the figure, which grows by what they take."""
         width, height = self.get_size_inches()
-        words = "\n".join(textwrap.wrap(text, max(24, int(width * 72 / (0.53 * SMALL)))))
+        words = "\n".join(
+            textwrap.wrap(text, max(24, int(width * 72 / (0.53 * SMALL))))
+        )
         caption = (1.52 * SMALL * (words.count("\n") + 1) + 4) / 72 if words else 0.04
         foot = caption + (0.3 if key else 0.0)
         height += foot
@@ -98,8 +102,14 @@ class Canvas(Figure):
         self.engine.set(rect=(0.0, foot / height, 1.0, 1.0 - foot / height))
         left = 0.1 / width
         if words:
-            style: dict[str, Any] = {"fontsize": SMALL, "color": MUTED, "linespacing": 1.3}
-            self.text(left, 0.07 / height, words, va="bottom", **style).set_in_layout(False)
+            style: dict[str, Any] = {
+                "fontsize": SMALL,
+                "color": MUTED,
+                "linespacing": 1.3,
+            }
+            self.text(left, 0.07 / height, words, va="bottom", **style).set_in_layout(
+                False
+            )
         if key:
             place = {"loc": "lower left", "bbox_to_anchor": (left, caption / height)}
             space = {"borderaxespad": 0.0, "handletextpad": 0.5, "columnspacing": 1.6}
@@ -110,24 +120,45 @@ class Canvas(Figure):
 def heading(ax: Axes, title: str, below: str = "") -> None:
     """Write a bold title over the axes, flush left, and a lighter line between them."""
     pad = 7 + 1.45 * SMALL * bool(below)
-    ax.set_title(title, loc="left", fontsize=TITLE, fontweight="bold", color=INK, pad=pad)
+    ax.set_title(
+        title, loc="left", fontsize=TITLE, fontweight="bold", color=INK, pad=pad
+    )
     if below:
-        where: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        where: dict[str, Any] = {
+            "xycoords": "axes fraction",
+            "textcoords": "offset points",
+        }
         style: dict[str, Any] = {"fontsize": SMALL, "color": MUTED, "linespacing": 1.25}
         ax.annotate(
-            below, (0.0, 1.0), xytext=(0, 5), va="bottom", annotation_clip=False, **where, **style
+            below,
+            (0.0, 1.0),
+            xytext=(0, 5),
+            va="bottom",
+            annotation_clip=False,
+            **where,
+            **style,
         )
 
 
 def line_look(k: int) -> dict[str, Any]:
     """Return colour, dashes and marker of the line `k`, which differ in all three."""
-    return {"color": SERIES[k], "ls": DASHES[k], "marker": MARKERS[k], "markersize": 5.5}
+    return {
+        "color": SERIES[k],
+        "ls": DASHES[k],
+        "marker": MARKERS[k],
+        "markersize": 5.5,
+    }
 
 
 def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
     """List the curves beside the axes."""
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
-    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
+    place |= {
+        "borderaxespad": 0.0,
+        "handlelength": 3.2,
+        "labelcolor": INK,
+        "fontsize": SMALL,
+    }
     ax.legend(handles, names, **place)
 
 
@@ -206,7 +237,9 @@ def runs_figure(
         heading(ax, title, under)
     key = [
         Line2D([], [], color=SKY, label=words[0], **dots),
-        Line2D([], [], color=INK, label="their median", **(middle | {"markersize": 11})),
+        Line2D(
+            [], [], color=INK, label="their median", **(middle | {"markersize": 11})
+        ),
         Line2D([], [], color=VERMILION, label="the paper", **PRINTED),
     ]
     figure.footer(words[1], key)

@@ -44,7 +44,9 @@ def number(value: Any, digits: int = 6) -> str:
         return ""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
-    return f"{value:.{digits}g}" if isinstance(value, (float, np.floating)) else str(value)
+    return (
+        f"{value:.{digits}g}" if isinstance(value, (float, np.floating)) else str(value)
+    )
 
 
 def parsed(text: str) -> int | float | str | None:
@@ -69,7 +71,9 @@ def write(path: Path, rows: Sequence[Row], digits: int = 6) -> None:
     writer.writerows([number(row[name], digits) for name in rows[0]] for row in rows)
     content = text.getvalue().encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    path.write_bytes(
+        gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
+    )
 
 
 def read(path: Path) -> Rows:
@@ -82,12 +86,16 @@ def read(path: Path) -> Rows:
 
 def rounded(rows: Sequence[Row]) -> Rows:
     """Return rows as `read` would find them after `write`."""
-    return [{name: parsed(number(value)) for name, value in row.items()} for row in rows]
+    return [
+        {name: parsed(number(value)) for name, value in row.items()} for row in rows
+    ]
 
 
 def column(rows: Iterable[Row], name: str) -> np.ndarray:
     """Return a column of numbers, NaN where the table has nothing."""
-    return np.array([np.nan if row[name] is None else row[name] for row in rows], dtype=float)
+    return np.array(
+        [np.nan if row[name] is None else row[name] for row in rows], dtype=float
+    )
 
 
 def p_word(p: float | None, method: str = "") -> str:
@@ -99,7 +107,9 @@ def p_word(p: float | None, method: str = "") -> str:
     if p is None or p < 1e-299:
         return "–" if p is None else "< 1e-300"
     sign = "≤ " if method == "bound" else ""
-    return sign + (f"{p:.1e}" if p < 0.0001 else f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
+    return sign + (
+        f"{p:.1e}" if p < 0.0001 else f"{p:.4f}" if p < 0.001 else f"{p:.3f}"
+    )
 
 
 def percent(value: float, places: str = "") -> str:
@@ -151,7 +161,14 @@ def signed(value: float, _: str = "") -> str:
     return f"{value:+.4f}" if abs(value) < 0.1 else f"{value:+.2f}"
 
 
-FORMATS = {"%": percent, "p": p_word, "~": digits, "t": time_word, "k": count, "±": signed}
+FORMATS = {
+    "%": percent,
+    "p": p_word,
+    "~": digits,
+    "t": time_word,
+    "k": count,
+    "±": signed,
+}
 
 
 class Words(Formatter):
@@ -201,10 +218,14 @@ EACH = re.compile(r"(?m)^\{\*(\w+)\} (.*)$")
 def names(template: str) -> set[str]:
     """Return the facts that a template asks for."""
     parts = Formatter().parse(EACH.sub(r"{\1}", template))
-    return {re.split(r"[.\[]", field)[0] for _, field, _, _ in parts if field is not None}
+    return {
+        re.split(r"[.\[]", field)[0] for _, field, _, _ in parts if field is not None
+    }
 
 
-def fill(template: str, facts: Mapping[str, Any], gaps: bool = False, none: str = "–") -> str:
+def fill(
+    template: str, facts: Mapping[str, Any], gaps: bool = False, none: str = "–"
+) -> str:
     r"""Return the template with its facts, one for each ``{name}``; nothing may be left over.
 
     Names and formats are those of `Words`: ``{name:.3f}``, ``{name[mcllo][ece]:.3f}``. A line that
@@ -234,7 +255,11 @@ def fill(template: str, facts: Mapping[str, Any], gaps: bool = False, none: str 
     kept: list[str] = []
     for part in re.split(r"(?m)^(?=### )", template):
         lines = part.split("\n")
-        empty = [line for line in lines if gaps and any(facts[n] is None for n in names(line))]
+        empty = [
+            line
+            for line in lines
+            if gaps and any(facts[n] is None for n in names(line))
+        ]
         gone = any(re.match(r"### |\{\*|\{[^{}]*}$", line) for line in empty)
         if not (gone and part.startswith("### ")):
             kept += [line for line in lines if line not in empty]

@@ -35,21 +35,33 @@ SETS["histogram"] += " (EB)"
 def baselines(train: mcllo.Predictions, **options: Any) -> Rows:
     """Return the same fit under every baseline."""
     found = mcllo.baseline_sensitivity(train, seed=0, **options)
-    names = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
+    names = (
+        "baseline",
+        "statistic",
+        "pvalue",
+        "largest_change",
+        "mean_change",
+        "label_changes",
+    )
     return [{name: row[name] for name in names} for row in found.table.rows()]
 
 
 def baseline_facts(rows: Sequence[Row]) -> dict[str, object]:
     """Return the table of baselines for a page, and the largest changes."""
     return {
-        "baselines": [row | {"baseline": row["baseline"].replace("_", " ")} for row in rows],
+        "baselines": [
+            row | {"baseline": row["baseline"].replace("_", " ")} for row in rows
+        ],
         "largest_change": column(rows, "largest_change").max(),
         "label_changes": column(rows, "label_changes").max(),
     }
 
 
 def spread(
-    rows: Sequence[Row], sets: Iterable[str], whats: Sequence[str], paper: Mapping[str, Row]
+    rows: Sequence[Row],
+    sets: Iterable[str],
+    whats: Sequence[str],
+    paper: Mapping[str, Row],
 ) -> Rows:
     """Return the spread over runs of each number of each set, and the paper's."""
     found = []
@@ -70,7 +82,8 @@ def counted(claims: Mapping[str, np.ndarray], runs: str) -> Rows:
     [{'claim': 'sure', 'splits': 2, 'of': 2}, {'claim': 'rare', 'splits': 1, 'of': 2}]
     """
     return [
-        {"claim": name, runs: int(true.sum()), "of": len(true)} for name, true in claims.items()
+        {"claim": name, runs: int(true.sum()), "of": len(true)}
+        for name, true in claims.items()
     ]
 
 
@@ -87,7 +100,9 @@ def spread_words(rows: Sequence[Row]) -> Rows:
     for row in rows:
         if row["what"] in words and row["set"] != "uncalibrated_train":
             form = "p" if row["what"].startswith("p") else ".3f"
-            numbers = {n: Words().format_field(row[n], form) for n in row if n in SPREAD}
+            numbers = {
+                n: Words().format_field(row[n], form) for n in row if n in SPREAD
+            }
             if form == "p":
                 numbers["paper"] = paper_p(row["paper"])
             name = f"{SETS[row['set']]}: {words[row['what']]}"
@@ -109,7 +124,9 @@ def method_words(row: Row) -> dict[str, Any]:
     change = say("{paper_label_change:%2} / {label_change:%2}", row)
     difference = "–"
     if row.get("log_loss_difference") is not None:
-        interval = "{log_loss_difference:.4f} [{difference_low:.4f}, {difference_high:.4f}]"
+        interval = (
+            "{log_loss_difference:.4f} [{difference_low:.4f}, {difference_high:.4f}]"
+        )
         difference = say(interval, row) if row["log_loss_difference"] else "best"
     return {
         **row,

@@ -59,7 +59,9 @@ def settled_values(value: Any) -> Any:
     """Return JSON's values with nine digits, and 0 for what is not the same twice."""
     if isinstance(value, dict):
         noise = NOISE + (DRIFTING if value.get("separated") is True else ())
-        return {k: 0.0 if k in noise and v else settled_values(v) for k, v in value.items()}
+        return {
+            k: 0.0 if k in noise and v else settled_values(v) for k, v in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [settled_values(v) for v in value]
     return float(f"{value:.9g}") if isinstance(value, float) else value
@@ -85,7 +87,9 @@ def check_text(name: str, text: str, approve: bool) -> None:
         pytest.fail("\n".join([f"texts/{name} differs.", *lines, HOW]), pytrace=False)
 
 
-def check_json(name: str, content: Any, approve: bool, *, drifting: bool = False) -> None:
+def check_json(
+    name: str, content: Any, approve: bool, *, drifting: bool = False
+) -> None:
     """Fail where `content` is not what ``texts/name`` holds, or write it there."""
     path = TEXTS / name
     now = json.loads(json.dumps(settled_values(content), allow_nan=False, default=str))
@@ -98,11 +102,15 @@ def check_json(name: str, content: Any, approve: bool, *, drifting: bool = False
         pytest.fail("\n".join([f"texts/{name} differs.", *found, HOW]), pytrace=False)
 
 
-def differences(old: Any, now: Any, where: str = "", *, drifting: bool = False) -> Iterator[str]:
+def differences(
+    old: Any, now: Any, where: str = "", *, drifting: bool = False
+) -> Iterator[str]:
     """Yield a line for each place where two JSON values differ."""
     if isinstance(old, dict) and isinstance(now, dict) and list(old) == list(now):
         for key in old:
-            yield from differences(old[key], now[key], f"{where}.{key}", drifting=drifting)
+            yield from differences(
+                old[key], now[key], f"{where}.{key}", drifting=drifting
+            )
     elif isinstance(old, list) and isinstance(now, list) and len(old) == len(now):
         for i, pair in enumerate(zip(old, now, strict=True)):
             yield from differences(*pair, f"{where}[{i}]", drifting=drifting)
@@ -125,4 +133,6 @@ def _json_text(value: Any) -> str:
     """Return JSON with every list of plain values on one line."""
     text = json.dumps(value, indent=1, ensure_ascii=False)
     flat = re.compile(r"\[\n\s+([^\[\]{}]+?)\n\s+\]")
-    return flat.sub(lambda found: "[" + " ".join(found[1].split("\n")) + "]", text) + "\n"
+    return (
+        flat.sub(lambda found: "[" + " ".join(found[1].split("\n")) + "]", text) + "\n"
+    )

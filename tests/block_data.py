@@ -74,7 +74,9 @@ def blocks_of(parts, at=(), *, n_jobs=None, spill=None, **reading):
     """Return arrays, cut at row numbers, as blocks."""
     if "classes" in reading:
         reading["classes"] = tuple(reading["classes"])
-    return StreamedBlocks(Batches(cut(parts, at), **reading), n_jobs=n_jobs, spill=spill)
+    return StreamedBlocks(
+        Batches(cut(parts, at), **reading), n_jobs=n_jobs, spill=spill
+    )
 
 
 def same_rows(blocks, p):
@@ -87,7 +89,9 @@ def same_rows(blocks, p):
     if p.sample_weight is not None:
         np.testing.assert_array_equal(found.sample_weight, p.sample_weight)
     names = ("n_zeros", "n_clipped", "n_clipped_true", "n_renormalized", "clip")
-    assert [getattr(found, name) for name in names] == [getattr(p, name) for name in names]
+    assert [getattr(found, name) for name in names] == [
+        getattr(p, name) for name in names
+    ]
 
 
 def same_fit(found, expected, tol=1e-10):
@@ -95,8 +99,18 @@ def same_fit(found, expected, tol=1e-10):
     se = np.sqrt(np.diagonal(expected.cov_theta))
     away = np.abs(found.theta - expected.theta) / np.where(np.isnan(se), 1.0, se)
     assert away.max() <= tol
-    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=tol, atol=tol * 1e-3)
+    np.testing.assert_allclose(
+        found.cov_theta, expected.cov_theta, rtol=tol, atol=tol * 1e-3
+    )
     assert found.statistic == pytest.approx(expected.statistic, rel=tol, abs=1e-9)
-    names = ("classes", "baseline", "n_samples", "df", "converged", "separated", "penalty")
+    names = (
+        "classes",
+        "baseline",
+        "n_samples",
+        "df",
+        "converged",
+        "separated",
+        "penalty",
+    )
     for name in (*names, "separated_classes", "n_iter"):
         assert getattr(found, name) == getattr(expected, name), name

@@ -29,8 +29,12 @@ def started(profile, downloads=None):
     for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
         options.add_argument(flag)
     if downloads is not None:
-        options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        options.add_experimental_option(
+            "prefs", {"download.default_directory": str(downloads)}
+        )
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     try:
         yield driver
@@ -40,7 +44,12 @@ def started(profile, downloads=None):
 
 def look_like(driver, width=1280, dark=False):
     """Give the window a width and a colour scheme; nothing moves."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    size = {
+        "width": width,
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     still = {"name": "prefers-reduced-motion", "value": "reduce"}
@@ -49,7 +58,10 @@ def look_like(driver, width=1280, dark=False):
 
 def asked_for(driver):
     """Return the addresses that were asked for since this was last called."""
-    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    events = [
+        json.loads(entry["message"])["message"]
+        for entry in driver.get_log("performance")
+    ]
     sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
     return [request["request"]["url"] for request in sent]
 

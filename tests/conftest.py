@@ -11,11 +11,15 @@ from threadpoolctl import ThreadpoolController
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None)
-settings.load_profile("fresh" if os.environ.get("FRESH") else "same")  # the same examples in CI
+settings.load_profile(
+    "fresh" if os.environ.get("FRESH") else "same"
+)  # the same examples in CI
 
 
 def pytest_addoption(parser):
-    parser.addoption("--approve", action="store_true", help="write tests/texts as printed now")
+    parser.addoption(
+        "--approve", action="store_true", help="write tests/texts as printed now"
+    )
 
 
 PAGES_THAT_NEED = {"dask.md": "dask"}
@@ -32,7 +36,9 @@ def pytest_collection_modifyitems(items):
         if package := PAGES_THAT_NEED.get(item.path.name):
             reason = f"{package} is not installed"
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.skipif(find_spec(package) is None, reason=reason))
+            item.add_marker(
+                pytest.mark.skipif(find_spec(package) is None, reason=reason)
+            )
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
@@ -53,7 +59,9 @@ def has_its_share(item):
     if item.get_closest_marker("slow") is not None:
         return True
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    return workers >= (os.cpu_count() or 1) and item.get_closest_marker("threads") is None
+    return (
+        workers >= (os.cpu_count() or 1) and item.get_closest_marker("threads") is None
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,7 +86,9 @@ def undrawn(monkeypatch):
     from mcllo._apps.report import figures
 
     def picture(kind, result, alt, *options):
-        return figures.Picture(kind, "<svg></svg>", "", figures.plot.caption(kind, result), alt)
+        return figures.Picture(
+            kind, "<svg></svg>", "", figures.plot.caption(kind, result), alt
+        )
 
     monkeypatch.setattr(figures, "picture", picture)
 

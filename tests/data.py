@@ -72,7 +72,9 @@ class DataSet:
         with open(path, "w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow([*self.options["classes"], "y"])
-            lines.writerows([*row, y] for row, y in zip(self.probs.tolist(), self.y, strict=True))
+            lines.writerows(
+                [*row, y] for row, y in zip(self.probs.tolist(), self.y, strict=True)
+            )
 
 
 def drawn(
@@ -103,7 +105,9 @@ def toy() -> DataSet:
     labels = [classes[code] for code in TOY_Y]
     holdout = DataSet("toy", TOY_X[:11], labels[1:12], {"classes": classes})
     comparing = {"methods": ("mcllo", "temperature", "dirichlet", "isotonic", "beta")}
-    return DataSet("toy", TOY_X[:15], labels[:15], {"classes": classes}, holdout, comparing)
+    return DataSet(
+        "toy", TOY_X[:15], labels[:15], {"classes": classes}, holdout, comparing
+    )
 
 
 @cache
@@ -116,7 +120,9 @@ def sharp() -> DataSet:
 
     def part(n: int, seed: int, holdout: DataSet | None = None) -> DataSet:
         probs, y = drawn(n, classes, seed, power=2.0)
-        return DataSet("sharp", probs, y, {"classes": classes, "logits": np.log(probs)}, holdout)
+        return DataSet(
+            "sharp", probs, y, {"classes": classes, "logits": np.log(probs)}, holdout
+        )
 
     return part(400, 1, part(300, 2))
 
@@ -185,7 +191,9 @@ def many() -> DataSet:
     classes = [f"species {j:02d}" for j in range(1, 26)]
     made = {"power": 1.3, "concentration": 0.4}
     holdout = DataSet("many", *drawn(500, classes, 11, **made), {"classes": classes})
-    return DataSet("many", *drawn(600, classes, 10, **made), {"classes": classes}, holdout)
+    return DataSet(
+        "many", *drawn(600, classes, 10, **made), {"classes": classes}, holdout
+    )
 
 
 @cache
@@ -201,12 +209,17 @@ def hostile() -> DataSet:
         "Verdict: fine. x",
         "Größe 大 🎉",
     ]
-    holdout = DataSet("hostile", *drawn(300, classes, 13, power=1.6), {"classes": classes})
-    return DataSet("hostile", *drawn(400, classes, 12, power=1.6), {"classes": classes}, holdout)
+    holdout = DataSet(
+        "hostile", *drawn(300, classes, 13, power=1.6), {"classes": classes}
+    )
+    return DataSet(
+        "hostile", *drawn(400, classes, 12, power=1.6), {"classes": classes}, holdout
+    )
 
 
 SETS: dict[str, Callable[[], DataSet]] = {
-    make.__name__: make for make in (toy, sharp, calm, separated, votes, grouped, many, hostile)
+    make.__name__: make
+    for make in (toy, sharp, calm, separated, votes, grouped, many, hostile)
 }
 
 

@@ -44,7 +44,11 @@ def predictions(n_classes, n_samples, seed=0, classes=None):
     """Return overconfident predictions in which every class comes true at least once."""
     rng = np.random.default_rng(seed)
     honest = rng.dirichlet(np.full(n_classes, 0.5), size=n_samples)
-    codes = (rng.random((n_samples, 1)) > honest.cumsum(axis=1)).sum(axis=1).clip(0, n_classes - 1)
+    codes = (
+        (rng.random((n_samples, 1)) > honest.cumsum(axis=1))
+        .sum(axis=1)
+        .clip(0, n_classes - 1)
+    )
     codes[:n_classes] = np.arange(n_classes)
     sharp = honest**1.7 + 1e-9
     names = tuple(range(n_classes)) if classes is None else classes
@@ -90,7 +94,12 @@ def drawn_texts(figure):
 
     def draw(self, renderer, *args, **kwargs):
         if self.get_visible() and self.get_text().strip():
-            found.append((self.get_text(), Box(*self.get_window_extent(renderer).extents.tolist())))
+            found.append(
+                (
+                    self.get_text(),
+                    Box(*self.get_window_extent(renderer).extents.tolist()),
+                )
+            )
         return original(self, renderer, *args, **kwargs)
 
     whole = find_figure(figure)
@@ -108,11 +117,18 @@ def assert_readable(figure):
         down = min(a.y1, b.y1) - max(a.y0, b.y0)
         assert across < 1.0 or down < 1.0, f"{one!r} and {other!r} overlap"
     for word, box in texts:
-        inside = box.x0 > -1 and box.y0 > -1 and box.x1 < page.x1 + 1 and box.y1 < page.y1 + 1
+        inside = (
+            box.x0 > -1
+            and box.y0 > -1
+            and box.x1 < page.x1 + 1
+            and box.y1 < page.y1 + 1
+        )
         assert inside, f"{word!r} leaves the figure"
     with look():
         sizes = [
-            text.get_fontsize() for text in find_figure(figure).findobj(Text) if text.get_text()
+            text.get_fontsize()
+            for text in find_figure(figure).findobj(Text)
+            if text.get_text()
         ]
     assert min(sizes) >= 8.0
     return " ".join(" ".join(word.split()) for word, _ in texts)
@@ -128,7 +144,9 @@ def line(ax, label):
 
 def lines(ax, *labels):
     """Return the points of all lines with these labels, sorted by x."""
-    found = np.vstack([part for part in (line(ax, label) for label in labels) if part is not None])
+    found = np.vstack(
+        [part for part in (line(ax, label) for label in labels) if part is not None]
+    )
     return found[np.argsort(found[:, 0])]
 
 

@@ -34,7 +34,9 @@ def central_differences(function, x, h=1e-6):
 
 def assert_same_terms(first, second, rtol=1e-12, atol=1e-11):
     """Compare value, gradient and Hessian; all bits where the tolerances are 0."""
-    np.testing.assert_allclose(first.value, second.value, rtol=rtol, atol=min(atol, 1e-12))
+    np.testing.assert_allclose(
+        first.value, second.value, rtol=rtol, atol=min(atol, 1e-12)
+    )
     np.testing.assert_allclose(first.gradient, second.gradient, rtol=rtol, atol=atol)
     np.testing.assert_allclose(first.hessian, second.hessian, rtol=rtol, atol=atol)
 
@@ -79,4 +81,6 @@ def maps(draw_from, n_compared):
     """Random delta and gamma of moderate size, gamma away from 0."""
     rng = np.random.default_rng(draw_from(st.integers(0, 2**32 - 1)))
     sign = np.where(rng.random(n_compared) < 0.2, -1.0, 1.0)
-    return np.exp(rng.normal(size=n_compared)), sign * rng.uniform(0.3, 3.0, size=n_compared)
+    return np.exp(rng.normal(size=n_compared)), sign * rng.uniform(
+        0.3, 3.0, size=n_compared
+    )

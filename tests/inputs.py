@@ -71,7 +71,10 @@ def columns_of(words):
         pa.chunked_array([encoded]),
         pa.table({"y": words}),
     ]
-    return [pytest.param(kind, id=f"{type(kind).__name__} {k}") for k, kind in enumerate(kinds)]
+    return [
+        pytest.param(kind, id=f"{type(kind).__name__} {k}")
+        for k, kind in enumerate(kinds)
+    ]
 
 
 def predictions(n=60, seed=0):
@@ -84,7 +87,10 @@ def predictions(n=60, seed=0):
 
 def csv_rows(header, probs, labels, separator=","):
     """Return probabilities as CSV with the label last."""
-    lines = [[*map(repr, row), label] for row, label in zip(probs.tolist(), labels, strict=True)]
+    lines = [
+        [*map(repr, row), label]
+        for row, label in zip(probs.tolist(), labels, strict=True)
+    ]
     return "".join(separator.join(line) + "\n" for line in [list(header), *lines])
 
 

@@ -59,7 +59,13 @@ def many():
 
 @cache
 def separated():
-    probs = [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]]
+    probs = [
+        [0.9, 0.05, 0.05],
+        [0.8, 0.1, 0.1],
+        [0.1, 0.8, 0.1],
+        [0.1, 0.1, 0.8],
+        [0.2, 0.2, 0.6],
+    ]
     with suppress_warnings():
         return assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
 
@@ -88,7 +94,13 @@ def zeros():
     probs[1:][probs[np.arange(300), rows.codes][1:] == 0.0] = 1.0 / 3.0
     with suppress_warnings():
         return assess(
-            probs, labels, classes=PETS, normalize=True, clip=1e-6, seed=0, n_resamples=99
+            probs,
+            labels,
+            classes=PETS,
+            normalize=True,
+            clip=1e-6,
+            seed=0,
+            n_resamples=99,
         )
 
 
@@ -112,7 +124,13 @@ def off(place, seed=1):
     codes = (truth.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1)
     labels = [names[code] for code in codes]
     return assess(
-        probs, labels, classes=names, normalize=True, seed=0, n_resamples=199, method="chi2"
+        probs,
+        labels,
+        classes=names,
+        normalize=True,
+        seed=0,
+        n_resamples=199,
+        method="chi2",
     )
 
 
@@ -187,7 +205,9 @@ def own_rows():
     """A recalibration judged on the rows that it was fitted to."""
     rows = predictions(600, PETS, 2.0)
     labels = [PETS[code] for code in rows.codes]
-    recalibrated = mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
+    recalibrated = (
+        mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
+    )
     return assess(recalibrated, labels, classes=PETS, seed=0, n_resamples=199)
 
 

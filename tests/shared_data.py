@@ -46,7 +46,9 @@ def load_hpc_cv():
     classes = ("VF", "F", "M", "L")
     path = find("hpc_cv", "hpc_cv.csv.gz")
     labels, *probs = read_columns(path, "obs", *classes)
-    return Predictions.from_arrays(np.array(probs, dtype=float).T, labels, classes=classes)
+    return Predictions.from_arrays(
+        np.array(probs, dtype=float).T, labels, classes=classes
+    )
 
 
 def load_soccer_538():

@@ -13,11 +13,25 @@ import pytest
 from mcllo import CALIBRATORS, MCLLOCalibrator
 from mcllo._utils.parallel import threads
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
-NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "speed", "targets")
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # benchmarks are not installed
+NAMES = (
+    "figures",
+    "machine",
+    "methods",
+    "pages",
+    "quality",
+    "race",
+    "sets",
+    "speed",
+    "targets",
+)
 NAMES += ("versus",)
 part = {name: importlib.import_module(f"benchmarks.{name}") for name in NAMES}
-figures, machine, methods, pages, quality, race, sets, speed, targets, versus = part.values()
+figures, machine, methods, pages, quality, race, sets, speed, targets, versus = (
+    part.values()
+)
 Case = quality.Case
 
 
@@ -53,7 +67,11 @@ def test_a_quick_or_busy_or_small_run_says_so(tmp_path):
     few = {key: results[key] for key in ("quick", "limit", "machine", "runs")}
     text = pages.measured("performance", pages.speed_facts(few))
     assert "### Whole fits" not in text
-    assert text.count("| not measured | not measured |") == len(targets.speed_outcomes(few)) == 28
+    assert (
+        text.count("| not measured | not measured |")
+        == len(targets.speed_outcomes(few))
+        == 28
+    )
     (tmp_path / "old.svg").touch()
     figures.write_speed(few, tmp_path / "old.svg")
     assert not (tmp_path / "old.svg").exists()
@@ -63,7 +81,15 @@ def test_a_quick_or_busy_or_small_run_says_so(tmp_path):
 
 
 def scored(ll, wall=0.1):
-    return {"ll": ll, "brier": ll / 2, "ece": 0.1, "cw": 0.2, "zero": 0, "wall": wall, "cpu": wall}
+    return {
+        "ll": ll,
+        "brier": ll / 2,
+        "ece": 0.1,
+        "cw": 0.2,
+        "zero": 0,
+        "wall": wall,
+        "cpu": wall,
+    }
 
 
 LOSSES = {("a", 0): (1.0, (0.8, 0.2), (0.7, 0.1)), ("a", 1): (1.0, (0.8, 0.2), (0.9, 0.3)),
@@ -89,11 +115,25 @@ def test_cells_average_pairs_count_and_come_back_from_their_file(tmp_path):
     a, b = VIEW.of("auto")
     assert (a["d_sms"], a["ratio"], a["d_ll"]) == pytest.approx((0.0, 1.0, -0.2))
     assert (a["pairs"], a["wins"], a["ties"], a["worse"]) == (2, 1, 0, 0)
-    assert (b["cases"], b["pairs"], b["paired"], b["worse"]) == (2, 1, 2, 1)  # SMS ran once
+    assert (b["cases"], b["pairs"], b["paired"], b["worse"]) == (
+        2,
+        1,
+        2,
+        1,
+    )  # SMS ran once
     assert b["worst"] == pytest.approx(0.05)  # returning the input is not worse
-    assert (VIEW.of("sms")[1]["failed"], VIEW.of("sms")[1]["reason"]) == (1, "ValueError: no")
-    shares = VIEW.wins("auto", 100), VIEW.worse("auto", 100), VIEW.total_ratio("auto", 100)
-    assert shares == pytest.approx((0.75, 0.25, 0.75))  # (1/2 + 1/1) / 2; (0/2 + 1/2) / 2; 0.3/0.4
+    assert (VIEW.of("sms")[1]["failed"], VIEW.of("sms")[1]["reason"]) == (
+        1,
+        "ValueError: no",
+    )
+    shares = (
+        VIEW.wins("auto", 100),
+        VIEW.worse("auto", 100),
+        VIEW.total_ratio("auto", 100),
+    )
+    assert shares == pytest.approx(
+        (0.75, 0.25, 0.75)
+    )  # (1/2 + 1/1) / 2; (0/2 + 1/2) / 2; 0.3/0.4
     assert {row["set"] for row in VIEW.group("new").rows} == {"a"}
     one, two = (tmp_path / f"{name}.csv.gz" for name in ("one", "two"))
     quality.write_cells(one, CELLS)
@@ -104,13 +144,22 @@ def test_cells_average_pairs_count_and_come_back_from_their_file(tmp_path):
 def test_claims_and_page_say_what_was_measured():
     found = targets.quality_outcomes(VIEW)
     words = {name: found[f"{name}_all"].measured for name in ("lower", "wins", "time")}
-    assert words == {"lower": "-0.0250 at 100", "wins": "75 % at 100", "time": "0.75 times at 100"}
-    assert (found["lower_all"].met, found["wins_new"].met) == (True, False)  # 1 of 2 is not 60 %
+    assert words == {
+        "lower": "-0.0250 at 100",
+        "wins": "75 % at 100",
+        "time": "0.75 times at 100",
+    }
+    assert (found["lower_all"].met, found["wins_new"].met) == (
+        True,
+        False,
+    )  # 1 of 2 is not 60 %
     assert found["harm_all"].verdict == "**not met**"
     assert "25 % of cases" in found["harm_all"].measured
     assert "changed 50 % of 2 data sets" in found["gate"].measured
     (simulated,) = VIEW.facts["harmless"]
-    counts = [simulated[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
+    counts = [
+        simulated[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")
+    ]
     assert counts == [2, 1, 1, 0.001, 0.002]
     nothing = targets.quality_outcomes(quality.View([], {"sets": {}}))
     assert {outcome.verdict for outcome in nothing.values()} == {"not measured"}
@@ -153,7 +202,9 @@ def test_sets_of_a_part_have_tables_of_their_own_alone():
         "| mcllo auto | 1 | -0.50 | 0 % | -0.50 | +0.25 | 100 % | +0.25 |",
     ):
         assert said in text
-    assert "### All methods, 1000 rows" not in text  # the tables of all sets leave it out
+    assert (
+        "### All methods, 1000 rows" not in text
+    )  # the tables of all sets leave it out
     assert "- 2 sets from 2 data sets" in text
     without = pages.measured("quality", pages.quality_facts(VIEW))
     for title in (
@@ -164,7 +215,9 @@ def test_sets_of_a_part_have_tables_of_their_own_alone():
         "that no row",
     ):
         assert title not in without
-    share = pages.measured("quality", pages.quality_facts(VIEW)).partition("| share removed |")[2]
+    share = pages.measured("quality", pages.quality_facts(VIEW)).partition(
+        "| share removed |"
+    )[2]
     (line,) = [line for line in share.splitlines() if line.startswith("| mcllo auto |")]
     assert line.split(" | ")[2] == "7.5 %"  # (0.2 / 1.0 - 0.025 / 0.5) / 2
 
@@ -176,7 +229,9 @@ def test_a_part_names_its_sizes_and_known_methods():
         assert set(names) <= {*methods.QUALITY, *methods.LARGE}
         assert "identity" in names
     assert {source.part for source in sets.SOURCES} == {"", *quality.PARTS}
-    plan = quality.planned_by_part({"b": {"n": 126_000, "part": "large"}}, [3000, 100_000], 9)
+    plan = quality.planned_by_part(
+        {"b": {"n": 126_000, "part": "large"}}, [3000, 100_000], 9
+    )
     seeds = quality.PARTS["large"][1]
     assert plan == [Case("b", 100_000, seed) for seed in range(seeds)]
 
@@ -204,12 +259,17 @@ def test_two_files_are_compared_case_by_case():
 
     def of(**losses):
         return {
-            Case(name, 100, seed): {"methods": {"identity": {"ll": 1.0}, "auto": {"ll": ll}}}
+            Case(name, 100, seed): {
+                "methods": {"identity": {"ll": 1.0}, "auto": {"ll": ll}}
+            }
             for name, values in losses.items()
             for seed, ll in enumerate(values)
         }
 
-    before, after = of(a=[0.8, 1.2], b=[0.9]), of(a=[0.6, 1.2], b=[1.1, 0.3])  # b, 1: after alone
+    before, after = (
+        of(a=[0.8, 1.2], b=[0.9]),
+        of(a=[0.6, 1.2], b=[1.1, 0.3]),
+    )  # b, 1: after alone
     pairs = versus.paired(before, after, "auto", "auto")
     found = versus.compared(pairs, facts, {Case("b", 100, 0)})
     whole, main, two, many, lacking = found
@@ -221,17 +281,29 @@ def test_two_files_are_compared_case_by_case():
     assert two["after less before"] == "-0.10"  # (-0.2 + 0) / 2
     assert many["after less before"] == "+0.20"
     assert whole["after less before"].startswith("+0.0500 [")
-    assert (whole["harm before"], whole["harm after"]) == ("25 %", "75 %")  # sets count once
-    assert (whole["better"], whole["worse"], whole["at worst"]) == ("33 %", "33 %", "+0.20")
+    assert (whole["harm before"], whole["harm after"]) == (
+        "25 %",
+        "75 %",
+    )  # sets count once
+    assert (whole["better"], whole["worse"], whole["at worst"]) == (
+        "33 %",
+        "33 %",
+        "+0.20",
+    )
 
 
 def test_the_plain_program_fits_the_same_model():
     probs, y = sets.predictions(600, 4, seed=1)
-    ours, plain = MCLLOCalibrator().fit(probs, y).fit_, methods.METHODS["scipy-bfgs"].fit(probs, y)
+    ours, plain = (
+        MCLLOCalibrator().fit(probs, y).fit_,
+        methods.METHODS["scipy-bfgs"].fit(probs, y),
+    )
     assert plain.found["nll"] == pytest.approx(-ours.log_likelihood, abs=1e-6)
     assert plain.found["se"] == pytest.approx(ours.se_tau[0], rel=1e-4)
     for way in (methods.apply_softmax, methods.apply_powers):
-        np.testing.assert_allclose(way(ours.theta, probs), ours.recalibrate(probs), atol=1e-12)
+        np.testing.assert_allclose(
+            way(ours.theta, probs), ours.recalibrate(probs), atol=1e-12
+        )
 
 
 @pytest.fixture
@@ -240,9 +312,14 @@ def small(tmp_path, monkeypatch):
     y = sets.drawn_labels(probs, np.random.default_rng(1))
     monkeypatch.setattr(sets, "FOLDER", tmp_path)
     sets.load.cache_clear()
-    sources = (sets.Source("small", "here", lambda: (probs, y)), sets.Source("gone", "", _absent))
+    sources = (
+        sets.Source("small", "here", lambda: (probs, y)),
+        sets.Source("gone", "", _absent),
+    )
     monkeypatch.setattr(sets, "SOURCES", sources)
-    assert sets.build(say=lambda _: None) == {"gone": "ImportError: No module named 'river'"}
+    assert sets.build(say=lambda _: None) == {
+        "gone": "ImportError: No module named 'river'"
+    }
     return probs, y
 
 
@@ -255,21 +332,29 @@ def _absent(*_):
 @pytest.mark.parametrize("package", ["mcllo", "scikit-learn", "probmetrics", "netcal"])
 def test_methods_run_where_they_are_installed(package, small):
     if package in ("probmetrics", "netcal"):
-        pytest.importorskip(package, reason=f"{package} is an optional peer of the benchmark")
-    names = [k for k, method in methods.QUALITY.items() if method.package in ("", package)]
+        pytest.importorskip(
+            package, reason=f"{package} is an optional peer of the benchmark"
+        )
+    names = [
+        k for k, method in methods.QUALITY.items() if method.package in ("", package)
+    ]
     found = quality.run(Case("small", 150, 0), names)["methods"]
     assert (set(found), [k for k in names if "failed" in found[k]]) == (set(names), [])
     (probs, y), (_, judge) = small, quality.draw(Case("small", 150, 0), 260)
     plain = -np.log(probs[judge, y[judge]]).mean()
     assert found["identity"]["ll"] == pytest.approx(plain, rel=1e-12)
-    moved = quality.run(Case("small", 150, 0), ["mcllo"], kind="harmless")["methods"]["mcllo"]
+    moved = quality.run(Case("small", 150, 0), ["mcllo"], kind="harmless")["methods"][
+        "mcllo"
+    ]
     assert moved["kl"] > 0.0
     assert moved["moved"] > quality.MOVED
 
 
 def test_peers_may_be_missing_and_ours_may_not(monkeypatch):
     for package in ("elsewhere", "mcllo"):
-        monkeypatch.setitem(methods.METHODS, package, methods.Method("", package, _absent))
+        monkeypatch.setitem(
+            methods.METHODS, package, methods.Method("", package, _absent)
+        )
     assert methods.warm_up(["elsewhere"]) == {"elsewhere": "No module named 'river'"}
     with pytest.raises(ImportError, match="river"):
         methods.warm_up(["mcllo"])
@@ -279,7 +364,9 @@ def test_peers_may_be_missing_and_ours_may_not(monkeypatch):
 
 @pytest.mark.parametrize("name", ["venn-abers", "splinecalib", "betacal"])
 def test_peers_of_two_classes_may_be_missing(name, monkeypatch):
-    monkeypatch.setitem(sys.modules, name.replace("-", "_"), None)  # importing raises ImportError
+    monkeypatch.setitem(
+        sys.modules, name.replace("-", "_"), None
+    )  # importing raises ImportError
     assert set(methods.warm_up([name])) == {name}
     assert methods.METHODS[name].most_classes == 2
 
@@ -303,13 +390,19 @@ def test_peers_of_two_classes_recalibration_where_they_are_installed(name):
     assert after < before + 0.02
 
 
-@pytest.mark.parametrize(("form", "package"), [("form-torch", "torch"), ("form-onnx", "onnx")])
-def test_a_form_whose_package_is_not_there_is_missing_and_no_failure(form, package, monkeypatch):
+@pytest.mark.parametrize(
+    ("form", "package"), [("form-torch", "torch"), ("form-onnx", "onnx")]
+)
+def test_a_form_whose_package_is_not_there_is_missing_and_no_failure(
+    form, package, monkeypatch
+):
     monkeypatch.setitem(sys.modules, package, None)  # importing it raises ImportError
     assert set(methods.warm_up([form])) == {form}
 
 
-@pytest.mark.parametrize("found", [lambda r: r[:, :2], lambda r: r * np.nan, lambda r: r["no"]])
+@pytest.mark.parametrize(
+    "found", [lambda r: r[:, :2], lambda r: r * np.nan, lambda r: r["no"]]
+)
 def test_what_goes_wrong_is_recorded(found):
     probs, y = np.full((4, 3), 1 / 3), np.array([0, 1, 2, 0])
     assert set(quality.attempt(lambda *_: found, (probs, y), probs, dict)) == {"failed"}
@@ -340,9 +433,15 @@ def test_the_numpy_kernel_has_its_own_process_where_there_is_c(monkeypatch):
     assert 0.0 < found["exact-1-numpy"]["pvalue"] <= 1.0
 
 
-def test_a_part_measured_alone_joins_the_others_of_the_same_machine(tmp_path, monkeypatch):
+def test_a_part_measured_alone_joins_the_others_of_the_same_machine(
+    tmp_path, monkeypatch
+):
     def run(name, begun):
-        load = {"load_at_begin": [0.2] * 3, "load_start": [0.2] * 3, "load_end": [1.0] * 3}
+        load = {
+            "load_at_begin": [0.2] * 3,
+            "load_start": [0.2] * 3,
+            "load_end": [1.0] * 3,
+        }
         return {name: load | {"begun": begun, "date": begun, "date_end": begun}}
 
     large, path = speed.LARGE, tmp_path / "latest.json"
@@ -371,6 +470,8 @@ def test_a_quick_run_of_every_part(tmp_path, monkeypatch):
         records = [record for part in found[name].values() for record in part.values()]
         assert {record["status"] for record in records} <= {"ok", "missing"}
     text = pages.measured("performance", pages.speed_facts(found))
-    for title in re.findall(r"(?m)^### [\w ]+", (pages.HERE / "performance.md").read_text()):
+    for title in re.findall(
+        r"(?m)^### [\w ]+", (pages.HERE / "performance.md").read_text()
+    ):
         assert title in text
     assert "not measured" not in text.replace("| not measured | not measured |", "")

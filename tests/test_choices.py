@@ -11,7 +11,9 @@ import pytest
 import mcllo
 from mcllo.datasets import load_obesity_forest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # studies are not installed
 choices, rule = import_module("studies.choices"), import_module("studies.rule")
 tables = import_module("studies.tables")
 
@@ -32,13 +34,17 @@ def test_examples():
 
 
 def test_the_defaults_are_the_rows_of_a_comparison(data, runs):
-    c = tables.compare_methods(data.train, data.holdout, ("mcllo", "histogram", "xu_davoine"))
+    c = tables.compare_methods(
+        data.train, data.holdout, ("mcllo", "histogram", "xu_davoine")
+    )
     readings = {"histogram": "10 bins of equal width", "xu_davoine": "smoothed targets"}
     readings |= {"mcllo": "", "uncalibrated": ""}
     for row in tables.compared_rows(c, "set p_chi2 ece label_change")[1:]:
         found = runs[row["set"], readings[row["set"]]]
         expected = [row["p_chi2"], row["ece"], row["label_change"] or 0.0]
-        assert [found[what][1] for what in choices.WHATS] == pytest.approx(expected, rel=1e-9)
+        assert [found[what][1] for what in choices.WHATS] == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 @tables.suppress_warnings()
@@ -48,7 +54,9 @@ def test_every_reading_by_hand(data, runs):
         "10 bins of equal mass": (10, "mass"),
         "20 bins of equal mass": (20, "mass"),
     }.items():
-        binned = mcllo.CALIBRATORS["histogram"](n_bins=n_bins, binning=binning).fit(data.train)
+        binned = mcllo.CALIBRATORS["histogram"](n_bins=n_bins, binning=binning).fit(
+            data.train
+        )
         after = data.holdout.with_probs(binned.predict_proba(data.holdout))
         changed = after.probs.argmax(axis=1) != data.holdout.probs.argmax(axis=1)
         assert runs["histogram", reading]["label_change"][0] == changed.mean()
@@ -69,7 +77,11 @@ def test_rows_words_and_evidence(runs):
         assert row["lowers_ece"] == np.sum(found["ece"] < runs[choices.RAW]["ece"])
         assert row["median_ece"] == found["ece"][0]
     words = choices.choice_words(rows)
-    assert (words[0]["reading"], words[0]["lowered"], words[0]["kept"]) == ("–", "–", "0 of 2")
+    assert (words[0]["reading"], words[0]["lowered"], words[0]["kept"]) == (
+        "–",
+        "–",
+        "0 of 2",
+    )
     evidence = choices.readings("histogram", choices.lowers_ece(runs))
     assert len(evidence.parts) == 4
     assert rule.verdict(evidence) == "cannot be told"  # two splits are under ten

@@ -27,7 +27,10 @@ def test_the_python_example_prints_what_the_readme_shows(capsys):
 
 
 def test_the_python_example_is_the_one_in_examples():
-    assert blocks("python")[0].strip() == (ROOT / "examples" / "quickstart.py").read_text().strip()
+    assert (
+        blocks("python")[0].strip()
+        == (ROOT / "examples" / "quickstart.py").read_text().strip()
+    )
     lines = [line for line in blocks("python")[0].splitlines() if line.strip()]
     assert len(lines) <= 12
 
@@ -44,7 +47,9 @@ def steps(block: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_the_console_example_prints_what_the_readme_shows(tmp_path, capsys, monkeypatch):
+def test_the_console_example_prints_what_the_readme_shows(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     session = next(block for block in blocks("console") if block.startswith("$"))
     for command, expected in steps(session):
@@ -63,7 +68,11 @@ def test_the_console_example_prints_what_the_readme_shows(tmp_path, capsys, monk
 
 
 def test_the_readme_starts_with_the_two_commands():
-    assert README.index("make demo") < README.index("make test") < README.index("pip install")
+    assert (
+        README.index("make demo")
+        < README.index("make test")
+        < README.index("pip install")
+    )
 
 
 def test_links_of_the_readme_exist():
@@ -81,11 +90,14 @@ def make_reference():
 
 
 @pytest.mark.parametrize(
-    ("name", "made"), [("reference.md", "page"), ("reference/command-line.md", "command_line")]
+    ("name", "made"),
+    [("reference.md", "page"), ("reference/command-line.md", "command_line")],
 )
 def test_the_reference_is_what_docstrings_and_help_say(make_reference, name, made):
     written = (ROOT / "docs" / name).read_text()
-    assert written == getattr(make_reference, made)(), "run: python docs/make_reference.py"
+    assert written == getattr(make_reference, made)(), (
+        "run: python docs/make_reference.py"
+    )
 
 
 def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference):
@@ -97,9 +109,14 @@ def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference
     for name, verb in found.items():
         own = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         options = [
-            option for parameter in verb.params for option in parameter.opts if "-" in option
+            option
+            for parameter in verb.params
+            for option in parameter.opts
+            if "-" in option
         ]
-        assert all(f"`{option}`" in own for option in options if option != "--help"), name
+        assert all(f"`{option}`" in own for option in options if option != "--help"), (
+            name
+        )
 
 
 def test_the_version_and_credits_are_there():
@@ -111,7 +128,9 @@ def test_the_version_and_credits_are_there():
 
 def test_the_words_do_not_overclaim():
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        text = re.sub(r'"[^"\n]*"', "", path.read_text()).lower()  # the paper's words are quoted
+        text = re.sub(
+            r'"[^"\n]*"', "", path.read_text()
+        ).lower()  # the paper's words are quoted
         assert "well-calibrated" not in text, path
         assert "is calibrated" not in text, path
         assert not re.search(r"\bfirst (fully|method|test)\b", text), path

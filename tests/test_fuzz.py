@@ -68,11 +68,23 @@ def test_what_does_not_end_is_stopped(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_seed_gives_the_same_attempts_and_a_clean_run_ends_well():
-    words = ["csv", "--attempts", "60", "--seed", "3", "--engine", "random", "--workers", "1"]
+    words = [
+        "csv",
+        "--attempts",
+        "60",
+        "--seed",
+        "3",
+        "--engine",
+        "random",
+        "--workers",
+        "1",
+    ]
 
     def run():
         command = [sys.executable, "-m", "fuzz", *words]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()[-2].split()[:5]
 
@@ -93,7 +105,9 @@ def test_targets_run_side_by_side_and_the_last_line_names_who_failed(
 
     def watched(name, given, engine):
         if name != "model":
-            both.wait(30)  # the first two wait for each other: one at a time would not end
+            both.wait(
+                30
+            )  # the first two wait for each other: one at a time would not end
         failures = {"ValueError x.py:1": f"{name}-1234"} if name in broken else {}
         counts = {"attempts": 3, "accepted": 2, "compared": 1}
         return counts | {"failed": len(failures), "failures": failures}
@@ -108,7 +122,8 @@ def test_targets_run_side_by_side_and_the_last_line_names_who_failed(
     assert rows == ["csv", "names", "model"]
     again = [line for line in lines if "again:" in line]
     assert again == [
-        f"  again: python -m fuzz --replay fuzz/found/{name}-1234.bytes" for name in broken
+        f"  again: python -m fuzz --replay fuzz/found/{name}-1234.bytes"
+        for name in broken
     ]
 
 
@@ -123,7 +138,9 @@ def test_a_target_that_makes_no_attempt_failed(monkeypatch, capsys):
 def test_the_corpus_is_what_its_script_makes():
     files = {path.stem: path.read_bytes() for path in (CORPUS / "csv").iterdir()}
     assert files == {name: text.encode() for name, text in seeds.CSV.items()}
-    assert {path.stem for path in (CORPUS / "parquet").iterdir()} == set(seeds.parquets())
+    assert {path.stem for path in (CORPUS / "parquet").iterdir()} == set(
+        seeds.parquets()
+    )
     methods = {path.stem for path in (CORPUS / "model").iterdir()}
     assert methods == {*seeds.CALIBRATORS, "all"}
 

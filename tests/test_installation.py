@@ -98,7 +98,9 @@ def test_without_a_compiler_it_says_so_and_goes_on(
     assert "the kernel will be NumPy's" in text
 
 
-def test_a_wheel_for_another_platform_has_the_library_or_is_not_built(hook, monkeypatch):
+def test_a_wheel_for_another_platform_has_the_library_or_is_not_built(
+    hook, monkeypatch
+):
     monkeypatch.setenv("MCLLO_TARGET", "no-such-platform")
     with pytest.raises(RuntimeError, match="could not compile the kernel"):
         hook.initialize("standard", {"force_include": {}})
@@ -106,14 +108,18 @@ def test_a_wheel_for_another_platform_has_the_library_or_is_not_built(hook, monk
 
 def test_a_compiler_is_found_by_its_usual_names(build, monkeypatch):
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(build.sysconfig, "get_config_var", lambda name: "gone-cc -pthread")
+    monkeypatch.setattr(
+        build.sysconfig, "get_config_var", lambda name: "gone-cc -pthread"
+    )
     monkeypatch.setattr(build.shutil, "which", lambda name: name == "gcc")
     assert build.find_compiler() == ["gcc"]
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     assert build.find_compiler() is None
 
 
-def test_a_compiler_whose_path_has_a_space_is_not_cut_in_two(build, tmp_path, monkeypatch):
+def test_a_compiler_whose_path_has_a_space_is_not_cut_in_two(
+    build, tmp_path, monkeypatch
+):
     compiler = tmp_path / "a b" / Path(sys.executable).name
     compiler.parent.mkdir()
     shutil.copy(sys.executable, compiler)  # any program will do: it is found, not run

@@ -43,7 +43,9 @@ def test_words_that_no_table_fills_in():
     for row in binned:  # the paper's 0.083 and 3.03 %
         assert row["median_ece"] + 0.01 < 0.083 < row["q95_ece"] + 0.015
         assert row["median_label_change"] > 0.0303
-    smoothed, free = (row for (method, _), row in rows.items() if method == "xu_davoine")
+    smoothed, free = (
+        row for (method, _), row in rows.items() if method == "xu_davoine"
+    )
     assert smoothed["not_rejected"] == 0
     assert free["median_ece"] < 0.078 < smoothed["median_ece"]
     assert smoothed["q05_ece"] < 0.078 < free["q95_ece"]
@@ -53,11 +55,16 @@ def test_words_that_no_table_fills_in():
         assert row["ece_falls"] == row["forests"]
         assert abs(row["accuracy_change"]) < 0.5 / 132
         assert max(abs(row["ece_correlation"]), abs(row["log_loss_correlation"])) < 0.28
-    assert [trades[n][k] for n in ("xu_davoine", "temperature") for k in ("up", "down")] == [0] * 4
+    assert [
+        trades[n][k] for n in ("xu_davoine", "temperature") for k in ("up", "down")
+    ] == [0] * 4
 
 
 def test_every_claim_is_on_the_page_with_its_verdict():
-    rows, page = results("verdicts"), (ROOT / "docs" / "studies" / "obesity.md").read_text()
+    rows, page = (
+        results("verdicts"),
+        (ROOT / "docs" / "studies" / "obesity.md").read_text(),
+    )
     template = (ROOT / "studies" / "obesity" / "page.md").read_text()
     assert re.findall(r"\{claim\[(\w+)\]\}", template) == [row["key"] for row in rows]
     for row in rows:
@@ -73,7 +80,9 @@ def test_quotations_are_the_papers():
     path = ROOT.parent / "shared" / "paper" / "mcllo_paper.tex"
     if not path.exists():
         pytest.skip("the paper is not here")
-    tex = " ".join(re.sub(r"\\mathbf\{([^}]*)\}|[$\\{}]", r"\1", path.read_text()).split())
+    tex = " ".join(
+        re.sub(r"\\mathbf\{([^}]*)\}|[$\\{}]", r"\1", path.read_text()).split()
+    )
     for row in results("verdicts"):
         for quoted in re.findall(r'"([^"]+)"', row["claim"]):
             words = quoted.replace("α", "alpha").removesuffix('"')
@@ -82,8 +91,13 @@ def test_quotations_are_the_papers():
 
 def test_accuracy_against_calibration_another_way(seeds):
     row = next(row for row in results("tradeoff") if row["set"] == "mcllo")
-    people = [round(132 * (s["accuracy_mcllo"] - s["accuracy_uncalibrated"])) for s in seeds]
-    assert (row["up"], row["down"]) == (sum(n > 0 for n in people), sum(n < 0 for n in people))
+    people = [
+        round(132 * (s["accuracy_mcllo"] - s["accuracy_uncalibrated"])) for s in seeds
+    ]
+    assert (row["up"], row["down"]) == (
+        sum(n > 0 for n in people),
+        sum(n < 0 for n in people),
+    )
     fall = [s["ece_uncalibrated"] - s["ece_mcllo"] for s in seeds]
     ranks = np.corrcoef(rankdata(people), rankdata(np.round(fall, 4)))[0, 1]
     assert row["ece_correlation"] == pytest.approx(ranks, abs=1e-4)
@@ -102,6 +116,8 @@ def test_splits_hold_every_row_once_and_names_are_words():
     pairs = obesity.splits(data)
     assert [(a.n_samples, b.n_samples) for a, b in pairs] == [(396, 132)] * 50
     total = sum(part.probs.sum(axis=0) for part in pairs[3])
-    np.testing.assert_allclose(total, data.train.probs.sum(0) + data.holdout.probs.sum(0))
+    np.testing.assert_allclose(
+        total, data.train.probs.sum(0) + data.holdout.probs.sum(0)
+    )
     assert obesity.readable(data.train).classes[2] == "Obesity Type I"
     assert obesity.readable(data.train).baseline == "Normal Weight"

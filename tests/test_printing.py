@@ -16,14 +16,27 @@ COMPUTING = ("_model", "_fit", "_inference", "_diagnostics", "calibrators", "met
 """Packages that compute. Of these only what is listed below may run while a result is shown."""
 RESULTS = {
     # tests: their fields, how the p-value is said, whether it is below a level
-    *("TestResult", "CalibrationTest", "RobustTest", "OmnibusTest", "HomogeneityTest", "Reason"),
+    *(
+        "TestResult",
+        "CalibrationTest",
+        "RobustTest",
+        "OmnibusTest",
+        "HomogeneityTest",
+        "Reason",
+    ),
     *("GoodnessOfFit", "MetricNull", "CalibrationPosterior"),
     # how large a departure is
     *("EffectSize", "CrossFittedGain", "PairedLoss"),
     # the fitted map: Wald intervals are arithmetic on its covariance, at the level they are shown
     *("MCLLOFit", "MCLLOMap"),
     # what lies behind a verdict
-    *("NestedModels", "NestedModelRow", "ClassTests", "ClassAttribution", "MiscalibratedClass"),
+    *(
+        "NestedModels",
+        "NestedModelRow",
+        "ClassTests",
+        "ClassAttribution",
+        "MiscalibratedClass",
+    ),
     *("BaselineSensitivity", "ZeroSensitivity", "Mixture", "Subgroup", "Slope"),
     # its points that lie outside their band
     "ReliabilityCurve",
@@ -87,10 +100,21 @@ def shows(result):
     }
 
 
-MADE = ("overconfident", "calm", "grouped", "few_groups", "zeros", "wave", "one_off", "divided")
+MADE = (
+    "overconfident",
+    "calm",
+    "grouped",
+    "few_groups",
+    "zeros",
+    "wave",
+    "one_off",
+    "divided",
+)
 
 
-@pytest.mark.parametrize("name", [*MADE, "separated", "hostile", "own_rows", "mixed_up"])
+@pytest.mark.parametrize(
+    "name", [*MADE, "separated", "hostile", "own_rows", "mixed_up"]
+)
 def test_showing_an_assessment_computes_nothing(name):
     a = getattr(report_data, name)()
     a._repr_html_()  # a first time, which imports what draws
@@ -133,6 +157,8 @@ def test_showing_rows_in_blocks_computes_nothing(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with blocks_of_files(path, label="y") as blocks:
-        a = assess_blocks(blocks, seed=0, n_resamples=99, most_cells=1.0, subsample_rows=300)
+        a = assess_blocks(
+            blocks, seed=0, n_resamples=99, most_cells=1.0, subsample_rows=300
+        )
     for show in (lambda: str(a), lambda: a.text(full=True), a.to_dict, a.verdicts):
         assert computing_functions(show) == []

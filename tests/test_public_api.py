@@ -16,7 +16,9 @@ PUBLIC = [name for name in mcllo.__all__ if not name.startswith("__")]
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(mcllo, name))]
 CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(mcllo, name))]
 METRICS = [
-    name for name in mcllo.metrics.__all__ if inspect.isfunction(getattr(mcllo.metrics, name))
+    name
+    for name in mcllo.metrics.__all__
+    if inspect.isfunction(getattr(mcllo.metrics, name))
 ]
 
 
@@ -48,7 +50,11 @@ def test_unknown_keywords_are_refused_by_the_name_that_was_called():
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("class_tests", "weight_kind"), ("nested_models", "groups"), ("omnibus_test", "weight_kind")],
+    [
+        ("class_tests", "weight_kind"),
+        ("nested_models", "groups"),
+        ("omnibus_test", "weight_kind"),
+    ],
 )
 def test_options_that_a_function_cannot_honour_are_refused(name, option):
     with pytest.raises(TypeError, match=rf"{name}\(\) .* keyword argument '{option}'"):
@@ -63,9 +69,13 @@ def positional(function):
 
 def test_what_fits_takes_probs_then_y():
     for name in FUNCTIONS:
-        assert positional(getattr(mcllo, name)) == POSITIONAL.get(name, ["probs", "y"]), name
+        assert positional(getattr(mcllo, name)) == POSITIONAL.get(
+            name, ["probs", "y"]
+        ), name
     for name in ("assess", "calibration_test"):
-        assert inspect.signature(getattr(mcllo, name)).parameters["seed"].default is None
+        assert (
+            inspect.signature(getattr(mcllo, name)).parameters["seed"].default is None
+        )
 
 
 def test_what_scores_takes_y_true_then_y_prob_and_weights():
@@ -75,7 +85,9 @@ def test_what_scores_takes_y_true_then_y_prob_and_weights():
         assert "sample_weight" in inspect.signature(metric).parameters, name
 
 
-@pytest.mark.parametrize("name", ["Assessment", "CalibrationTest", "MCLLOFit", "MCLLOMap"])
+@pytest.mark.parametrize(
+    "name", ["Assessment", "CalibrationTest", "MCLLOFit", "MCLLOMap"]
+)
 def test_results_are_frozen_and_not_iterable(name):
     cls = getattr(mcllo, name)
     assert dataclasses.is_dataclass(cls)
@@ -91,21 +103,31 @@ def test_every_public_name_is_in_the_reference_and_does_not_overclaim():
         thing = getattr(mcllo, name)
         assert "is_calibrated" not in dir(thing), name
         assert inspect.getdoc(thing), name
-        assert re.search(rf"\b{name}\b", reference), f"docs/reference.md does not mention {name}"
+        assert re.search(rf"\b{name}\b", reference), (
+            f"docs/reference.md does not mention {name}"
+        )
 
 
 def test_every_parameter_is_documented():
-    calibrators = [name for name in CLASSES if issubclass(getattr(mcllo, name), MCLLOCalibrator)]
+    calibrators = [
+        name for name in CLASSES if issubclass(getattr(mcllo, name), MCLLOCalibrator)
+    ]
     assert calibrators
     for name in [*FUNCTIONS, *calibrators]:
         thing = getattr(mcllo, name)
         doc = inspect.getdoc(thing)
         for parameter in inspect.signature(thing).parameters:
-            assert re.search(rf"\b{parameter}\b", doc), f"{name} does not document {parameter}"
+            assert re.search(rf"\b{parameter}\b", doc), (
+                f"{name} does not document {parameter}"
+            )
 
 
 def test_simulations_take_their_options_by_name():
-    for name, positional in (("draw", ["n_samples"]), ("power", []), ("power_for", ["probs"])):
+    for name, positional in (
+        ("draw", ["n_samples"]),
+        ("power", []),
+        ("power_for", ["probs"]),
+    ):
         parameters = inspect.signature(getattr(mcllo.simulate, name)).parameters
         by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
         assert by_place == positional, name

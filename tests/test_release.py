@@ -22,7 +22,8 @@ def test_sums_are_those_that_sha256sum_checks(tmp_path):
     release.write_sums(tmp_path)
     release.write_sums(tmp_path)  # the sums themselves are not summed
     expected = [
-        f"{hashlib.sha256(c).hexdigest()}  {n}" for n, c in (("a.json", b"{}"), ("b.whl", b"wheel"))
+        f"{hashlib.sha256(c).hexdigest()}  {n}"
+        for n, c in (("a.json", b"{}"), ("b.whl", b"wheel"))
     ]
     assert (tmp_path / "SHA256SUMS").read_text().splitlines() == expected
 
@@ -61,7 +62,9 @@ def test_nobody_to_ask_is_no_failure(tmp_path, monkeypatch, capsys):
 
 def test_known_vulnerabilities_are_listed(tmp_path, monkeypatch):
     monkeypatch.setattr(release, "DIST", tmp_path)
-    text = '{"dependencies": [{"name": "a", "version": "1.0", "vulns": [{"id": "X-1"}]}]}'
+    text = (
+        '{"dependencies": [{"name": "a", "version": "1.0", "vulns": [{"id": "X-1"}]}]}'
+    )
     told = subprocess.CompletedProcess([], 1, stdout=text, stderr="")
     monkeypatch.setattr(release, "python", lambda *words, **options: told)
     assert release.audited([["a", "1.0", "", 0, []]], tmp_path) == ["a 1.0: X-1"]

@@ -54,11 +54,17 @@ def test_the_page_is_its_template_filled_from_the_committed_results(study):
     figures = sorted((ROOT / "studies" / study / "figures").glob("*.svg"))
     shown = re.findall(r"\]\(\.\./\.\./(studies/\S+\.svg)\)", text)
     assert sorted(shown) == [figure.relative_to(ROOT).as_posix() for figure in figures]
-    for figure in figures:  # no pixels either: those of CIFAR-10 are not ours to pass on
-        assert not {"dc:date", "<image"} & set(re.findall("dc:date|<image", figure.read_text()))
+    for (
+        figure
+    ) in figures:  # no pixels either: those of CIFAR-10 are not ours to pass on
+        assert not {"dc:date", "<image"} & set(
+            re.findall("dc:date|<image", figure.read_text())
+        )
 
 
-JUDGED = [s for s in runner.STUDIES if (ROOT / f"studies/{s}/results/verdicts.csv").exists()]
+JUDGED = [
+    s for s in runner.STUDIES if (ROOT / f"studies/{s}/results/verdicts.csv").exists()
+]
 """Studies with verdicts."""
 
 
@@ -76,21 +82,36 @@ def by_words(text):
         told = found - {"cannot be told"} or {"cannot be told"}
         settings = told if len(told) == 1 else {"holds in part"}
         return settings | (found if len(found) == 1 else {"cannot be told"})
-    words = text.split(": ")[-1].replace("−", "-").replace(",", "").replace(" in every reading", "")
+    words = (
+        text.split(": ")[-1]
+        .replace("−", "-")
+        .replace(",", "")
+        .replace(" in every reading", "")
+    )
     if span := re.fullmatch(r"(\d+) to (\d+) of (\d+) by reading", words):
-        found = set().union(*(by_words(f"{end} of {span[3]}") for end in span.groups()[:2]))
+        found = set().union(
+            *(by_words(f"{end} of {span[3]}") for end in span.groups()[:2])
+        )
         return found if len(found) == 1 else {"cannot be told"}
     if counts := re.fullmatch(r"(\d+) of (\d+)", words):
         true, of = map(int, counts.groups())
         if of < 10:
             return {"cannot be told"}
         share = true / of
-        told = "holds" if share >= 0.8 else "does not hold" if share <= 0.2 else "holds in part"
+        told = (
+            "holds"
+            if share >= 0.8
+            else "does not hold"
+            if share <= 0.2
+            else "holds in part"
+        )
         return {told}
     if found := re.fullmatch(r"(no|\d+) exceptions?( in \d+)?", words):
         return {"holds" if found[1] == "no" else "does not hold"}
     number = r"(-?\d[\d.]*)"
-    if found := re.fullmatch(rf"{number} to {number} (above|below|within ±) {number}\?", words):
+    if found := re.fullmatch(
+        rf"{number} to {number} (above|below|within ±) {number}\?", words
+    ):
         low, high, bound = float(found[1]), float(found[2]), float(found[4])
         if found[3] == "within ±":
             outside = low > bound or high < -bound
@@ -145,14 +166,18 @@ def test_the_page_of_all_claims_has_each_of_them_and_counts_them():
             f"| {row['claim']} ({row['where']}) | **{row['verdict']}** | {row['evidence']} |"
             in text
         )
-    counts = re.findall(r"^\| all \| (.*) \|$", text, flags=re.MULTILINE)[0].split(" | ")
+    counts = re.findall(r"^\| all \| (.*) \|$", text, flags=re.MULTILINE)[0].split(
+        " | "
+    )
     assert sum(map(int, counts[:-1])) == int(counts[-1]) == len(rows)
     assert f"{100 * rule.MOST:.0f} %" in text
     assert f"{rule.MARGIN:g} for log loss" in text
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # 1 split in 100
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # 1 split in 100
 @pytest.mark.parametrize("study", runner.STUDIES)
 def test_a_run_restores_every_generated_file(study, tmp_path, monkeypatch):
     """In a checkout with nothing but the page's template and what is given."""
@@ -167,7 +192,9 @@ def test_a_run_restores_every_generated_file(study, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "ROOT", tmp_path)
     runner.run(study, tmp_path)
     assert (tmp_path / "docs" / "studies" / f"{study}.md").read_text() == page(study)
-    made = sorted(path for path in tmp_path.rglob("*.*") if path.suffix in (".csv", ".svg"))
+    made = sorted(
+        path for path in tmp_path.rglob("*.*") if path.suffix in (".csv", ".svg")
+    )
     known = {path.relative_to(ROOT) for path in own.glob("*/*.[cs][sv][vg]")}
     assert {path.relative_to(tmp_path) for path in made} == known
     for path in made:
@@ -179,7 +206,9 @@ def test_a_run_restores_every_generated_file(study, tmp_path, monkeypatch):
             # exact p-values may move by a draw where another processor decides a tie
             numbers = {n: v for n, v in old.items() if isinstance(v, (int, float))}
             assert fresh | numbers == old, path.name
-            assert {n: fresh[n] for n in numbers} == pytest.approx(numbers, rel=5e-3, abs=1e-9)
+            assert {n: fresh[n] for n in numbers} == pytest.approx(
+                numbers, rel=5e-3, abs=1e-9
+            )
 
 
 def test_the_words_about_the_network_agree_with_its_numbers():
@@ -190,12 +219,20 @@ def test_the_words_about_the_network_agree_with_its_numbers():
     last = pages.read(ROOT / "studies" / "cifar10" / "training_log_large.csv")[-1]
     assert last["test_accuracy"] == pytest.approx(hits / 10000)
     assert last["test_log_loss"] == pytest.approx(log_loss(None, everything), abs=2e-5)
-    assert f"right for {hits / 100:.1f} % of the 10,000" in " ".join(page("cifar10").split())
-    classes = {(row["part"], row["class"]): row for row in results("cifar10", "classes")}
+    assert f"right for {hits / 100:.1f} % of the 10,000" in " ".join(
+        page("cifar10").split()
+    )
+    classes = {
+        (row["part"], row["class"]): row for row in results("cifar10", "classes")
+    }
     every = [row for row in classes.values() if row["part"] == "all" and row["delta"]]
     far = sorted(every, key=lambda row: -abs(row["z_delta"]))[:2]
     assert {row["class"] for row in far} == {"cat", "dog"}
-    steep = {row["class"] for row in every if row["adjusted"] <= 0.05 and abs(row["z_delta"]) < 1}
+    steep = {
+        row["class"]
+        for row in every
+        if row["adjusted"] <= 0.05 and abs(row["z_delta"]) < 1
+    }
     assert steep == {"frog", "horse"}
     assert not [row for row in classes.values() if row["large_adjusted"] <= 0.05]
     table = {row["set"]: row for row in results("cifar10", "table2")}
@@ -208,9 +245,13 @@ def test_the_words_about_the_network_agree_with_its_numbers():
             name not in ("histogram", "xu_davoine")
         )
     assert all(row["gamma"] < 1 for row in results("cifar10", "parameters"))
-    nested_models = {(r["part"], r["model"]): r for r in results("cifar10", "nested_models")}
+    nested_models = {
+        (r["part"], r["model"]): r for r in results("cifar10", "nested_models")
+    }
     for model in ("temperature", "mcllo"):
-        assert [nested_models[part, model]["rejected"] for part in ("X_t", "all")] == ["yes"] * 2
+        assert [nested_models[part, model]["rejected"] for part in ("X_t", "all")] == [
+            "yes"
+        ] * 2
     assert nested_models["X_h", "identity"]["chosen"] == "yes"
     log = pages.read(ROOT / "studies" / "cifar10" / "training_log_large.csv")
     assert (len(log), cifar10.N_FIRST) == (21, 18)
@@ -218,10 +259,18 @@ def test_the_words_about_the_network_agree_with_its_numbers():
     assert last["test_log_loss"] > log[cifar10.N_FIRST - 1]["test_log_loss"] + 0.03
     small = load_cifar10_vgg(network="small")
     right = cifar10.all_images(small)
-    assert (right.probs.argmax(axis=1) == right.codes).mean() == pytest.approx(0.887, abs=5e-4)
+    assert (right.probs.argmax(axis=1) == right.codes).mean() == pytest.approx(
+        0.887, abs=5e-4
+    )
     networks = {row["what"]: row for row in results("cifar10", "networks")}
-    assert 100 < networks["statistic_uncalibrated_train"]["large"] < 1000  # as the paper's: 533
-    roots = [r for r in results("cifar10", "choices") if r["reading"] and r["reading"][:2] == "90"]
+    assert (
+        100 < networks["statistic_uncalibrated_train"]["large"] < 1000
+    )  # as the paper's: 533
+    roots = [
+        r
+        for r in results("cifar10", "choices")
+        if r["reading"] and r["reading"][:2] == "90"
+    ]
     assert [row["not_rejected"] <= 2 for row in roots] == [True, True]
     images = np.array(PLANES)  # planes only when counted from one
     assert set(everything.codes[images - 1]) == {CIFAR10_CLASSES.index("airplane")}
@@ -248,9 +297,13 @@ def test_numbers_of_the_image_study_worked_out_another_way():
     for row in splits[:5]:  # lambda / (1 + 2000 / 8000) on 18 degrees of freedom
         expected = chi2.sf(chi2.isf(row["p_mcllo"], 18) / 1.25, 18)
         assert row["p_corrected_mcllo"] == pytest.approx(expected, rel=1e-4)
-    for row in results("cifar10", "table2")[1:]:  # the one split is the first of the fifty
+    for row in results("cifar10", "table2")[
+        1:
+    ]:  # the one split is the first of the fifty
         for ours, other in (("p_chi2", "p"), ("ece", "ece"), ("log_loss", "log_loss")):
-            assert splits[0][f"{other}_{row['set']}"] == pytest.approx(row[ours], rel=2e-3)
+            assert splits[0][f"{other}_{row['set']}"] == pytest.approx(
+                row[ours], rel=2e-3
+            )
 
 
 @pytest.mark.slow
@@ -258,26 +311,45 @@ def test_numbers_of_the_image_study_worked_out_another_way():
 def test_what_the_page_says_of_other_networks(name):
     with np.load(find(name, f"{name}.npz")) as file:
         labels = np.asarray(CIFAR10_CLASSES)[file["labels"]]
-        shown = mcllo.Predictions.from_arrays(file["probs"], labels, classes=CIFAR10_CLASSES)
+        shown = mcllo.Predictions.from_arrays(
+            file["probs"], labels, classes=CIFAR10_CLASSES
+        )
     predictions = cifar10.from_logs(shown)  # vector scaling takes the logs for logits
     train, holdout = cifar10.split(predictions, 0)
-    fit, row = tables.fit_maximum_likelihood(train), image_splits.split_row(train, holdout)
+    fit, row = (
+        tables.fit_maximum_likelihood(train),
+        image_splits.split_row(train, holdout),
+    )
     assert (fit.gamma < 1.0).all()
-    if name == "cifar10_vgg16_keras":  # an independent implementation (methods.md 7, seed 0, truck)
+    if (
+        name == "cifar10_vgg16_keras"
+    ):  # an independent implementation (methods.md 7, seed 0, truck)
         delta = (1.0096, 0.7012, 0.4348, 1.1519, 0.5419, 1.2224, 0.5177, 0.4756, 0.3157)
         gamma = (0.5879, 0.5976, 0.6232, 0.5476, 0.6290, 0.5096, 0.6557, 0.6865, 0.6457)
         np.testing.assert_allclose([fit.delta, fit.gamma], [delta, gamma], atol=6e-5)
-        assert mcllo.calibration_test(train, method="chi2").statistic == pytest.approx(1028.6287)
-        expected = {"ece_uncalibrated": 0.0406, "ece_mcllo": 0.0230, "log_loss_mcllo": 0.1820}
+        assert mcllo.calibration_test(train, method="chi2").statistic == pytest.approx(
+            1028.6287
+        )
+        expected = {
+            "ece_uncalibrated": 0.0406,
+            "ece_mcllo": 0.0230,
+            "log_loss_mcllo": 0.1820,
+        }
         expected |= {"log_loss_uncalibrated": 0.2295, "log_loss_temperature": 0.1837}
         assert {n: row[n] for n in expected} == pytest.approx(expected, abs=5e-5)
         assert row["p_mcllo"] == pytest.approx(0.787, abs=5e-4)
     c = tables.compare_methods(train, holdout, cifar10.METHODS, n_resamples=99)
     assert c["uncalibrated"].pvalue < 1e-5  # a guaranteed bound, above the chi-square
-    assert c["xu_davoine"].pvalue <= 0.05 < c["mcllo"].pvalue < c["mcllo"].pvalue_corrected
+    assert (
+        c["xu_davoine"].pvalue <= 0.05 < c["mcllo"].pvalue < c["mcllo"].pvalue_corrected
+    )
     assert c["xu_davoine"].ece > c["uncalibrated"].ece > c["mcllo"].ece
     for recalibrated in ("mcllo", "temperature", "vector"):
-        assert c[recalibrated].log_loss < c["uncalibrated"].log_loss < c["histogram"].log_loss
+        assert (
+            c[recalibrated].log_loss
+            < c["uncalibrated"].log_loss
+            < c["histogram"].log_loss
+        )
     assert c["temperature"].label_change == c["xu_davoine"].label_change == 0.0
     assert cifar10.logits_needed(train, holdout)[0]["largest_change"] == 0.0
     scaled = cifar10.cross_scaled(predictions)
@@ -297,8 +369,12 @@ def test_the_data_file_is_what_make_predictions_writes(tmp_path):
     assert pages.ship("a", tmp_path, **arrays).read_bytes() == made.read_bytes()
     sums = (tmp_path / "SHA256SUMS").read_text().splitlines()
     assert [line.split()[1] for line in sums] == ["a.npz", "cifar10_vgg.npz"]
-    np.savez(tmp_path / "few.npz", logits=arrays["logits"][:9], labels=arrays["labels"][:9])
-    with pytest.raises(SystemExit, match=r"logits of 10000 images and 10 classes.*got \(9, 10\)"):
+    np.savez(
+        tmp_path / "few.npz", logits=arrays["logits"][:9], labels=arrays["labels"][:9]
+    )
+    with pytest.raises(
+        SystemExit, match=r"logits of 10000 images and 10 classes.*got \(9, 10\)"
+    ):
         make.main("large", tmp_path, tmp_path / "few.npz")
 
 
@@ -312,7 +388,9 @@ def cell_of(study, n, delta_1=None):
     [("grid", 400, 1.0, 30), ("grid", 1000, 1.4, 30), ("exact", 400, 1.4, 6),
      ("softmax_normal", 400, 1.4, 10), ("null", 500, None, 6)],
 )  # fmt: skip
-def test_a_fresh_small_run_is_the_beginning_of_the_committed_one(part, n, delta_1, reps):
+def test_a_fresh_small_run_is_the_beginning_of_the_committed_one(
+    part, n, delta_1, reps
+):
     shift = {} if delta_1 is None else {"delta_1": delta_1}
     fresh = power.simulated(part, n_samples=n, reps=reps, **shift).rows[0]
     committed = cell_of(power.read_studies()[part], n, delta_1)
@@ -321,7 +399,9 @@ def test_a_fresh_small_run_is_the_beginning_of_the_committed_one(part, n, delta_
                          ("ece_after", 2e-5)):  # fmt: skip
         expected = getattr(committed, name)[:reps]
         if not np.isnan(expected).all():  # ECE is not kept beside exact p-values
-            np.testing.assert_allclose(getattr(fresh, name), expected, rtol=1e-4, atol=margin)
+            np.testing.assert_allclose(
+                getattr(fresh, name), expected, rtol=1e-4, atol=margin
+            )
 
 
 @pytest.mark.slow
@@ -329,7 +409,9 @@ def test_another_seed_agrees_within_monte_carlo_error():
     # 200 fresh and 1000 committed repetitions of power about 0.87: the standard error of the
     # difference is sqrt(.87 * .13 * (1/200 + 1/1000)) = .026; 4 of them
     committed = cell_of(power.read_studies()["grid"], 1000, 1.4)
-    fresh = power.simulated("grid", n_samples=1000, delta_1=1.4, reps=200, seed=1).rows[0]
+    fresh = power.simulated("grid", n_samples=1000, delta_1=1.4, reps=200, seed=1).rows[
+        0
+    ]
     assert abs(fresh.power - committed.power) < 4 * 0.026
     gains = [cell.ece_before - cell.ece_after for cell in (fresh, committed)]
     error = np.hypot(*(gain.std() / np.sqrt(len(gain)) for gain in gains))
@@ -339,10 +421,16 @@ def test_another_seed_agrees_within_monte_carlo_error():
 def test_what_the_repetitions_must_obey():
     studies = power.read_studies()
     grid, exact = studies["grid"], studies["exact"]
-    keys = {(n, d) for n in (400, 450, 500, 600, 1000, 5000) for d in (1.0, 1.1, 1.2, 1.3, 1.4)}
+    keys = {
+        (n, d)
+        for n in (400, 450, 500, 600, 1000, 5000)
+        for d in (1.0, 1.1, 1.2, 1.3, 1.4)
+    }
     assert {(cell.n, cell.delta_1) for cell in grid.rows} == keys  # the paper's
     assert [cell.reps for cell in grid.rows] == [1000] * 30
-    for cell in grid.rows:  # 3.5 standard errors for 30 cells, and .01 because n is not large
+    for (
+        cell
+    ) in grid.rows:  # 3.5 standard errors for 30 cells, and .01 because n is not large
         expected = power.theory(cell.n, power.divergence_of(cell.delta_1))
         error = np.sqrt(expected * (1 - expected) / cell.reps)
         assert abs(cell.power - expected) < 3.5 * error + 0.01, cell
@@ -354,8 +442,13 @@ def test_what_the_repetitions_must_obey():
     ties = np.abs(found - 0.05) < 1e-6
     assert ties.sum() > 5
     assert (found[ties] <= 0.05).all()
-    for study, shift in ((exact, 1.0), (studies["null"], None)):  # 4 standard errors of the level
-        null = np.concatenate([cell.pvalues for cell in study.rows if cell.delta_1 == shift])
+    for study, shift in (
+        (exact, 1.0),
+        (studies["null"], None),
+    ):  # 4 standard errors of the level
+        null = np.concatenate(
+            [cell.pvalues for cell in study.rows if cell.delta_1 == shift]
+        )
         assert len(null) >= 600
         assert np.mean(null <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / len(null))
 
@@ -372,7 +465,9 @@ def test_the_divergence_is_a_mean_over_rows():
 
 
 def test_words_of_the_simulation_and_of_the_rodents_agree_with_their_numbers():
-    rates = {(row["n"], row["delta_1"]): row["rejected"] for row in results("power", "cells")}
+    rates = {
+        (row["n"], row["delta_1"]): row["rejected"] for row in results("power", "cells")
+    }
     falls = {
         (one["n"], other["n"]): one["rejected"] - other["rejected"]
         for one, other in power_claims.steps(results("power", "cells"))
@@ -380,13 +475,18 @@ def test_words_of_the_simulation_and_of_the_rodents_agree_with_their_numbers():
     }
     assert max(falls, key=falls.get) == (500, 600)  # the step down that the page names
     assert falls[500, 600] == pytest.approx(rates[500, 1.1] - rates[600, 1.1])
-    summary = {(row["years"], row["set"]): row for row in results("ecology", "random_summary")}
+    summary = {
+        (row["years"], row["set"]): row for row in results("ecology", "random_summary")
+    }
     recalibrations = ecology.RECALIBRATIONS
 
     def best(what, years):
         return min(recalibrations, key=lambda name: summary[years, name][what])
 
-    assert (best("log_loss", "all"), best("log_loss", "middle")) == ("mcllo", "histogram")
+    assert (best("log_loss", "all"), best("log_loss", "middle")) == (
+        "mcllo",
+        "histogram",
+    )
     later = {row["set"]: row for row in results("ecology", "comparison")}
     for what in ("statistic", "log_loss"):
         assert min(recalibrations, key=lambda name: later[name][what]) == "vector"
@@ -402,10 +502,14 @@ def test_a_random_split_worked_out_another_way():
     train, holdout = everything.take(order[:17_222]), everything.take(order[17_222:])
     fit = tables.fit_maximum_likelihood(train)
     x = holdout.probs
-    odds = np.column_stack([fit.delta * (x[:, :-1] / x[:, -1:]) ** fit.gamma, np.ones(len(x))])
+    odds = np.column_stack(
+        [fit.delta * (x[:, :-1] / x[:, -1:]) ** fit.gamma, np.ones(len(x))]
+    )
     g = odds / odds.sum(axis=1, keepdims=True)  # equations (3) and (4) of the paper
     row = next(
-        r for r in results("ecology", "random_splits") if (r["years"], r["seed"]) == ("all", 3)
+        r
+        for r in results("ecology", "random_splits")
+        if (r["years"], r["seed"]) == ("all", 3)
     )
     assert (row["n_fitted"], row["n_judged"], len(plot)) == (17_222, 4306, 21_528)
     loss = -np.log(g[np.arange(len(g)), holdout.codes]).mean()

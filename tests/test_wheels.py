@@ -20,7 +20,9 @@ from zipfile import ZipFile
 import pytest
 
 if "MCLLO_WHEELS" not in os.environ:
-    pytest.skip("`make wheels` builds the wheels and runs this", allow_module_level=True)
+    pytest.skip(
+        "`make wheels` builds the wheels and runs this", allow_module_level=True
+    )
 
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
@@ -52,14 +54,18 @@ print(*(each.name for each in distributions()))
 
 def wheel(platform):
     """Return the one wheel for that platform."""
-    [found] = [path for path in WHEELS if path.name.endswith(f"-py3-none-{platform}.whl")]
+    [found] = [
+        path for path in WHEELS if path.name.endswith(f"-py3-none-{platform}.whl")
+    ]
     return found
 
 
 def libraries(path):
     """Return the libraries in a wheel, as bytes."""
     with ZipFile(path) as archive:
-        return [archive.read(name) for name in archive.namelist() if "/libkernel." in name]
+        return [
+            archive.read(name) for name in archive.namelist() if "/libkernel." in name
+        ]
 
 
 def kind(library):
@@ -98,7 +104,8 @@ def test_the_library_is_made_of_this_source_for_that_machine(platform):
 def test_glibc_2_17_will_do(platform):
     [library] = libraries(wheel(platform))
     needed = {
-        tuple(map(int, found.split(b"."))) for found in re.findall(rb"GLIBC_([\d.]+)", library)
+        tuple(map(int, found.split(b".")))
+        for found in re.findall(rb"GLIBC_([\d.]+)", library)
     }
     assert needed
     assert max(needed) <= (2, 17)
@@ -108,7 +115,11 @@ def test_glibc_2_17_will_do(platform):
 def installed(tmp_path_factory):
     """Return the programs' folders of two environments: with C, and without."""
     here = set(sys_tags())
-    [with_c] = [p for p in WHEELS if p != wheel("any") and here & parse_wheel_filename(p.name)[3]]
+    [with_c] = [
+        p
+        for p in WHEELS
+        if p != wheel("any") and here & parse_wheel_filename(p.name)[3]
+    ]
     return {
         "C": install(with_c, tmp_path_factory),
         "NumPy": install(wheel("any"), tmp_path_factory),
@@ -123,7 +134,15 @@ def install(path, folders):
     packages = Path(sysconfig.get_path("purelib", "venv", shared))
     (packages / "shared.pth").write_text(sysconfig.get_path("purelib"))
     programs = Path(sysconfig.get_path("scripts", "venv", shared))
-    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        programs / "python",
+        "install",
+        "--quiet",
+    ]
     subprocess.run([*pip, "--no-deps", "--no-index", path], check=True)
     return programs
 
@@ -134,7 +153,15 @@ def bare(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder)
     programs = Path(sysconfig.get_path("scripts", "venv", {"base": str(folder)}))
-    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        programs / "python",
+        "install",
+        "--quiet",
+    ]
     subprocess.run([*pip, "--no-compile", wheel("any")], check=True)
     return programs
 
@@ -142,15 +169,21 @@ def bare(tmp_path_factory):
 def test_without_extras_it_works_and_says_what_to_install(bare):
     needed = {"mcllo", "narwhals", "numpy", "scikit-learn", "scipy", "threadpoolctl"}
     listed = set(output(bare, "python", "-c", PACKAGES).split())
-    assert needed <= listed <= needed | {"joblib", "cloudpickle"}  # scikit-learn's, and joblib's
-    check_said(json.loads(output(bare, "python", str(ROOT / "tests" / "without_extras.py"))))
+    assert (
+        needed <= listed <= needed | {"joblib", "cloudpickle"}
+    )  # scikit-learn's, and joblib's
+    check_said(
+        json.loads(output(bare, "python", str(ROOT / "tests" / "without_extras.py")))
+    )
     done = subprocess.run([bare / "mcllo", "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == COMMAND
 
 
 def test_it_adds_little_to_scikit_learn(bare):
-    folder = Path(output(bare, "python", "-c", "import mcllo; print(mcllo.__path__[0])").strip())
+    folder = Path(
+        output(bare, "python", "-c", "import mcllo; print(mcllo.__path__[0])").strip()
+    )
     files = (path for path in folder.rglob("*") if path.suffix != ".pyc")
     assert sum(path.stat().st_size for path in files if path.is_file()) < 10e6
 
@@ -174,8 +207,12 @@ def output(programs, *command, kernel=""):
 @pytest.mark.parametrize("name", ["C", "NumPy"])
 def test_the_installed_program_says_which_kernel_runs(installed, name):
     assert f"(kernel: {name}" in output(installed[name], "mcllo", "--version")
-    assert "(kernel: NumPy)" in output(installed[name], "mcllo", "--version", kernel="numpy")
-    found = output(installed[name], "python", "-c", "import mcllo; print(mcllo.__file__)")
+    assert "(kernel: NumPy)" in output(
+        installed[name], "mcllo", "--version", kernel="numpy"
+    )
+    found = output(
+        installed[name], "python", "-c", "import mcllo; print(mcllo.__file__)"
+    )
     assert Path(found).is_relative_to(installed[name].parent)
 
 
@@ -191,6 +228,9 @@ def test_all_fit_the_same_map(installed):
 
 @pytest.mark.parametrize(("name", "kernel"), [("C", "c"), ("NumPy", "")])
 def test_the_tests_of_the_kernel_pass(installed, name, kernel):
-    files = [str(ROOT / "tests" / "math" / f"test_{file}.py") for file in ("kernel", "compiled")]
+    files = [
+        str(ROOT / "tests" / "math" / f"test_{file}.py")
+        for file in ("kernel", "compiled")
+    ]
     words = ["-m", "pytest", "-n0", "-p", "no:cacheprovider", *files]
     output(installed[name], "python", *words, kernel=kernel)

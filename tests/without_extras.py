@@ -45,11 +45,14 @@ def check_said(found):
     assert found["methods"] >= 3
     assert found["farthest after loading"] == 0.0
     assert found["farthest in plain Python"] < 1e-9
-    assert found["card"].startswith("<pre>Calibration of 600 predictions of 3 classes\n")
+    assert found["card"].startswith(
+        "<pre>Calibration of 600 predictions of 3 classes\n"
+    )
     assert found["table"].startswith("<pre>")
     assert found["model"].startswith("<pre>")
     assert found["refused"] == {
-        call: [sentence(package, extra), True] for call, (package, extra) in REFUSED.items()
+        call: [sentence(package, extra), True]
+        for call, (package, extra) in REFUSED.items()
     }
 
 
@@ -59,13 +62,19 @@ class HidingFinder(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         """Return nothing for a hidden package."""
-        return None if name.split(".")[0] in HIDDEN else super().find_spec(name, path, target)
+        return (
+            None
+            if name.split(".")[0] in HIDDEN
+            else super().find_spec(name, path, target)
+        )
 
 
 def main():
     """Use the package, and print what was found."""
     if "--hide" in sys.argv:
-        sys.meta_path[:] = [HidingFinder if each is PathFinder else each for each in sys.meta_path]
+        sys.meta_path[:] = [
+            HidingFinder if each is PathFinder else each for each in sys.meta_path
+        ]
     import numpy as np
 
     import mcllo
@@ -92,9 +101,13 @@ def main():
             "card": a._repr_html_(),
             "table": cal.fit_.parameters()._repr_html_(),
             "model": cal.fit_._repr_html_(),
-            "farthest after loading": float(np.abs(loaded.predict_proba(probs) - predicted).max()),
+            "farthest after loading": float(
+                np.abs(loaded.predict_proba(probs) - predicted).max()
+            ),
             "farthest in plain Python": float(
-                np.abs(np.array(program["predict_proba"](probs.tolist())) - predicted).max()
+                np.abs(
+                    np.array(program["predict_proba"](probs.tolist())) - predicted
+                ).max()
             ),
             "refused": {},
         }

@@ -14,8 +14,22 @@ from matplotlib.figure import Figure
 import mcllo.plot
 
 ORDER = (
-    *("reliability", "by_class", "smooth", "isotonic", "several_models", "before_after"),
-    *("recalibrations", "parameters", "calibration_map", "ternary", "nested_models", "baselines"),
+    *(
+        "reliability",
+        "by_class",
+        "smooth",
+        "isotonic",
+        "several_models",
+        "before_after",
+    ),
+    *(
+        "recalibrations",
+        "parameters",
+        "calibration_map",
+        "ternary",
+        "nested_models",
+        "baselines",
+    ),
     *("subgroups", "monitor", "power", "error_boxes", "own_page"),
 )
 """The scripts in the order of the gallery."""
@@ -44,7 +58,9 @@ def scraper(block: Any, script: dict[str, Any], settings: dict[str, Any]) -> str
         mcllo.plot.save(figure, path.with_suffix(".png"), dpi=144)
         title = Path(script["src_file"]).stem
         words = title.replace("_", " ")
-        svg = mcllo.plot.to_svg(figure, alt=f"Figure: {words}", salt=path.stem, themed=True)
+        svg = mcllo.plot.to_svg(
+            figure, alt=f"Figure: {words}", salt=path.stem, themed=True
+        )
         lines = ['<figure class="drawn">', *svg.splitlines(), "</figure>"]
         parts += [".. raw:: html", "", *(f"   {line}" for line in lines), ""]
     return "\n".join(["", *parts]) + "\n" if parts else ""

@@ -21,7 +21,9 @@ def inline(writer: Any, node: nodes.math) -> None:
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """Write a formula on a line of its own."""
-    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    writer.body.append(
+        f'<div class="math">{convert(node.astext(), display="block")}</div>\n'
+    )
     raise nodes.SkipNode
 
 

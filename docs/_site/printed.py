@@ -15,7 +15,9 @@ COLUMNS = re.compile(r"\S {2,}\S")
 
 def is_sentences(text: str) -> bool:
     """Whether no long line of a block has columns."""
-    return not any(len(line) > LONG and COLUMNS.search(line) for line in text.splitlines())
+    return not any(
+        len(line) > LONG and COLUMNS.search(line) for line in text.splitlines()
+    )
 
 
 def mark(app: Any, document: Any, page: str) -> None:
@@ -24,7 +26,9 @@ def mark(app: Any, document: Any, page: str) -> None:
 
     for block in document.findall(nodes.literal_block):
         if block.get("language", "default") in KINDS:
-            block["classes"] += ["printed"] + ["sentences"] * is_sentences(block.astext())
+            block["classes"] += ["printed"] + ["sentences"] * is_sentences(
+                block.astext()
+            )
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -9,6 +9,8 @@ not an answer.
 
 import mcllo
 
-study = mcllo.simulate.power(n_samples=1000, delta_1=(1.0, 1.2, 1.4), n_classes=5, reps=60, seed=0)
+study = mcllo.simulate.power(
+    n_samples=1000, delta_1=(1.0, 1.2, 1.4), n_classes=5, reps=60, seed=0
+)
 
 ax = mcllo.plot.ece_boxplot(study)

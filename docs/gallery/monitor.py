@@ -10,7 +10,10 @@ import mcllo
 
 data = mcllo.datasets.load_portal_rodents(groups=None)
 watch = mcllo.Monitor.start(classes=data.train.classes)
-for rows, columns in ((data.train, data.train_columns), (data.holdout, data.holdout_columns)):
+for rows, columns in (
+    (data.train, data.train_columns),
+    (data.holdout, data.holdout_columns),
+):
     for year in sorted(set(columns["year"].tolist())):
         own = columns["year"] == year
         y = [rows.classes[code] for code in rows.codes[own]]

@@ -81,8 +81,12 @@ if TYPE_CHECKING:
     from ._comparison.comparison import Comparison as Comparison
     from ._comparison.recommend import Recommendation as Recommendation
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution
-    from ._diagnostics.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
-    from ._diagnostics.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnostics.baseline_sensitivity import (
+        BaselineSensitivity as BaselineSensitivity,
+    )
+    from ._diagnostics.baseline_sensitivity import (
+        baseline_sensitivity as baseline_sensitivity,
+    )
     from ._diagnostics.calibration_table import CalibrationTable as CalibrationTable
     from ._diagnostics.calibration_table import calibration_table as calibration_table
     from ._diagnostics.class_tests import ClassTests as ClassTests

@@ -68,7 +68,9 @@ def run(arguments: list[str]) -> int:
 
     output = sys.stdout
     try:
-        code = command()(arguments or ["--help"], prog_name="mcllo", standalone_mode=False)
+        code = command()(
+            arguments or ["--help"], prog_name="mcllo", standalone_mode=False
+        )
         if sys.stdout is not None:
             sys.stdout.flush()
     except UsageError as error:
@@ -132,7 +134,9 @@ def _fill_closed_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
+            os.set_inheritable(
+                os.open(os.devnull, os.O_RDWR), True
+            )  # the lowest free number
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for good
 

@@ -85,14 +85,19 @@ class Argument:
         # what a template's nested field writes is the repr of a value: text, a number or a list
         try:
             return self.given(literal_eval(literal))
-        except (SyntaxError, ValueError):  # of an object that has no literal, such as np.str_('a')
+        except (
+            SyntaxError,
+            ValueError,
+        ):  # of an object that has no literal, such as np.str_('a')
             return f"{self}={literal}"
 
     def given(self, value: Any = ...) -> str:
         """Return the argument with its value; without one, as in ``choose it with clip=``."""
         if value is ...:
             return f"{self.name}="
-        if isinstance(value, list) and all(isinstance(item, (str, Real)) for item in value):
+        if isinstance(value, list) and all(
+            isinstance(item, (str, Real)) for item in value
+        ):
             whole = repr(value)
             if len(whole) <= LONGEST_LIST:
                 return f"{self.name}={whole}"
@@ -117,7 +122,9 @@ class Names(dict[str, str]):
         `Argument` or a subclass.
     """
 
-    def __init__(self, phrases: Mapping[str, str], argument: type[Argument] = Argument) -> None:
+    def __init__(
+        self, phrases: Mapping[str, str], argument: type[Argument] = Argument
+    ) -> None:
         super().__init__(phrases)
         self.argument = argument
 
@@ -262,7 +269,9 @@ class MclloError(Exception):
         message = self.message
         if self.values is None:  # it was said as it stands: its braces are no fields
             message = message.replace("{", "{{").replace("}", "}}")
-        return self.but(message=message, remedy=remedy, values={**(self.values or {}), **values})
+        return self.but(
+            message=message, remedy=remedy, values={**(self.values or {}), **values}
+        )
 
 
 class InputError(MclloError, ValueError):
@@ -461,7 +470,11 @@ class MclloWarning(UserWarning):
 
     def text(self, names: Names = PYTHON) -> str:
         """Return the whole sentence, its fields filled with these names."""
-        return self.detail if self.values is None else fill(self.detail, self.values, names)
+        return (
+            self.detail
+            if self.values is None
+            else fill(self.detail, self.values, names)
+        )
 
 
 class ZeroProbabilityWarning(MclloWarning):

@@ -46,7 +46,11 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
@@ -57,7 +61,13 @@ from sklearn.utils.validation import (
 )
 
 from ._utils.results import Floats
-from ._utils.statements import catch_warnings, issue_each_once, suppress_warnings, warn, warn_once
+from ._utils.statements import (
+    catch_warnings,
+    issue_each_once,
+    suppress_warnings,
+    warn,
+    warn_once,
+)
 from ._validation.probabilities import DEFAULT_CLIP, clean_logits, clean_probs
 from ._validation.weights import clean_weight
 from .calibrators import CALIBRATORS
@@ -105,7 +115,9 @@ class ClassifierScores:
             return calibrator.predict_proba(**self.given_to(calibrator))
 
 
-def classifier_scores(classifier: Any, X: Any, classes: Array, calibrator: Any) -> ClassifierScores:
+def classifier_scores(
+    classifier: Any, X: Any, classes: Array, calibrator: Any
+) -> ClassifierScores:
     """Return what a calibrator reads of these rows, a column for each of `classes`."""
     kind = reads(calibrator)
     has_probs = hasattr(classifier, "predict_proba")
@@ -129,7 +141,9 @@ def classifier_scores(classifier: Any, X: Any, classes: Array, calibrator: Any) 
     return ClassifierScores("probs", probs)
 
 
-def _decision_logits(classifier: Any, X: Any, classes: Array, is_only_source: bool) -> Array | None:
+def _decision_logits(
+    classifier: Any, X: Any, classes: Array, is_only_source: bool
+) -> Array | None:
     """Return logits by ``decision_function``; None where it has no column for each class.
 
     Of two classes it has one column, which is taken where there are no probabilities.
@@ -140,7 +154,9 @@ def _decision_logits(classifier: Any, X: Any, classes: Array, is_only_source: bo
     if has_columns and not _is_one_vs_one(classifier):
         # A class that the classifier never saw has the least probability that clipping leaves.
         log_sum = np.logaddexp.reduce(values, axis=1)
-        return _align(values, classifier, classes, missing=log_sum + np.log(DEFAULT_CLIP))
+        return _align(
+            values, classifier, classes, missing=log_sum + np.log(DEFAULT_CLIP)
+        )
     if n_known == 2 and values.size == len(values) and is_only_source:
         d = values.reshape(-1)
         log_probs = -np.logaddexp(0.0, np.column_stack([d, -d]))
@@ -326,12 +342,16 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         if y is None:
             name = type(self).__name__
-            raise InputError(f"{name} requires y to be passed, but the target y is None.")
+            raise InputError(
+                f"{name} requires y to be passed, but the target y is None."
+            )
         X, y = indexable(X, y)
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
-            raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
+            raise InputError(
+                f"ensemble must be True, False or 'auto'; got {self.ensemble!r}."
+            )
         if isinstance(self.cv, str):
             cv = f"cv must be folds, as in sklearn.model_selection; got {self.cv!r}."
             raise InputError(NO_PREFIT if self.cv == "prefit" else cv, argument="cv")
@@ -344,7 +364,9 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             classes = np.unique(labels)
         if len(classes) < 2:
             found = classes.tolist()
-            raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
+            raise InputError(
+                f"y must hold at least two classes; got {len(found)} class: {found}."
+            )
         calibrator = make_calibrator(
             "mcllo" if self.calibrator is None else self.calibrator, CALIBRATORS
         )
@@ -497,7 +519,9 @@ class _TrainingRows:
     def take(self, index: NDArray[np.intp]) -> _TrainingRows:
         weight = None if self.weight is None else self.weight[index]
         given = _check_method_params(self.X, self.given, indices=index)
-        return _TrainingRows(_safe_indexing(self.X, index), self.y[index], weight, given)
+        return _TrainingRows(
+            _safe_indexing(self.X, index), self.y[index], weight, given
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -523,12 +547,16 @@ class _Recipe:
     def pair(self, train: _TrainingRows, held_out: _TrainingRows) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
         classifier = self.classifier(train)
-        scores = classifier_scores(classifier, held_out.X, self.classes, self.calibrator)
+        scores = classifier_scores(
+            classifier, held_out.X, self.classes, self.calibrator
+        )
         return FittedPair(classifier, self.calibrated(scores, held_out), self.classes)
 
     def scores(self, train: _TrainingRows, held_out: _TrainingRows) -> ClassifierScores:
         """Return the scores of held-out rows by a classifier fitted on others."""
-        return classifier_scores(self.classifier(train), held_out.X, self.classes, self.calibrator)
+        return classifier_scores(
+            self.classifier(train), held_out.X, self.classes, self.calibrator
+        )
 
     def warn_of_unused_weights(self, rows: _TrainingRows) -> None:
         """Say who does without the weights that were given."""
@@ -536,7 +564,9 @@ class _Recipe:
             return
         told = "takes no sample_weight, so only"
         is_fitted_here = not isinstance(self.estimator, FrozenEstimator)
-        takes_none = not _is_routing_enabled() and _weight_argument(self.estimator) is None
+        takes_none = (
+            not _is_routing_enabled() and _weight_argument(self.estimator) is None
+        )
         if is_fitted_here and takes_none:
             name = type(self.estimator).__name__
             warn(MclloWarning(f"{name} {told} the calibrator uses the weights."))

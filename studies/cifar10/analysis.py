@@ -29,7 +29,16 @@ from mcllo.reproduce import figure1, figure5, table1
 from mcllo.reproduce._tables import images
 
 from .. import choices, rule, tables
-from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows, runs_figure
+from ..figures import (
+    BLUE,
+    MUTED,
+    VERMILION,
+    Canvas,
+    heading,
+    look,
+    named_rows,
+    runs_figure,
+)
 from ..pages import Row, Rows, Tables, column, p_word, read, rounded, say
 from ..tables import LEVEL, SETS, fit_maximum_likelihood
 from .splits import (
@@ -63,7 +72,12 @@ paper_accuracy accuracy paper_label_change label_change classwise_ece log_loss l
 difference_low difference_high brier zero_labels"""
 N_FIRST, N_PLAIN = 18, 7
 """Epochs of the first part, and epochs without augmentation, by the recipe in `networks`."""
-BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
+BEFORE: dict[str, Any] = {
+    "ls": "none",
+    "marker": "D",
+    "markersize": 6.0,
+    "color": VERMILION,
+}
 AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
 
 
@@ -103,7 +117,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
         "reliability": figure5().axes,
         "parameters": mcllo.plot.parameters(study.fit),
         "planes": figure1().axes,
-        "shares": shares_figure([row for row in made["classes"] if row["part"] == "all"]),
+        "shares": shares_figure(
+            [row for row in made["classes"] if row["part"] == "all"]
+        ),
         "splits": splits_figure(of_network(again, "large")),
     }
 
@@ -116,24 +132,39 @@ def from_logs(predictions: mcllo.Predictions) -> mcllo.Predictions:
 def labels_changed(splits: Sequence[Row]) -> Rows:
     """Return in how many splits a method of one scalar changed a label."""
     scalar = [
-        column(splits, f"label_change_{name}") > 0.0 for name in ("temperature", "xu_davoine")
+        column(splits, f"label_change_{name}") > 0.0
+        for name in ("temperature", "xu_davoine")
     ]
     return [{"changed": int(np.any(scalar, axis=0).sum()), "splits": len(splits)}]
 
 
 def cross_scaled(predictions: mcllo.Predictions, folds: int = 5) -> mcllo.Predictions:
     """Return all rows after temperature scaling, each by a temperature fitted on other folds."""
-    c = mcllo.compare(predictions, methods=("temperature",), cv=folds, n_resamples=99, seed=SEED)
+    c = mcllo.compare(
+        predictions, methods=("temperature",), cv=folds, n_resamples=99, seed=SEED
+    )
     return c.recalibrated["temperature"]
 
 
 def classes(scaled: Mapping[str, mcllo.Predictions]) -> Rows:
     """Return for each class what is left to recalibrate after temperature scaling."""
-    kept = ("class", "statistic", "pvalue", "adjusted", "predicted", "observed", "large_adjusted")
+    kept = (
+        "class",
+        "statistic",
+        "pvalue",
+        "adjusted",
+        "predicted",
+        "observed",
+        "large_adjusted",
+    )
     rows = []
     for part, predictions in scaled.items():
         fit = fit_maximum_likelihood(predictions)
-        columns = {"delta": fit.delta, "gamma": fit.gamma, "z_delta": fit.tau / fit.se_tau}
+        columns = {
+            "delta": fit.delta,
+            "gamma": fit.gamma,
+            "z_delta": fit.tau / fit.se_tau,
+        }
         for row in mcllo.class_tests(predictions, seed=SEED).table.rows():
             own = dict.fromkeys(columns)
             if row["class"] in fit.compared:
@@ -145,7 +176,15 @@ def classes(scaled: Mapping[str, mcllo.Predictions]) -> Rows:
 
 def nested_models(parts: Mapping[str, mcllo.Predictions]) -> Rows:
     """Return which nested model is enough, for each set of predictions."""
-    kept = ("model", "df", "statistic", "pvalue", "method", "larger_pvalue", "larger_method")
+    kept = (
+        "model",
+        "df",
+        "statistic",
+        "pvalue",
+        "method",
+        "larger_pvalue",
+        "larger_method",
+    )
     kept += ("rejected", "aic", "bic")
     rows = []
     for part, predictions in parts.items():
@@ -160,7 +199,10 @@ def bins(c: mcllo.Comparison) -> Rows:
     """Return the ECE of the judged rows for several numbers of bins."""
     return [
         {"set": name}
-        | {str(b): expected_calibration_error(None, c.recalibrated[name], n_bins=b) for b in BINS}
+        | {
+            str(b): expected_calibration_error(None, c.recalibrated[name], n_bins=b)
+            for b in BINS
+        }
         for name in JUDGED
     ]
 
@@ -186,12 +228,16 @@ def identity(train: mcllo.Predictions) -> Rows:
     """
     ends = np.cumsum(train.probs, axis=1)
     uniform = np.random.default_rng(SEED).random(train.n_samples)
-    drawn = labelled(train, train.logits, (uniform[:, None] * ends[:, -1:] > ends).sum(axis=1))
+    drawn = labelled(
+        train, train.logits, (uniform[:, None] * ends[:, -1:] > ends).sum(axis=1)
+    )
     top, rows = drawn.probs.max(axis=1), []
     for name in METHODS:
         after = mcllo.CALIBRATORS[name]().fit(drawn).predict_proba(drawn).max(axis=1)
         row = {"method": name, "mean_change_of_top": float(np.abs(after - top).mean())}
-        rows.append(row | {"mean_top_before": top.mean(), "mean_top_after": after.mean()})
+        rows.append(
+            row | {"mean_top_before": top.mean(), "mean_top_after": after.mean()}
+        )
     return rows
 
 
@@ -205,15 +251,21 @@ def shares_figure(rows: Sequence[Row]) -> Axes:
     ax.axvline(0.0, color=MUTED, lw=0.8, zorder=1)
     ax.hlines(np.arange(len(order)), 0.0, excess, color=MUTED, lw=1.0, zorder=1)
     for flag, style in ((True, BEFORE), (False, AFTER)):
-        kept = [i for i, row in enumerate(order) if (row["large_adjusted"] <= LEVEL) == flag]
+        kept = [
+            i for i, row in enumerate(order) if (row["large_adjusted"] <= LEVEL) == flag
+        ]
         ax.plot([excess[i] for i in kept], kept, zorder=3, **style)
     named_rows(ax, [row["class"] for row in order])
     ax.set_xlabel("Predicted less observed share (percentage points)")
-    heading(ax, "After temperature scaling", "10,000 images; each class has a share of 10 %")
+    heading(
+        ax, "After temperature scaling", "10,000 images; each class has a share of 10 %"
+    )
     told = {"rejected at 0.05 (Holm)": BEFORE, "not rejected at 0.05 (Holm)": AFTER}
     seen = [row["large_adjusted"] <= LEVEL for row in order]
     shown = zip(told.items(), (any(seen), not all(seen)), strict=True)
-    key = [Line2D([], [], label=name, **style) for (name, style), drawn in shown if drawn]
+    key = [
+        Line2D([], [], label=name, **style) for (name, style), drawn in shown if drawn
+    ]
     figure.footer("", key)
     return ax
 
@@ -234,7 +286,10 @@ def splits_figure(splits: Sequence[Row]) -> list[Axes]:
         height=3.9,
         sizes=(3.4, 15),
         ends=(-8, 0.4, 0.2),
-        words=(f"one of {len(splits)} splits", f"{note} Triangle: printed as below 0.001."),
+        words=(
+            f"one of {len(splits)} splits",
+            f"{note} Triangle: printed as below 0.001.",
+        ),
     )
 
 
@@ -245,7 +300,9 @@ def facts(t: Tables) -> dict[str, object]:
     log = read(HERE / "training_log_large.csv")
     return {
         **{
-            f"parameters_{part}": [row for row in t["parameters"] if row["part"] == part]
+            f"parameters_{part}": [
+                row for row in t["parameters"] if row["part"] == part
+            ]
             for part in ("X_t", "X_h")
         },
         "table2": map(tables.method_words, t["table2"]),
@@ -253,7 +310,9 @@ def facts(t: Tables) -> dict[str, object]:
         "nested_models": nested_models_words(t["nested_models"]),
         "planes": [row for k, row in enumerate(t["planes"]) if k % 10 < 5],
         "splits": tables.spread_words(t["splits_summary"]),
-        "bins": [{"set": SETS[r["set"]], "ece": [r[str(b)] for b in BINS]} for r in t["bins"]],
+        "bins": [
+            {"set": SETS[r["set"]], "ece": [r[str(b)] for b in BINS]} for r in t["bins"]
+        ],
         **tables.baseline_facts(t["baselines"]),
         "counts": [row | {"name": CLAIMS[row["claim"]]} for row in t["claims"]],
         "true": {row["claim"]: f"{row['large']} of {row['of']}" for row in t["claims"]},
@@ -262,14 +321,19 @@ def facts(t: Tables) -> dict[str, object]:
         "choices": choices.choice_words(t["choices"]),
         "public_choices": public_words(t["public_choices"]),
         "method": {row["set"]: row | method_p(row) for row in t["table2"]},
-        "lowest_loss": min(row["log_loss"] for row in t["table2"] if row["set"] in JUDGED),
+        "lowest_loss": min(
+            row["log_loss"] for row in t["table2"] if row["set"] in JUDGED
+        ),
         "gamma_low": min(on_train),
         "gamma_high": max(on_train),
         "scaled": {row["class"]: row for row in t["classes"] if row["part"] == "all"},
         "enough": {
-            f"{row['part']}, {row['model']}": row["larger_pvalue"] for row in t["nested_models"]
+            f"{row['part']}, {row['model']}": row["larger_pvalue"]
+            for row in t["nested_models"]
         },
-        "plane": {row["image"]: row for row in t["planes"] if row["class"] == row["label"]},
+        "plane": {
+            row["image"]: row for row in t["planes"] if row["class"] == row["label"]
+        },
         "logs": {row["method"]: row["largest_change"] for row in t["logits_needed"]},
         "moved": {row["method"]: row["mean_change_of_top"] for row in t["identity"]},
         "with_bins": {row["set"]: {b: row[str(b)] for b in BINS} for row in t["bins"]},
@@ -309,7 +373,9 @@ def class_words(rows: Sequence[Row]) -> Rows:
     """Return each class after temperature scaling, its parameters in both sets as words."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
-        words = "baseline" if row["delta"] is None else say("{delta:.2f}, {gamma:.2f}", row)
+        words = (
+            "baseline" if row["delta"] is None else say("{delta:.2f}, {gamma:.2f}", row)
+        )
         both = {row["part"]: words, f"p_{row['part']}": row["adjusted"]}
         found[row["class"]] = found.get(row["class"], {}) | row | both
     return list(found.values())

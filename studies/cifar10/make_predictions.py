@@ -22,9 +22,15 @@ def main(network: str = "large", folder: Path = DATA, file: Path | None = None) 
     """Check the arrays and write the data file."""
     file = file or HERE / f"logits_{network}.npz"
     with np.load(file, allow_pickle=False) as data:
-        logits, labels = data["logits"].astype(np.float32), data["labels"].astype(np.uint8)
+        logits, labels = (
+            data["logits"].astype(np.float32),
+            data["labels"].astype(np.uint8),
+        )
     counts = np.bincount(labels, minlength=N_CLASSES).tolist()
-    if logits.shape != (N_IMAGES, N_CLASSES) or counts != [N_IMAGES // N_CLASSES] * N_CLASSES:
+    if (
+        logits.shape != (N_IMAGES, N_CLASSES)
+        or counts != [N_IMAGES // N_CLASSES] * N_CLASSES
+    ):
         raise SystemExit(
             f"{file.name} must hold logits of {N_IMAGES} images and {N_CLASSES} classes, "
             f"a tenth of the labels each; got {logits.shape} and counts {counts}."

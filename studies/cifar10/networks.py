@@ -44,14 +44,20 @@ class Recipe:
     momentum: float
     shift: int  # pixels
     alternate: bool  # flip every image in every other epoch, instead of at random
-    bias_epochs: int = 0  # how long the first layer's bias is trained; 0: like any other
+    bias_epochs: int = (
+        0  # how long the first layer's bias is trained; 0: like any other
+    )
     more: int = 0  # epochs after these, plain too, the last layer's weights as the logits have them
     more_lr: float = 0.0
 
     def learning_rate(self, epoch: float) -> float:
         """Return the learning rate when so many epochs are done."""
         if epoch >= self.epochs:
-            return self.more_lr * (1 - (epoch - self.epochs) / self.more) if self.more else 0.0
+            return (
+                self.more_lr * (1 - (epoch - self.epochs) / self.more)
+                if self.more
+                else 0.0
+            )
         done = epoch / self.epochs
         return self.peak_lr * min(done / self.warm_up, (1 - done) / (1 - self.warm_up))
 
@@ -99,7 +105,11 @@ class Scale(nn.Module):
 def whitening(images: Tensor) -> nn.Conv2d:
     """Return the frozen first layer: every 2 x 2 patch in its own principal directions."""
     channels = images.shape[1]
-    patches = nn.functional.unfold(images[:WHITENED], 2).transpose(1, 2).reshape(-1, 4 * channels)
+    patches = (
+        nn.functional.unfold(images[:WHITENED], 2)
+        .transpose(1, 2)
+        .reshape(-1, 4 * channels)
+    )
     values, vectors = torch.linalg.eigh(patches.T @ patches / len(patches))
     weight = (vectors / (values + FLOOR).sqrt()).T.reshape(-1, channels, 2, 2)
     layer = nn.Conv2d(channels, 2 * len(weight), 2)
@@ -129,10 +139,19 @@ def large(images: Tensor, widths: tuple[int, ...] = (64, 256, 256)) -> nn.Sequen
     layers: list[nn.Module] = [first, nn.GELU()]
     channels = first.out_channels
     for width in widths:
-        layers += [convolution(channels, width), nn.MaxPool2d(2), norm(width), nn.GELU()]
+        layers += [
+            convolution(channels, width),
+            nn.MaxPool2d(2),
+            norm(width),
+            nn.GELU(),
+        ]
         layers += [convolution(width, width), norm(width), nn.GELU()]
         channels = width
-    layers += [nn.MaxPool2d(3), nn.Flatten(), nn.Linear(channels, N_CLASSES, bias=False)]
+    layers += [
+        nn.MaxPool2d(3),
+        nn.Flatten(),
+        nn.Linear(channels, N_CLASSES, bias=False),
+    ]
     layers.append(Scale(1 / 9))
     return nn.Sequential(*layers).to(memory_format=torch.channels_last)
 

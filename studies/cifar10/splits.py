@@ -82,18 +82,26 @@ CLAIMS = {
 def all_images(data: Dataset) -> mcllo.Predictions:
     """Return both parts as one, in the order of the test set."""
     parts = (data.train, data.holdout)
-    order = np.argsort(np.concatenate([data.train_columns["image"], data.holdout_columns["image"]]))
+    order = np.argsort(
+        np.concatenate([data.train_columns["image"], data.holdout_columns["image"]])
+    )
     logits = np.concatenate([part.logits for part in parts])[order]
-    return labelled(data.train, logits, np.concatenate([part.codes for part in parts])[order])
+    return labelled(
+        data.train, logits, np.concatenate([part.codes for part in parts])[order]
+    )
 
 
-def labelled(like: mcllo.Predictions, logits: Any, codes: np.ndarray) -> mcllo.Predictions:
+def labelled(
+    like: mcllo.Predictions, logits: Any, codes: np.ndarray
+) -> mcllo.Predictions:
     """Return predictions with other logits and labels of the same classes."""
     y = np.asarray(like.classes)[codes]
     return mcllo.Predictions.from_arrays(logits=logits, y=y, classes=like.classes)
 
 
-def split(predictions: mcllo.Predictions, seed: int) -> tuple[mcllo.Predictions, mcllo.Predictions]:
+def split(
+    predictions: mcllo.Predictions, seed: int
+) -> tuple[mcllo.Predictions, mcllo.Predictions]:
     """Return rows to learn from and rows to judge on."""
     order = np.random.default_rng(seed).permutation(predictions.n_samples)
     return (
@@ -116,7 +124,9 @@ def split_row(train: mcllo.Predictions, holdout: mcllo.Predictions) -> dict[str,
     row: dict[str, Any] = {
         "gamma_low": fit.gamma.min(),
         "gamma_high": fit.gamma.max(),
-        "statistic_uncalibrated_train": mcllo.calibration_test(train, method="chi2").statistic,
+        "statistic_uncalibrated_train": mcllo.calibration_test(
+            train, method="chi2"
+        ).statistic,
         "ece_uncalibrated_train": expected_calibration_error(None, train),
         "accuracy_uncalibrated_train": accuracy(None, train),
     }
@@ -138,14 +148,19 @@ def split_row(train: mcllo.Predictions, holdout: mcllo.Predictions) -> dict[str,
         if name in ("mcllo", "temperature"):
             noisy = test.df if name == "mcllo" else 1
             ratio = 1.0 + holdout.n_samples / train.n_samples
-            row[f"p_corrected_{name}"] = mixture_tail(test.statistic, test.df, noisy, ratio)
+            row[f"p_corrected_{name}"] = mixture_tail(
+                test.statistic, test.df, noisy, ratio
+            )
         if name != "uncalibrated":
             changed = after.probs.argmax(axis=1) != holdout.probs.argmax(axis=1)
             row[f"label_change_{name}"] = float(changed.mean())
         if name == "temperature":  # the two classes whose delta is farthest from 1
             fit = fit_maximum_likelihood(after)
             order = np.argsort(-np.abs(fit.tau / fit.se_tau), kind="stable")
-            row |= {"worst": fit.compared[order[0]], "second_worst": fit.compared[order[1]]}
+            row |= {
+                "worst": fit.compared[order[0]],
+                "second_worst": fit.compared[order[1]],
+            }
     return row
 
 
@@ -192,7 +207,8 @@ def claims(splits: Sequence[Row]) -> dict[str, np.ndarray]:
         "all_gammas_below_1": column(splits, "gamma_high") < 1.0,
         **{f"{name}_not_rejected": passed[name] for name in METHODS},
         "mcllo_not_rejected_corrected": column(splits, "p_corrected_mcllo") > LEVEL,
-        "temperature_not_rejected_corrected": column(splits, "p_corrected_temperature") > LEVEL,
+        "temperature_not_rejected_corrected": column(splits, "p_corrected_temperature")
+        > LEVEL,
         **{f"{name}_lowers_ece": lowered[name] for name in METHODS},
         "temperature_rejected": ~passed["temperature"],
         "mcllo_lowers_ece_of_10_bins": column(splits, "ece10_mcllo")
@@ -203,7 +219,9 @@ def claims(splits: Sequence[Row]) -> dict[str, np.ndarray]:
         "all_but_xu_lower_ece": np.all([lowered[n] for n in METHODS[:-1]], axis=0)
         & ~lowered["xu_davoine"],
         "mcllo_lower_ece_than_temperature": ece["mcllo"] < ece["temperature"],
-        "no_method_lowers_accuracy": np.all([right[n] >= right[raw] for n in METHODS], axis=0),
+        "no_method_lowers_accuracy": np.all(
+            [right[n] >= right[raw] for n in METHODS], axis=0
+        ),
         "mcllo_accuracy_not_lower": right["mcllo"] >= right[raw],
         **{f"{name}_lowers_log_loss": loss[name] < loss[raw] for name in METHODS},
         "mcllo_lower_log_loss_than_temperature": loss["mcllo"] < loss["temperature"],
@@ -229,7 +247,11 @@ def claim_counts(splits: Sequence[Row]) -> Rows:
     n = len(of_network(splits, next(iter(counts))))
     first = next(iter(counts.values()))
     return [
-        {"claim": name, **{network: found[name] for network, found in counts.items()}, "of": n}
+        {
+            "claim": name,
+            **{network: found[name] for network, found in counts.items()},
+            "of": n,
+        }
         for name in first
     ]
 
@@ -237,11 +259,15 @@ def claim_counts(splits: Sequence[Row]) -> Rows:
 def networks(splits: Sequence[Row]) -> Rows:
     """Return the median over the splits of what Tables 1 and 2 print, by network."""
     raw = ("uncalibrated_train", "uncalibrated")
-    whats = [f"{what}_{name}" for what in ("statistic", "accuracy", "ece") for name in raw]
+    whats = [
+        f"{what}_{name}" for what in ("statistic", "accuracy", "ece") for name in raw
+    ]
     whats += ["log_loss_uncalibrated", "gamma_low", "gamma_high", "statistic_mcllo"]
     for name in METHODS:
         whats += [f"{what}_{name}" for what in ("p", "ece", "log_loss")]
-        whats += [f"label_change_{name}"] if name in ("mcllo", "vector", "histogram") else []
+        whats += (
+            [f"label_change_{name}"] if name in ("mcllo", "vector", "histogram") else []
+        )
     rows = []
     for what in whats:
         values = {
@@ -260,7 +286,9 @@ def printed_as(what: str) -> float | None:
     (0.033, 0.732, None)
     """
     if what.startswith("gamma"):
-        values = [row["paper_gamma"] for row in printed("table1") if row["part"] == "X_t"]
+        values = [
+            row["paper_gamma"] for row in printed("table1") if row["part"] == "X_t"
+        ]
         return min(values) if what == "gamma_low" else max(values)
     for name in PAPER:
         for number in ("statistic", "p", "ece", "accuracy", "label_change"):
@@ -271,7 +299,12 @@ def printed_as(what: str) -> float | None:
 
 def network_words(rows: Sequence[Mapping[str, Any]]) -> Rows:
     """Return the table of networks for a page."""
-    forms = {"statistic": "{:,.0f}", "accuracy": "{:%1}", "ece": "{:.3f}", "log_loss": "{:.3f}"}
+    forms = {
+        "statistic": "{:,.0f}",
+        "accuracy": "{:%1}",
+        "ece": "{:.3f}",
+        "log_loss": "{:.3f}",
+    }
     forms |= {"gamma": "{:.2f}", "p": "{:p}", "label_change": "{:%1}"}
     lines = []
     for row in rows:
@@ -280,7 +313,9 @@ def network_words(rows: Sequence[Mapping[str, Any]]) -> Rows:
         for column_ in ("paper", *NETWORKS):
             value = row[column_]
             small = kind == "p" and column_ == "paper"
-            cells[column_] = tables.paper_p(value) if small else Words().format(forms[kind], value)
+            cells[column_] = (
+                tables.paper_p(value) if small else Words().format(forms[kind], value)
+            )
         lines.append({"what": NAMES[row["what"]], **cells})
     return lines
 
@@ -292,8 +327,15 @@ def _names() -> dict[str, str]:
     parts |= {"histogram": "EB", "xu_davoine": "Xu"}
     words = {"statistic": "statistic", "p": "p", "ece": "ECE", "accuracy": "accuracy"}
     words |= {"label_change": "labels changed", "log_loss": "log loss"}
-    names = {f"{k}_{part}": f"{w}, {p}" for part, p in parts.items() for k, w in words.items()}
-    return names | {"gamma_low": "smallest gamma, X_t", "gamma_high": "largest gamma, X_t"}
+    names = {
+        f"{k}_{part}": f"{w}, {p}"
+        for part, p in parts.items()
+        for k, w in words.items()
+    }
+    return names | {
+        "gamma_low": "smallest gamma, X_t",
+        "gamma_high": "largest gamma, X_t",
+    }
 
 
 NAMES = _names()

@@ -40,7 +40,9 @@ def tensors() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return x[:n], y[:n], x[n:], y[n:]
 
 
-def augment(x: Tensor, shift: int, flipped: Tensor | None, rng: torch.Generator) -> Tensor:
+def augment(
+    x: Tensor, shift: int, flipped: Tensor | None, rng: torch.Generator
+) -> Tensor:
     """Return the images shifted (mirrored edges), and those `flipped`, or else half of them."""
     n, _, side, _ = x.shape
     padded = F.pad(x, (shift,) * 4, mode="reflect").permute(0, 2, 3, 1)
@@ -50,7 +52,9 @@ def augment(x: Tensor, shift: int, flipped: Tensor | None, rng: torch.Generator)
         flipped = torch.rand(n, 1, generator=rng) < 0.5
     rows = corner[0] + span
     columns = corner[1] + torch.where(flipped, side - 1 - span, span)
-    picked = padded[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    picked = padded[
+        torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]
+    ]
     return picked.permute(0, 3, 1, 2)
 
 
@@ -64,7 +68,10 @@ def batches(
     for start in range(0, len(x) - recipe.batch + 1, recipe.batch):
         rows = order[start : start + recipe.batch]
         flipped = coins[rows] ^ bool(epoch % 2) if recipe.alternate else None
-        yield x[rows] if plain else augment(x[rows], recipe.shift, flipped, rng), y[rows]
+        yield (
+            x[rows] if plain else augment(x[rows], recipe.shift, flipped, rng),
+            y[rows],
+        )
 
 
 def train_epoch(
@@ -93,7 +100,10 @@ def train_epoch(
         if step % 20 == 19:
             speed = recipe.batch * (step + 1) / (time.perf_counter() - started)
             mean = total / (step + 1)
-            print(f"  epoch {epoch + 1} step {step + 1} loss {mean:.4f} {speed:.0f}/s", flush=True)
+            print(
+                f"  epoch {epoch + 1} step {step + 1} loss {mean:.4f} {speed:.0f}/s",
+                flush=True,
+            )
     return total / steps
 
 
@@ -107,7 +117,10 @@ def logits_of(net: nn.Module, x: Tensor) -> Tensor:
 def stop_if_asked() -> None:
     """Exit between two steps after SIGTERM or SIGINT; the last epoch's checkpoint is whole."""
     if STOP:
-        print(f"stopped by signal {STOP[0]}; run again to resume after the last epoch", flush=True)
+        print(
+            f"stopped by signal {STOP[0]}; run again to resume after the last epoch",
+            flush=True,
+        )
         sys.exit(128 + STOP[0])
 
 
@@ -123,11 +136,15 @@ def save(path: Path, state: dict) -> None:
 
 def arguments() -> argparse.Namespace:
     """Return the command line's options."""
-    parser = argparse.ArgumentParser(description="Train a VGG on CIFAR-10; resumes by itself.")
+    parser = argparse.ArgumentParser(
+        description="Train a VGG on CIFAR-10; resumes by itself."
+    )
     parser.add_argument("--network", choices=sorted(RECIPES), default="large")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fresh", action="store_true", help="delete a stored checkpoint first")
+    parser.add_argument(
+        "--fresh", action="store_true", help="delete a stored checkpoint first"
+    )
     return parser.parse_args()
 
 
@@ -142,10 +159,15 @@ def main() -> None:
     x, y, x_test, y_test = tensors()
     net = recipe.build(x)
     groups = recipe.groups(net)
-    optimizer = torch.optim.SGD(groups, lr=recipe.peak_lr, momentum=recipe.momentum, nesterov=True)
+    optimizer = torch.optim.SGD(
+        groups, lr=recipe.peak_lr, momentum=recipe.momentum, nesterov=True
+    )
     history: list[dict] = []
     path = fetch.CACHE / f"{args.network}_e{recipe.epochs}_s{args.seed}.pt"
-    log, out = HERE / f"training_log_{args.network}.csv", HERE / f"logits_{args.network}.npz"
+    log, out = (
+        HERE / f"training_log_{args.network}.csv",
+        HERE / f"logits_{args.network}.npz",
+    )
     if args.fresh:
         path.unlink(missing_ok=True)
     if path.exists():
@@ -177,13 +199,19 @@ def main() -> None:
             round(time.perf_counter() - started, 1),
         )
         history.append(dict(zip(COLUMNS, line, strict=True)))
-        state = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "history": history}
+        state = {
+            "net": net.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "history": history,
+        }
         save(path, state)
         write(log, history)
         print(history[-1], flush=True)
 
     np.savez_compressed(
-        out, logits=logits_of(net, x_test).numpy(), labels=y_test.numpy().astype(np.uint8)
+        out,
+        logits=logits_of(net, x_test).numpy(),
+        labels=y_test.numpy().astype(np.uint8),
     )
     print(f"wrote {out.name}, {out.stat().st_size} bytes", flush=True)
 

@@ -66,7 +66,12 @@ def claims(made: Tables, runs: Judged) -> list[Claim]:
             RECALIBRATED,
             seen["mcllo_not_rejected"],
         ),
-        Claim("vector_recalibrations", f"{calibrated}: VS", COMPARED, seen["vector_not_rejected"]),
+        Claim(
+            "vector_recalibrations",
+            f"{calibrated}: VS",
+            COMPARED,
+            seen["vector_not_rejected"],
+        ),
         Claim(
             "binning_recalibrations",
             f"{calibrated}: EB",
@@ -168,7 +173,9 @@ def claims(made: Tables, runs: Judged) -> list[Claim]:
             "bins",
             '"different choices of bin number can lead to different ECE scores"',
             DISCUSSION,
-            Check(sum(bin_range(row) <= MARGIN for row in made["bins"]), len(made["bins"])),
+            Check(
+                sum(bin_range(row) <= MARGIN for row in made["bins"]), len(made["bins"])
+            ),
         ),
         Claim(
             "baseline",
@@ -211,14 +218,18 @@ def wrong_planes(rows: Sequence[Row]) -> int:
 
 def moved(made: Tables, method: str) -> float:
     """Return how far logs of probabilities move a map that was fitted on logits."""
-    return next(r["largest_change"] for r in made["logits_needed"] if r["method"] == method)
+    return next(
+        r["largest_change"] for r in made["logits_needed"] if r["method"] == method
+    )
 
 
 def identity_move(made: Tables, method: str) -> float:
     """Return by how much a method moves the top probability of predictions that need no
     recalibration.
     """
-    return next(r["mean_change_of_top"] for r in made["identity"] if r["method"] == method)
+    return next(
+        r["mean_change_of_top"] for r in made["identity"] if r["method"] == method
+    )
 
 
 def bin_range(row: Row) -> float:
@@ -235,6 +246,10 @@ def baseline_evidence(rows: Sequence[Row]) -> Evidence:
         f"mean change of a probability at most {MARGIN:g}": [
             row["mean_change"] > MARGIN for row in others
         ],
-        f"labels of at most {100 * SHARE:g} %": [row["label_changes"] > SHARE for row in others],
+        f"labels of at most {100 * SHARE:g} %": [
+            row["label_changes"] > SHARE for row in others
+        ],
     }
-    return Settings({name: Check(sum(beyond), len(beyond)) for name, beyond in limits.items()})
+    return Settings(
+        {name: Check(sum(beyond), len(beyond)) for name, beyond in limits.items()}
+    )

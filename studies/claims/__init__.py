@@ -71,7 +71,9 @@ def draw(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def scaled(
-    probs: np.ndarray, slope: float | np.ndarray = 1.0, shift: float | Sequence[float] = 0.0
+    probs: np.ndarray,
+    slope: float | np.ndarray = 1.0,
+    shift: float | Sequence[float] = 0.0,
 ) -> np.ndarray:
     """Return ``softmax(slope log x + shift)``; slope and shift may differ by class."""
     logits = slope * np.log(probs) + np.asarray(shift)

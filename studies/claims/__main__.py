@@ -31,7 +31,9 @@ def main() -> None:
     """Run what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m studies.claims")
     parser.add_argument("topic", choices=[*TOPICS, "pages"])
-    parser.add_argument("--reps", type=int, default=400, help="repetitions of each design")
+    parser.add_argument(
+        "--reps", type=int, default=400, help="repetitions of each design"
+    )
     asked = parser.parse_args()
     if asked.topic != "pages":
         warnings.simplefilter("ignore")

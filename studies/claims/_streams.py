@@ -12,7 +12,19 @@ import math
 import numpy as np
 
 SHIFTS, SLOPES = (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0), (0.7, 1.4)
-PER_CENT = {-12: 2, -8: 5, -6: 10, -4: 20, -2: 20, -1: 25, 1: 7, 2: 5, 4: 3, 8: 2, 12: 1}
+PER_CENT = {
+    -12: 2,
+    -8: 5,
+    -6: 10,
+    -4: 20,
+    -2: 20,
+    -1: 25,
+    1: 7,
+    2: 5,
+    4: 3,
+    8: 2,
+    12: 1,
+}
 """Share of the exponent 2^(k / 8) among the temperatures."""
 OF_TWO = (1, 4, 10, 22, 22, 10, 6, 8, 12, 4, 1)
 """The same where there are two classes."""
@@ -57,12 +69,15 @@ class Streams:
         if c == 2:
             own = np.array([1.0, 4.0, 4.0, 4.0, 4.0, 1.0, 0.0, 0.0]) / 18.0
             two = (0.25 * np.array(OF_TWO) / 100.0, np.tile(0.68 * own / 2.0, 2))
-            return np.concatenate([*two, 0.02 * MEMORY_SHARES, 0.04 * MEMORY_SHARES, [0.01]])
+            return np.concatenate(
+                [*two, 0.02 * MEMORY_SHARES, 0.04 * MEMORY_SHARES, [0.01]]
+            )
         classes = max(0.18, 0.55 * (2.0 / c) ** 2)
         own = np.ones(len(SHIFTS) + len(SLOPES))
         few = c <= 30
         parts = [
-            (0.78 - classes) * np.array([PER_CENT[k] / 100.0 for k in sorted(PER_CENT)]),
+            (0.78 - classes)
+            * np.array([PER_CENT[k] / 100.0 for k in sorted(PER_CENT)]),
             np.tile(classes * own / (c * own.sum()), c),
             (0.07 if few else 0.2) * MEMORY_SHARES,
             0.13 * MEMORY_SHARES if few else [],
@@ -86,7 +101,9 @@ class Streams:
     def class_evidence(self) -> np.ndarray:
         """Return the log evidence of each class alone, (streams, classes)."""
         first, maps = len(self.exponents), len(SHIFTS) + len(SLOPES)
-        own = self.started[:, first : first + maps * self.c].reshape(self.n, self.c, maps)
+        own = self.started[:, first : first + maps * self.c].reshape(
+            self.n, self.c, maps
+        )
         return np.logaddexp(log_sum(own) - math.log(maps), -math.log(self.looks + 1.0))
 
     def factors(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -116,7 +133,9 @@ class Streams:
         for slope, shift in [(1.0, s) for s in SHIFTS] + [(u, 0.0) for u in SLOPES]:
             inside, outside = slope * logs + shift, slope * log_rest
             total = np.logaddexp(inside, outside)
-            found.append(np.where(hit, inside - total - logs, outside - total - log_rest).sum(1))
+            found.append(
+                np.where(hit, inside - total - logs, outside - total - log_rest).sum(1)
+            )
         return np.stack(found, axis=2).reshape(self.n, -1).T
 
     def _odds(self, logs: np.ndarray) -> np.ndarray:
@@ -182,7 +201,12 @@ class Streams:
         moved = np.concatenate([p, p * odds], axis=2)
         hessian = -(moved.transpose(0, 2, 1) @ moved)
         at = np.arange(k)
-        for a, b, weights in ((0, 0, 1.0), (0, 1, odds), (1, 0, odds), (1, 1, odds * odds)):
+        for a, b, weights in (
+            (0, 0, 1.0),
+            (0, 1, odds),
+            (1, 0, odds),
+            (1, 1, odds * odds),
+        ):
             hessian[:, a * k + at, b * k + at] += (p * weights).sum(axis=1)
         return gradient, hessian
 
@@ -206,9 +230,13 @@ class FittedStreams(Streams):
         odds = self._odds(np.log(x))
         hit = (y[..., None] == np.array(self.others)).astype(np.float64)
         if self.null_precision is None:
-            information = self._derivatives(odds, hit, self.null_mean)[1] / (x.shape[1] + 50.0)
+            information = self._derivatives(odds, hit, self.null_mean)[1] / (
+                x.shape[1] + 50.0
+            )
             self.null_precision = self.n_learned * information + 0.25 * self.prior
-        self.dispersion = np.maximum(1.0, (10.0 + self.score_ratios) / (10.0 + self.looks))
+        self.dispersion = np.maximum(
+            1.0, (10.0 + self.score_ratios) / (10.0 + self.looks)
+        )
         self.score_ratios = self.score_ratios + self._score_ratio(odds, hit)
         expected = np.exp(self._mcllo(odds, self.null_mean))
         self.null_gain = self._null_gain(odds, y, hit)
@@ -216,7 +244,9 @@ class FittedStreams(Streams):
 
     def factors(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the log factors against the null hypothesis; x are the expected probabilities."""
-        return (super().factors(x, y) - self.null_gain[:, None]) / self.dispersion[:, None]
+        return (super().factors(x, y) - self.null_gain[:, None]) / self.dispersion[
+            :, None
+        ]
 
     def _score_ratio(self, odds: np.ndarray, hit: np.ndarray) -> np.ndarray:
         score, hessian = self._derivatives(odds, hit, self.null_mean)
@@ -226,7 +256,9 @@ class FittedStreams(Streams):
         expectation += np.trace(leverage @ leverage, axis1=1, axis2=2)
         return np.einsum("bi,bij,bj->b", score, covariance, score) / expectation
 
-    def _null_gain(self, odds: np.ndarray, y: np.ndarray, hit: np.ndarray) -> np.ndarray:
+    def _null_gain(
+        self, odds: np.ndarray, y: np.ndarray, hit: np.ndarray
+    ) -> np.ndarray:
         """Return log q less the log likelihood at the mean, and learn from the batch."""
         mean, precision = self.null_mean, self.null_precision
         before = of_labels(self._mcllo(odds, mean), y).sum(axis=1)
@@ -236,11 +268,15 @@ class FittedStreams(Streams):
             gradient += np.einsum("bij,bj->bi", precision, mode - mean)
             if np.abs(gradient).max() < 1e-6:
                 break
-            mode = mode - np.linalg.solve(hessian + precision, gradient[..., None])[..., 0]
+            mode = (
+                mode - np.linalg.solve(hessian + precision, gradient[..., None])[..., 0]
+            )
         away = mode - mean
         posterior = precision + self._derivatives(odds, hit, mode)[1]
         log_q = of_labels(self._mcllo(odds, mode), y).sum(axis=1)
         log_q -= 0.5 * np.einsum("bi,bij,bj->b", away, precision, away)
-        log_q -= 0.5 * (np.linalg.slogdet(posterior)[1] - np.linalg.slogdet(precision)[1])
+        log_q -= 0.5 * (
+            np.linalg.slogdet(posterior)[1] - np.linalg.slogdet(precision)[1]
+        )
         self.null_mean, self.null_precision = mode, posterior
         return log_q - before

@@ -131,20 +131,47 @@ INSIDE = (
     Design("calibrated, network, 10 classes", 500, net(10), same, True),
     Design("calibrated, network, 10 classes", 2_000, net(10), same, True),
     Design(
-        "calibrated, rare events", 1_000, lambda n, rng: rows_like("rare", n, 2, rng), same, True
+        "calibrated, rare events",
+        1_000,
+        lambda n, rng: rows_like("rare", n, 2, rng),
+        same,
+        True,
     ),
     Design("slope .5, flat, 3 classes", 300, flat(3), lambda x: scaled(x, 0.5), True),
-    Design("slope .7, flat, 4 classes", 8_000, flat(4), lambda x: scaled(x, 0.7), True, 0.5),
-    Design("slope .7, network, 10 classes", 2_000, net(10), lambda x: scaled(x, 0.7), True),
-    Design("slope 1.3, flat, 3 classes", 1_000, flat(3), lambda x: scaled(x, 1.3), True),
-    Design("slope .97, flat, 4 classes", 40_000, flat(4), lambda x: scaled(x, 0.97), True, 0.2),
+    Design(
+        "slope .7, flat, 4 classes", 8_000, flat(4), lambda x: scaled(x, 0.7), True, 0.5
+    ),
+    Design(
+        "slope .7, network, 10 classes", 2_000, net(10), lambda x: scaled(x, 0.7), True
+    ),
+    Design(
+        "slope 1.3, flat, 3 classes", 1_000, flat(3), lambda x: scaled(x, 1.3), True
+    ),
+    Design(
+        "slope .97, flat, 4 classes",
+        40_000,
+        flat(4),
+        lambda x: scaled(x, 0.97),
+        True,
+        0.2,
+    ),
     Design("one class shifted, flat, 4 classes", 1_000, flat(4), first_shifted, True),
 )
 OUTSIDE = (
     Design(
-        "10 % label noise, network, 10 classes", 2_000, net(10, 5.0), lambda x: noisy(x, 0.1), False
+        "10 % label noise, network, 10 classes",
+        2_000,
+        net(10, 5.0),
+        lambda x: noisy(x, 0.1),
+        False,
     ),
-    Design("5 % label noise, network, 10 classes", 300, net(10), lambda x: noisy(x, 0.05), False),
+    Design(
+        "5 % label noise, network, 10 classes",
+        300,
+        net(10),
+        lambda x: noisy(x, 0.05),
+        False,
+    ),
     Design(
         "2 % label noise, network, 3 classes",
         20_000,
@@ -154,9 +181,18 @@ OUTSIDE = (
         0.3,
     ),
     Design("wave, flat, 3 classes", 1_500, flat(3), lambda x: waved(x, 0.12), False),
-    Design("small wave, flat, 3 classes", 20_000, flat(3), lambda x: waved(x, 0.03), False, 0.3),
+    Design(
+        "small wave, flat, 3 classes",
+        20_000,
+        flat(3),
+        lambda x: waved(x, 0.03),
+        False,
+        0.3,
+    ),
     Design("step, 2 classes", 2_000, lambda n, rng: uniform(n, rng), stepped, False),
-    Design("step, 2 classes", 40_000, lambda n, rng: uniform(n, rng), stepped, False, 0.2),
+    Design(
+        "step, 2 classes", 40_000, lambda n, rng: uniform(n, rng), stepped, False, 0.2
+    ),
     Design(
         "two slopes mixed, flat, 3 classes",
         1_000,
@@ -165,10 +201,22 @@ OUTSIDE = (
         False,
     ),
     Design(
-        "two classes swapped, network, 10 classes", 2_000, net(10), lambda x: swapped(x, 0.3), False
+        "two classes swapped, network, 10 classes",
+        2_000,
+        net(10),
+        lambda x: swapped(x, 0.3),
+        False,
     ),
-    Design("two classes swapped, flat, 4 classes", 800, flat(4), lambda x: swapped(x, 0.3), False),
-    Design("leak, flat, 4 classes", 800, flat(4, 0.6), lambda x: leaking(x, 0.4), False),
+    Design(
+        "two classes swapped, flat, 4 classes",
+        800,
+        flat(4),
+        lambda x: swapped(x, 0.3),
+        False,
+    ),
+    Design(
+        "leak, flat, 4 classes", 800, flat(4, 0.6), lambda x: leaking(x, 0.4), False
+    ),
     Design(
         "never above 80 %, network, 5 classes",
         3_000,
@@ -177,7 +225,11 @@ OUTSIDE = (
         False,
     ),
     Design(
-        "never above 95 %, network, 10 classes", 1_000, net(10), lambda x: capped(x, 0.95), False
+        "never above 95 %, network, 10 classes",
+        1_000,
+        net(10),
+        lambda x: capped(x, 0.95),
+        False,
     ),
 )
 DESIGNS = (*INSIDE, *OUTSIDE)
@@ -195,7 +247,9 @@ def dirichlet(*alphas: float) -> Callable[[int, np.random.Generator], Table]:
 
 def hardly_ever(n: int, rng: np.random.Generator) -> Table:
     """Return four classes of which the last almost never comes true, so that it is absent."""
-    return np.column_stack([0.9998 * rng.dirichlet(np.ones(3), size=n), np.full(n, 0.0002)])
+    return np.column_stack(
+        [0.9998 * rng.dirichlet(np.ones(3), size=n), np.full(n, 0.0002)]
+    )
 
 
 def shifted(slope: float = 1.0, **shifts: float) -> Callable[[Table], Table]:
@@ -221,7 +275,13 @@ def one_slope(x: Table) -> Table:
 MORE = (
     Design("calibrated, Beta(.5, .5), 2 classes", 60, dirichlet(0.5, 0.5), same, True),
     Design("calibrated, very rare events", 400, dirichlet(9.0, 0.3), same, True),
-    Design("calibrated, one class rules, 3 classes", 1_000, dirichlet(50, 0.5, 0.1), same, True),
+    Design(
+        "calibrated, one class rules, 3 classes",
+        1_000,
+        dirichlet(50, 0.5, 0.1),
+        same,
+        True,
+    ),
     Design("calibrated, flat, 3 classes", 15, flat(3), same, True),
     Design("calibrated, one class absent, 4 classes", 300, hardly_ever, same, True),
     Design("calibrated, sparse, 50 classes", 700, flat(50, 0.1), same, True, 0.3),
@@ -249,15 +309,48 @@ MORE = (
         True,
         0.5,
     ),
-    Design("one class shifted, network, 30 classes", 4_000, net(30), shifted(c7=1.2), True, 0.2),
-    Design("one class's own exponent, network, 4 classes", 1_500, net(4), one_slope, False),
     Design(
-        "3 % label noise, network, 10 classes", 3_000, net(10), lambda x: noisy(x, 0.03), False, 0.5
+        "one class shifted, network, 30 classes",
+        4_000,
+        net(30),
+        shifted(c7=1.2),
+        True,
+        0.2,
     ),
     Design(
-        "5 % label noise, network, 50 classes", 3_000, net(50), lambda x: noisy(x, 0.05), False, 0.2
+        "one class's own exponent, network, 4 classes", 1_500, net(4), one_slope, False
     ),
-    Design("leak, network, 10 classes", 3_000, net(10), lambda x: leaking(x, 0.3), False, 0.5),
-    Design("wave, network, 10 classes", 1_000, net(10), lambda x: waved(x, 0.15), False, 0.5),
+    Design(
+        "3 % label noise, network, 10 classes",
+        3_000,
+        net(10),
+        lambda x: noisy(x, 0.03),
+        False,
+        0.5,
+    ),
+    Design(
+        "5 % label noise, network, 50 classes",
+        3_000,
+        net(50),
+        lambda x: noisy(x, 0.05),
+        False,
+        0.2,
+    ),
+    Design(
+        "leak, network, 10 classes",
+        3_000,
+        net(10),
+        lambda x: leaking(x, 0.3),
+        False,
+        0.5,
+    ),
+    Design(
+        "wave, network, 10 classes",
+        1_000,
+        net(10),
+        lambda x: waved(x, 0.15),
+        False,
+        0.5,
+    ),
 )
 """More of them, for the sentences: few rows, many classes, classes that are off by themselves."""

@@ -78,7 +78,9 @@ class Outside(Design):
             found = 0.5 * (scaled(probs, self.size) + scaled(probs, 2.0 - self.size))
         else:
             slope = 1.0 if self.how == "noise" else 0.8
-            slope, noise = (self.size, 0.0) if self.how == "slope" else (slope, self.size)
+            slope, noise = (
+                (self.size, 0.0) if self.how == "slope" else (slope, self.size)
+            )
             found = (1.0 - noise) * scaled(probs, slope) + noise / self.c
         return found
 
@@ -137,7 +139,10 @@ def named_before(predictions: Predictions) -> set[int]:
     if not fit.converged:
         return set()
     interval = fit.confidence_interval(0.95)
-    off = [(ends[:, 0] > 1.0) | (ends[:, 1] < 1.0) for ends in (interval.delta, interval.gamma)]
+    off = [
+        (ends[:, 0] > 1.0) | (ends[:, 1] < 1.0)
+        for ends in (interval.delta, interval.gamma)
+    ]
     return {int(fit.compared[j]) for j in np.flatnonzero(off[0] | off[1])}
 
 
@@ -146,7 +151,10 @@ def once(design: Design, rng: np.random.Generator) -> dict[str, bool]:
     probs = rows_like(design.rows, design.n, design.c, rng)
     y = draw(design.truth(probs), rng)
     predictions = Predictions.from_arrays(probs, y, classes=list(range(design.c)))
-    miscalibrated_classes, seed = {k % design.c for k in design.off}, int(rng.integers(2**31))
+    miscalibrated_classes, seed = (
+        {k % design.c for k in design.off},
+        int(rng.integers(2**31)),
+    )
     with suppress_warnings():
         fitted = fit_and_test(predictions, seed=seed, n_resamples=499)
     rejected = fitted.test.rejects(0.05)
@@ -185,7 +193,9 @@ def once(design: Design, rng: np.random.Generator) -> dict[str, bool]:
     }
 
 
-def run(reps: int, seed: int = 7, designs: Sequence[Design] = (*DESIGNS, *OUTSIDE)) -> Rows:
+def run(
+    reps: int, seed: int = 7, designs: Sequence[Design] = (*DESIGNS, *OUTSIDE)
+) -> Rows:
     """Return for each design how often each thing happened; `se` is of `innocent`."""
     rows: Rows = []
     for number, design in enumerate(designs):
@@ -274,7 +284,8 @@ def table(rows: Rows) -> str:
         return sum(row[name] * row["reps"] for row in inside) / total
 
     designs = [
-        row | {"off": OFF[row["off"]], "how": HOW[row["how"]].format(row["size"])} for row in inside
+        row | {"off": OFF[row["off"]], "how": HOW[row["how"]].format(row["size"])}
+        for row in inside
     ]
     outside = [
         row | {"off": SAYS[row["off"]], "how": _truth_words(row["how"], row["size"])}

@@ -43,9 +43,15 @@ DESIGNS: dict[str, Callable[[int, Random], np.ndarray]] = {
     "a leaf for every 3 rows": lambda n, rng: _leaves(n, n // 3, rng),
     "25 votes, 3 classes": lambda n, rng: _votes(n, 3, 25, rng),
     "100 votes, 10 classes": lambda n, rng: _votes(n, 10, 100, rng),
-    "2 decimals, 2 classes": lambda n, rng: _rounded(rows_like("dirichlet:.5", n, 2, rng)),
-    "2 decimals, 5 classes": lambda n, rng: _rounded(rows_like("dirichlet:.3", n, 5, rng)),
-    "2 decimals, sharp, 10 classes": lambda n, rng: _rounded(rows_like("sharp", n, 10, rng)),
+    "2 decimals, 2 classes": lambda n, rng: _rounded(
+        rows_like("dirichlet:.5", n, 2, rng)
+    ),
+    "2 decimals, 5 classes": lambda n, rng: _rounded(
+        rows_like("dirichlet:.3", n, 5, rng)
+    ),
+    "2 decimals, sharp, 10 classes": lambda n, rng: _rounded(
+        rows_like("sharp", n, 10, rng)
+    ),
     "cut off at 5 and 95 %": lambda n, rng: rows_like("dirichlet:.1", n, 2, rng),
     "0 and 1 only": lambda n, rng: np.eye(4)[rng.integers(0, 4, n)],
 }
@@ -64,15 +70,21 @@ def run(reps: int, seed: int = 5, sizes: tuple[int, ...] = SIZES) -> Rows:
             for _ in range(reps):
                 probs = rows_of(n, rng)
                 y = draw(probs, rng)
-                if name.startswith("cut off"):  # the labels know how sure the rows really were
+                if name.startswith(
+                    "cut off"
+                ):  # the labels know how sure the rows really were
                     probs = np.clip(probs, 0.05, 0.95)
-                timid, extreme = (scaled(np.maximum(probs, 1e-12), slope) for slope in (0.4, 2.5))
+                timid, extreme = (
+                    scaled(np.maximum(probs, 1e-12), slope) for slope in (0.4, 2.5)
+                )
                 false += sum(_checked(given, y) for given in (probs, timid, extreme))
                 for what, part in (("all", 1), ("half", 2), ("tenth", 10)):
                     rows = np.r_[np.arange(n), np.arange(n // part)]
                     right[what] += _checked(probs[rows], y[rows])
             shares = {what: hits / reps for what, hits in right.items()}
-            found.append({"rows": name, "n": n, "tables": 3 * reps, "false": false, **shares})
+            found.append(
+                {"rows": name, "n": n, "tables": 3 * reps, "false": false, **shares}
+            )
     return found
 
 

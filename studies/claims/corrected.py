@@ -40,22 +40,35 @@ def one(
     parts = (slice(0, n_train), slice(n_train, None))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = [Predictions.from_arrays(probs[p], y[p], classes=range(c)) for p in parts]
-        row = compare(*rows, methods=["mcllo"], n_resamples=N_RESAMPLES, seed=seed)["mcllo"]
+        rows = [
+            Predictions.from_arrays(probs[p], y[p], classes=range(c)) for p in parts
+        ]
+        row = compare(*rows, methods=["mcllo"], n_resamples=N_RESAMPLES, seed=seed)[
+            "mcllo"
+        ]
     corrected = np.nan if row.pvalue_corrected is None else row.pvalue_corrected
     errors = float((1.0 - honest[:n_train].max(axis=1)).sum()) / (2.0 * (c - 1))
     drawn = getattr(row, "corrected_method", "") == "bootstrap"
-    return {"plain": row.pvalue, "corrected": corrected, "drawn": drawn, "errors": errors}
+    return {
+        "plain": row.pvalue,
+        "corrected": corrected,
+        "drawn": drawn,
+        "errors": errors,
+    }
 
 
 def run(
-    reps: int, seed: int = 0, designs: dict[str, tuple[str, int, float, int, int]] = DESIGNS
+    reps: int,
+    seed: int = 0,
+    designs: dict[str, tuple[str, int, float, int, int]] = DESIGNS,
 ) -> Rows:
     """Return one row for each design; a p-value that is withheld rejects nothing."""
     rows = []
     for name, design in designs.items():
         found = [one(*design, seed * 100_000 + k) for k in range(reps)]
-        column = {key: np.array([row[key] for row in found], dtype=float) for key in found[0]}
+        column = {
+            key: np.array([row[key] for row in found], dtype=float) for key in found[0]
+        }
         rate, error = share(column["corrected"] <= 0.05)
         rows.append(
             {

@@ -96,7 +96,9 @@ def run(reps: int, seed: int = 20210218) -> Rows:
     return found
 
 
-def consistency(kind: str, n: int, c: int, label: int | None, reps: int, seed: int) -> dict:
+def consistency(
+    kind: str, n: int, c: int, label: int | None, reps: int, seed: int
+) -> dict:
     """Return how often the isotonic curve of calibrated rows leaves its band."""
     rng = np.random.default_rng([seed, n, c])
     outside, rejected, gap, least = [], [], 0.0, np.inf
@@ -149,12 +151,21 @@ def coverage(
         distance.append(curve.ici)
     cells = np.array(held)
     row = _row("coverage", kind, n, label, truth, reps)
-    row |= {"rate": float(cells.mean()), "se": float(cells.mean(axis=1).std() / np.sqrt(reps))}
-    row |= {"worst": float(cells.mean(axis=0).min()), "rejected": None, "rejected_se": None}
+    row |= {
+        "rate": float(cells.mean()),
+        "se": float(cells.mean(axis=1).std() / np.sqrt(reps)),
+    }
+    row |= {
+        "worst": float(cells.mean(axis=0).min()),
+        "rejected": None,
+        "rejected_se": None,
+    }
     return row | {"ici": float(np.mean(distance)), "gap": None, "least": None}
 
 
-def _row(part: str, kind: str, n: int, label: int | None, truth: str, reps: int) -> dict:
+def _row(
+    part: str, kind: str, n: int, label: int | None, truth: str, reps: int
+) -> dict:
     of = "most probable class" if label is None else "one class"
     return {"part": part, "rows": kind, "of": of, "n": n, "truth": truth, "reps": reps}
 
@@ -186,7 +197,9 @@ def table(rows: Rows) -> str:
     designs = dict.fromkeys((row["rows"], row["of"], row["n"]) for row in second)
     covered = []
     for kind, of, n in designs:
-        own = {row["truth"]: row for row in second if (row["rows"], row["n"]) == (kind, n)}
+        own = {
+            row["truth"]: row for row in second if (row["rows"], row["n"]) == (kind, n)
+        }
         cells = {"rows": f"{NAMES[kind]}; {of}", "n": f"{n:,}"}
         for truth in TRUTHS:
             cells[truth] = say("{rate:%1} ({worst:%0})", own[truth])

@@ -29,14 +29,18 @@ KINDS = (
     ("rare", 2),
 )
 SIZES = (100, 1000, 4000)
-Change = Callable[[np.ndarray, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+Change = Callable[
+    [np.ndarray, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]
+]
 
 
 def _noisy(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return scaled(np.maximum(x, 1e-12) * np.exp(rng.normal(0.0, 2.0, x.shape)))
 
 
-def _recalibrated(x: np.ndarray, y: np.ndarray, _: np.random.Generator) -> tuple[np.ndarray, ...]:
+def _recalibrated(
+    x: np.ndarray, y: np.ndarray, _: np.random.Generator
+) -> tuple[np.ndarray, ...]:
     x = scaled(x, 1.5)
     return MCLLOCalibrator(classes=range(x.shape[1])).fit(x, y).predict_proba(x), y
 
@@ -65,8 +69,14 @@ MISTAKES: dict[str, tuple[str, Change]] = {
         "data_check.columns",
         lambda x, y, rng: (x[:, [1, 0, *range(2, x.shape[1])]], y),
     ),
-    "columns turned by one": ("data_check.columns", lambda x, y, rng: (np.roll(x, 1, axis=1), y)),
-    "labels of other rows": ("data_check.rows", lambda x, y, rng: (x, rng.permutation(y))),
+    "columns turned by one": (
+        "data_check.columns",
+        lambda x, y, rng: (np.roll(x, 1, axis=1), y),
+    ),
+    "labels of other rows": (
+        "data_check.rows",
+        lambda x, y, rng: (x, rng.permutation(y)),
+    ),
 }
 TABLE = """\
 | predictions without a mistake | tables | with a finding |
@@ -88,7 +98,9 @@ def run(reps: int, seed: int = 3, sizes: tuple[int, ...] = SIZES) -> Rows:
         other = 0
         for n in sizes:
             found = [
-                _data_checks(kind, n, c, change, rng) for kind, c in KINDS for _ in range(reps)
+                _data_checks(kind, n, c, change, rng)
+                for kind, c in KINDS
+                for _ in range(reps)
             ]
             other += sum(bool(set(kinds) - {wanted}) for kinds in found)
             row[f"n{n}"] = float(np.mean([wanted in kinds for kinds in found]))
@@ -96,7 +108,9 @@ def run(reps: int, seed: int = 3, sizes: tuple[int, ...] = SIZES) -> Rows:
     return rows
 
 
-def _data_checks(kind: str, n: int, c: int, change: Change, rng: np.random.Generator) -> list[str]:
+def _data_checks(
+    kind: str, n: int, c: int, change: Change, rng: np.random.Generator
+) -> list[str]:
     x = rows_like(kind, n, c, rng)
     x, y = change(x, draw(x, rng), rng)
     p = Predictions.from_arrays(x, y, classes=range(c))
@@ -108,4 +122,6 @@ def _data_checks(kind: str, n: int, c: int, change: Change, rng: np.random.Gener
 def table(rows: Rows) -> str:
     """Return both tables as Markdown."""
     false = [row | {"hinted": row["other"]} for row in rows if row["mistake"] == "no"]
-    return fill(TABLE, {"false": false, "found": [r for r in rows if r["mistake"] == "yes"]})
+    return fill(
+        TABLE, {"false": false, "found": [r for r in rows if r["mistake"] == "yes"]}
+    )

@@ -106,7 +106,9 @@ def tolerable_slope(probs: np.ndarray) -> float:
     return high
 
 
-def labels(g: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def labels(
+    g: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
     """Return labels that follow `g`; rows of a group may share what they are drawn with."""
     if groups is None:
         return draw(g, rng)
@@ -133,7 +135,12 @@ def plain(p: Predictions, fit: MCLLOFit) -> tuple[float, float]:
     moved, step = MapChanges(p.log_odds, np.ones(p.n_samples)), 1e-4
     slope = np.array(
         [
-            (moved.sizes(fit.theta + step * e)[0] - moved.sizes(fit.theta - step * e)[0]) / step / 2
+            (
+                moved.sizes(fit.theta + step * e)[0]
+                - moved.sizes(fit.theta - step * e)[0]
+            )
+            / step
+            / 2
             for e in np.eye(len(fit.theta))
         ]
     )
@@ -186,7 +193,9 @@ def measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
         "within": rate(lambda s, f: f["change"] > 1e-12 and s.within(f["change"])),
         "levels": float(np.mean([h for f in found for h in f["levels"]] or [np.nan])),
         "plain": rate(lambda s, f: holds(f["plain"][0], f["change"], f["plain"][1])),
-        "se": share([holds(f["size"].low, f["change"], f["size"].high) for f in found])[1],
+        "se": share([holds(f["size"].low, f["change"], f["size"].high) for f in found])[
+            1
+        ],
     }
 
 

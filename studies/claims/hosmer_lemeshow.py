@@ -46,9 +46,13 @@ TABLE = """\
 {filled_01:%2} | {plain_5:%1} | {plain_1:%1} | {plain_01:%1} |"""
 
 
-def run(reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS, part: float = 1.0) -> Rows:
+def run(
+    reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS, part: float = 1.0
+) -> Rows:
     """Return the sizes of each design; `part` of its rows only."""
-    return [_measured(d, int(part * d.n), reps, seed + k) for k, d in enumerate(designs)]
+    return [
+        _measured(d, int(part * d.n), reps, seed + k) for k, d in enumerate(designs)
+    ]
 
 
 def _measured(design: Design, n: int, reps: int, seed: int) -> dict[str, object]:
@@ -60,7 +64,9 @@ def _measured(design: Design, n: int, reps: int, seed: int) -> dict[str, object]
     edges = np.ascontiguousarray(probs.cumsum(axis=1)[:, :-1].T)
     for _ in range(reps):
         labels = (rng.random(n) > edges).sum(axis=0)[None]
-        test = OmnibusTest.of_groups(groups.observed(labels)[0] - groups.expected, groups.spread)
+        test = OmnibusTest.of_groups(
+            groups.observed(labels)[0] - groups.expected, groups.spread
+        )
         filled.append(test.pvalue)
         plain.append(float(chi2.sf(groups.of_labels(labels)[0], all_df)))
         df = test.df or 0

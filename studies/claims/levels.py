@@ -64,7 +64,9 @@ def run(reps: int, seed: int = 36, designs: tuple[Design, ...] = DESIGNS) -> Row
                 held.append(level.low - 1e-9 <= true <= level.high + 1e-9)
                 widths.append(level.high - level.low)
                 if fit.converged:
-                    _, low, high = map_level(moved, fit.theta, fit.cov_theta, level.says, 0.95)
+                    _, low, high = map_level(
+                        moved, fit.theta, fit.cov_theta, level.says, 0.95
+                    )
                     by_map.append(low <= true <= high)
         if not held:
             continue  # too few rows near any level
@@ -92,5 +94,7 @@ map's interval would hold |
 
 def table(rows: Rows) -> str:
     """Return the table of the page."""
-    shown = [{name: value for name, value in row.items() if name != "se"} for row in rows]
+    shown = [
+        {name: value for name, value in row.items() if name != "se"} for row in rows
+    ]
     return fill(TABLE, {"rows": shown})

@@ -88,14 +88,22 @@ CHANGED = (
     Design("c = 4, slope 0.6, batches of 120", "dirichlet:0.7", 4, 120, 14, 60, 0.6),
     Design("c = 4, slope 0.8", "dirichlet:0.7", 4, 120, 14, 74, 0.8),
     Design("c = 4, slope 0.9", "dirichlet:0.7", 4, 120, 14, 114, 0.9),
-    Design("c = 4, odds of one class doubled", "dirichlet:0.7", 4, 120, 14, 60, shift=0.7),
+    Design(
+        "c = 4, odds of one class doubled", "dirichlet:0.7", 4, 120, 14, 60, shift=0.7
+    ),
     Design("c = 10, a sharp network, slope 0.7, 300", "network", 10, 300, 14, 74, 0.7),
     Design("c = 2, slope 0.7, from the start", "dirichlet:1", 2, 100, 0, 80, 0.7),
     Design("c = 2, slope 0.7, after 14", "dirichlet:1", 2, 100, 14, 94, 0.7),
-    Design("c = 2, odds times 1.5, from the start", "dirichlet:1", 2, 100, 0, 80, shift=0.4),
+    Design(
+        "c = 2, odds times 1.5, from the start", "dirichlet:1", 2, 100, 0, 80, shift=0.4
+    ),
     Design("c = 2, odds times 1.5, after 14", "dirichlet:1", 2, 100, 14, 94, shift=0.4),
-    Design("c = 2, odds times 1.5, after 100", "dirichlet:1", 2, 100, 100, 200, shift=0.4),
-    Design("c = 2, rare events twice as many, after 14", "rare", 2, 200, 14, 94, shift=0.7),
+    Design(
+        "c = 2, odds times 1.5, after 100", "dirichlet:1", 2, 100, 100, 200, shift=0.4
+    ),
+    Design(
+        "c = 2, rare events twice as many, after 14", "rare", 2, 200, 14, 94, shift=0.7
+    ),
 )
 
 
@@ -104,7 +112,11 @@ def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]
     rng, c = np.random.default_rng([seed, 19]), design.c
     detector, past = Detector.new(c), History.new(c, c - 1)
     places = [int(np.abs(EXPONENTS - u).argmin()) for u in EIGHT]
-    few, known, so_far = np.full(8, -np.inf), -math.inf, list[tuple[np.ndarray, np.ndarray]]()
+    few, known, so_far = (
+        np.full(8, -np.inf),
+        -math.inf,
+        list[tuple[np.ndarray, np.ndarray]](),
+    )
     other = _probcal() if "probcal" in ways and c == 2 else None
     alarms = dict.fromkeys(ways, math.inf)
     for k in range(1, design.looks + 1):
@@ -121,7 +133,8 @@ def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]
         above = {
             "detector": detector.detection >= math.log(RUN_LENGTH),
             "ever": detector.evidence >= -math.log(ALPHA),
-            "prototype": np.logaddexp.reduce(few) - math.log(8.0) >= math.log(RUN_LENGTH),
+            "prototype": np.logaddexp.reduce(few) - math.log(8.0)
+            >= math.log(RUN_LENGTH),
             "oracle": known >= math.log(RUN_LENGTH),
         }
         if "bonferroni" in ways:
@@ -225,14 +238,21 @@ def run(
             late = np.array([alarm[way] - design.calm - 1 for alarm in found])
             before = late < 0
             if not before.all():
-                row[way] = float(np.median(np.minimum(late[~before], design.looks - design.calm)))
+                row[way] = float(
+                    np.median(np.minimum(late[~before], design.looks - design.calm))
+                )
             row[f"{way}_false"] = float(before.mean())
         rows.append(row)
     return rows
 
 
 def _empty(design: Design, reps: int, kind: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"kind": kind, "design": design.name, "looks": design.looks, "reps": reps}
+    row: dict[str, Any] = {
+        "kind": kind,
+        "design": design.name,
+        "looks": design.looks,
+        "reps": reps,
+    }
     row |= {"calm": design.calm, "mean_run": None, "plain": None}
     row |= {"detector_se": None, "ever_se": None}
     return row | {name: None for way in WAYS for name in (way, f"{way}_false")}

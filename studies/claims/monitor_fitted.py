@@ -66,9 +66,13 @@ DESIGNS = (
 )
 
 
-def alarms(design: Design, null: str, changes: bool, n_streams: int, seed: int) -> dict[str, Any]:
+def alarms(
+    design: Design, null: str, changes: bool, n_streams: int, seed: int
+) -> dict[str, Any]:
     """Return the batch of the first alarm of each stream, by rule; infinity without one."""
-    rng = np.random.default_rng([seed, design.n_learned, design.c, int(1000 * design.noise)])
+    rng = np.random.default_rng(
+        [seed, design.n_learned, design.c, int(1000 * design.noise)]
+    )
     maps = [_learned_map(design, rng) for _ in range(n_streams)]
     streams = Streams(n_streams, design.c)
     if null == "allowed":
@@ -80,8 +84,12 @@ def alarms(design: Design, null: str, changes: bool, n_streams: int, seed: int) 
         y = draw(design.truth(raw, slope), rng).reshape(n_streams, BATCH)
         parts = zip(maps, np.split(raw, n_streams), strict=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one batch in many looks like a shift of the labels
-            x = np.stack([np.maximum(one.predict_proba(part), 1e-12) for one, part in parts])
+            warnings.simplefilter(
+                "ignore"
+            )  # one batch in many looks like a shift of the labels
+            x = np.stack(
+                [np.maximum(one.predict_proba(part), 1e-12) for one, part in parts]
+            )
         evidence, detector = streams.step(x, y)
         reached = {
             "detector": detector >= math.log(RUN_LENGTH),
@@ -115,7 +123,9 @@ def run(reps: int, designs: tuple[Design, ...] = DESIGNS) -> Rows:
             calm = alarms(design, null, False, n_streams, seed=36)
             changed = alarms(design, null, True, n_streams, seed=37)
             for rule in ("detector", "ever"):
-                row[f"{null}_{rule}"], row[f"{null}_{rule}_se"] = share(np.isfinite(calm[rule]))
+                row[f"{null}_{rule}"], row[f"{null}_{rule}_se"] = share(
+                    np.isfinite(calm[rule])
+                )
                 row[f"{null}_{rule}_delay"] = _delay(changed[rule])
         rows.append(row)
     return rows

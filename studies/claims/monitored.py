@@ -20,7 +20,14 @@ from studies.pages import grid
 
 PAGE = "how-to/monitor-example.md"
 PREFIX = "y_pred_proba_"
-SHOWN = ("2020-09-01", "2020-10-01", "2020-10-31", "2020-11-01", "2020-11-02", "2020-11-03")
+SHOWN = (
+    "2020-09-01",
+    "2020-10-01",
+    "2020-10-31",
+    "2020-11-01",
+    "2020-11-02",
+    "2020-11-03",
+)
 SHOWN += ("2020-11-04", "2020-12-01", "2021-01-01")
 
 
@@ -28,7 +35,9 @@ def days() -> list[tuple[str, np.ndarray, list[str], list[str]]]:
     """Return date, probabilities, labels and classes of each day."""
     found = find_spec("nannyml")
     if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("the data come with nannyml: pip install --no-deps nannyml")
+        raise ModuleNotFoundError(
+            "the data come with nannyml: pip install --no-deps nannyml"
+        )
     folder = Path(found.submodule_search_locations[0]) / "datasets" / "data"
     with (folder / "mc_analysis_gt.csv").open(encoding="utf-8") as file:
         labels = {row["id"]: row["y_true"] for row in csv.DictReader(file)}

@@ -50,7 +50,11 @@ DESIGNS = (
 
 def errors(found: NestedModels, true: str) -> tuple[bool, bool]:
     """Return whether a true model is rejected: by the closed test, and as it was before."""
-    holds = {row.model for row in found.rows if row.model == true or true in INSIDE[row.model]}
+    holds = {
+        row.model
+        for row in found.rows
+        if row.model == true or true in INSIDE[row.model]
+    }
     own = {row.model: row.larger_pvalue for row in found.rows}
     before = closed_test(own, INSIDE, found.alpha)
     beyond = own["mcllo"] <= found.alpha
@@ -106,6 +110,12 @@ LINES = """\
 
 def table(rows: Rows) -> str:
     """Return the page's table."""
-    mean = {name: sum(row[name] for row in rows) / len(rows) for name in ("error", "before")}
-    facts = {"designs": rows, "reps": rows[0]["reps"], "se": max(row["se"] for row in rows)}
+    mean = {
+        name: sum(row[name] for row in rows) / len(rows) for name in ("error", "before")
+    }
+    facts = {
+        "designs": rows,
+        "reps": rows[0]["reps"],
+        "se": max(row["se"] for row in rows),
+    }
     return fill(LINES, facts | mean)

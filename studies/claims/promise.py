@@ -31,7 +31,9 @@ DESIGNS = {
 }
 
 
-def one(kind: str, c: int, n: int, slope: float, seed: int) -> tuple[float, float, float, float]:
+def one(
+    kind: str, c: int, n: int, slope: float, seed: int
+) -> tuple[float, float, float, float]:
     """Return the promise, its standard error, the cross-validated and the true gain; or nothing."""
     rng = np.random.default_rng([seed, 14])
     probs = rows_like(kind, n + N_NEW, c, rng)

@@ -32,19 +32,35 @@ DESIGNS: dict[str, Design] = {
     "3 even classes, calibrated, 300 / 200": ("dirichlet:1", 3, 1.0, 300, 200, SIMPLE),
     "the same, with isotonic": ("dirichlet:1", 3, 1.0, 300, 200, WITH_STEPS),
     "slope 0.7, with isotonic": ("dirichlet:1", 3, 0.7, 300, 200, WITH_STEPS),
-    "match forecasts, slope 0.8, 1000 / 500": ("forecast", 3, 0.8, 1000, 500, WITH_STEPS),
+    "match forecasts, slope 0.8, 1000 / 500": (
+        "forecast",
+        3,
+        0.8,
+        1000,
+        500,
+        WITH_STEPS,
+    ),
     "sharp, 10 classes, calibrated, 1000 / 200": ("sharp", 10, 1.0, 1000, 200, SIMPLE),
     "sharp, slope 0.6, 1000 / 200": ("sharp", 10, 0.6, 1000, 200, SIMPLE),
     "sharp, calibrated, 5000 / 1000": ("sharp", 10, 1.0, 5000, 1000, WITH_STEPS),
     "rare events, calibrated, 300 / 150": ("rare", 2, 1.0, 300, 150, SIMPLE),
-    "a network's classes, slope 0.7, 1000 / 500": ("network", 10, 0.7, 1000, 500, WITH_STEPS),
+    "a network's classes, slope 0.7, 1000 / 500": (
+        "network",
+        10,
+        0.7,
+        1000,
+        500,
+        WITH_STEPS,
+    ),
     "3 even classes, calibrated, six methods": ("dirichlet:1", 3, 1.0, 300, 200, ALL),
     "a map that no method has, six methods": ("mixed", 4, 1.0, 500, 200, ALL),
 }
 """Rows, classes, slope, rows for training and holdout, methods."""
 
 
-def both_rows(kind: str, c: int, slope: float, n: int, rng: np.random.Generator) -> np.ndarray:
+def both_rows(
+    kind: str, c: int, slope: float, n: int, rng: np.random.Generator
+) -> np.ndarray:
     """Return predictions and the probabilities that labels follow, shape (2, n, c)."""
     if kind == "forecast":
         probs = rng.dirichlet([9.0, 5.0, 6.0], n)
@@ -67,8 +83,12 @@ def one(design: Design, seed: int) -> tuple[bool, bool | None, bool, bool]:
         warnings.simplefilter("ignore")
         train = Predictions.from_arrays(probs[:n_train], y[:n_train], classes=range(c))
         rest = Predictions.from_arrays(probs[n_train:], y[n_train:], classes=range(c))
-        made = {name: CALIBRATORS[name]().fit(train).predict_proba(rest) for name in methods}
-        sets = {UNCALIBRATED: rest} | {name: rest.with_probs(table) for name, table in made.items()}
+        made = {
+            name: CALIBRATORS[name]().fit(train).predict_proba(rest) for name in methods
+        }
+        sets = {UNCALIBRATED: rest} | {
+            name: rest.with_probs(table) for name, table in made.items()
+        }
     later = honest[n_train + n_judged :]
     true = {
         name: float(-(later * np.log(p.probs[n_judged:])).sum(axis=1).mean())
@@ -91,7 +111,12 @@ def run(reps: int, seed: int = 0, designs: dict[str, Design] = DESIGNS) -> Rows:
         found = [one(design, seed * 100_000 + k) for k in range(reps)]
         joint, gain, named, false = zip(*found, strict=True)
         picked = [hit for hit in gain if hit is not None]
-        rates = {"joint": joint, "gain": picked or [np.nan], "named": named, "false": false}
+        rates = {
+            "joint": joint,
+            "gain": picked or [np.nan],
+            "named": named,
+            "false": false,
+        }
         row = {"design": name, "methods": len(design[-1]), "reps": reps}
         for what, hits in rates.items():
             row[what], row[f"{what}_se"] = share(np.array(hits, dtype=float))

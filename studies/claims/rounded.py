@@ -49,7 +49,9 @@ def run(reps: int, seed: int = 8, designs: tuple[str, ...] = tuple(DESIGNS)) -> 
             before.append(_miscalibrated(rounded, y, clip=1e-6))
             power.append(_miscalibrated(rounded, draw(scaled(probs, 0.7), rng)))
         row = {"rows": name, "reps": reps, "now": float(np.mean(now))}
-        found.append(row | {"before": float(np.mean(before)), "power": float(np.mean(power))})
+        found.append(
+            row | {"before": float(np.mean(before)), "power": float(np.mean(power))}
+        )
     return found
 
 

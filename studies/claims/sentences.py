@@ -50,7 +50,9 @@ def true_gain(a: mcllo.Assessment, truth: np.ndarray) -> float:
     return float((truth[shown] * np.log(pooled / raw)).sum(axis=1).mean())
 
 
-def false_sentences(a: mcllo.Assessment, truth: np.ndarray, inside: bool) -> dict[str, Any]:
+def false_sentences(
+    a: mcllo.Assessment, truth: np.ndarray, inside: bool
+) -> dict[str, Any]:
     """Return which sentences of one text are false; None where a sentence is not there."""
     error = 0.5 * np.abs(truth - a.predictions.probs).sum(axis=1).mean()
     verdict, size, gain = a.verdict, a.effect_size, a.recalibration_gain
@@ -74,7 +76,9 @@ def false_sentences(a: mcllo.Assessment, truth: np.ndarray, inside: bool) -> dic
     }
 
 
-def run(reps: int, seed: int = 3636, designs: tuple[Design, ...] = (*DESIGNS, *MORE)) -> Rows:
+def run(
+    reps: int, seed: int = 3636, designs: tuple[Design, ...] = (*DESIGNS, *MORE)
+) -> Rows:
     """Return one row for each design."""
     found: Rows = []
     for k, design in enumerate(designs):
@@ -84,9 +88,13 @@ def run(reps: int, seed: int = 3636, designs: tuple[Design, ...] = (*DESIGNS, *M
         for _ in range(max(2, round(reps * design.weight))):
             x, truth, y = design.data(rng)
             with suppress_warnings():
-                a = mcllo.assess(x, y, classes=range(x.shape[1]), n_resamples=199, seed=1)
+                a = mcllo.assess(
+                    x, y, classes=range(x.shape[1]), n_resamples=199, seed=1
+                )
                 texts.append(false_sentences(a, truth, design.inside))
-            missed += [not v.low <= chance(v.says) <= v.high for v in a.effect_size.levels]
+            missed += [
+                not v.low <= chance(v.says) <= v.high for v in a.effect_size.levels
+            ]
         row: dict[str, Any] = {
             "design": design.name,
             "n": design.n,
@@ -94,7 +102,10 @@ def run(reps: int, seed: int = 3636, designs: tuple[Design, ...] = (*DESIGNS, *M
             "reps": len(texts),
             "error": float(np.mean([text["error"] for text in texts])),
         }
-        row |= {kind: float(np.mean([text["kind"] == kind for text in texts])) for kind in KINDS}
+        row |= {
+            kind: float(np.mean([text["kind"] == kind for text in texts]))
+            for kind in KINDS
+        }
         for name in NAMES:
             values = [text[name] for text in texts if text[name] is not None]
             row[name] = float(np.mean(values)) if values else None
@@ -115,5 +126,7 @@ shifts and slopes | not only a shift |
 
 def table(rows: Rows) -> str:
     """Return the table of the page."""
-    shown = [{name: value for name, value in row.items() if name != "kind"} for row in rows]
+    shown = [
+        {name: value for name, value in row.items() if name != "kind"} for row in rows
+    ]
     return fill(TABLE, {"rows": shown})

@@ -59,11 +59,31 @@ DESIGNS = (
     Design("calibrated", "Dirichlet(1)", "dirichlet:1", 3, 20, 1500, 5.0, slower=2),
     Design("calibrated", "rare events", "rare", 2, 10, 3000, 5.0, slower=2),
     Design("calibrated", "network", "network", 10, 4, 4000, slower=4),
-    Design("off", "opposite slopes", "dirichlet:1", 3, 4, 2000, slopes=(1.5, 0.67), slower=4),
+    Design(
+        "off",
+        "opposite slopes",
+        "dirichlet:1",
+        3,
+        4,
+        2000,
+        slopes=(1.5, 0.67),
+        slower=4,
+    ),
     Design("off", "one of ten", "dirichlet:1", 3, 10, 3000, slopes=(2.0,), slower=8),
-    Design("off", "all by a point", "dirichlet:1", 3, 4, 80_000, common=1.052, slower=8),
+    Design(
+        "off", "all by a point", "dirichlet:1", 3, 4, 80_000, common=1.052, slower=8
+    ),
 )
-NAMES = ("found_5", "found_1", "chi2_5", "simulated", "innocent", "error", "pooled", "differ")
+NAMES = (
+    "found_5",
+    "found_1",
+    "chi2_5",
+    "simulated",
+    "innocent",
+    "error",
+    "pooled",
+    "differ",
+)
 NAMES += ("named", "equivalent", "cannot")
 TABLE = """\
 **Does one map fit all?** All subgroups follow one map; how often the test says that they differ.
@@ -96,16 +116,26 @@ named | wrongly small |
 
 def run(reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS) -> Rows:
     """Return one row for each design; slow ones are repeated less often."""
-    return [_measured(d, max(1, reps // d.slower), seed + k) for k, d in enumerate(designs)]
+    return [
+        _measured(d, max(1, reps // d.slower), seed + k) for k, d in enumerate(designs)
+    ]
 
 
 def _measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     each = {"one map": _same, "calibrated": _calibrated, "off": _off}[design.part]
     with suppress_warnings():
-        found = [each(design, *made(design, rng), int(rng.integers(2**31))) for _ in range(reps)]
+        found = [
+            each(design, *made(design, rng), int(rng.integers(2**31)))
+            for _ in range(reps)
+        ]
     row: dict[str, Any] = {"part": design.part, "design": design.name, "c": design.c}
-    row |= {"groups": design.groups, "n": design.n, "unequal": design.unequal, "reps": reps}
+    row |= {
+        "groups": design.groups,
+        "n": design.n,
+        "unequal": design.unequal,
+        "reps": reps,
+    }
     for name in NAMES:
         values = np.array([one.get(name, math.nan) for one in found], dtype=float)
         known = bool(np.isfinite(values).all())
@@ -128,7 +158,9 @@ def made(design: Design, rng: np.random.Generator) -> tuple[np.ndarray, Predicti
     )
 
 
-def _same(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> dict[str, float]:
+def _same(
+    design: Design, honest: np.ndarray, rows: Predictions, seed: int
+) -> dict[str, float]:
     assert rows.by is not None
     fit, parts = fit_predictions(rows), rows.by.parts
     fits = [fit_predictions(rows.take(part)) for part in parts]
@@ -145,11 +177,15 @@ def _same(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> d
 def _calibrated(
     design: Design, honest: np.ndarray, rows: Predictions, seed: int
 ) -> dict[str, float]:
-    adjusted = holm([own.test.pvalue for own in own_tests(rows, n_resamples=999, seed=seed)])
+    adjusted = holm(
+        [own.test.pvalue for own in own_tests(rows, n_resamples=999, seed=seed)]
+    )
     return {"innocent": bool(adjusted.min() <= 0.05)}
 
 
-def _off(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> dict[str, float]:
+def _off(
+    design: Design, honest: np.ndarray, rows: Predictions, seed: int
+) -> dict[str, float]:
     assert rows.by is not None
     found, change = subgroups(rows, by=rows.by, seed=seed), np.abs(honest - rows.probs)
     error = np.array([0.5 * change[part].sum(axis=1).mean() for part in rows.by.parts])
@@ -163,7 +199,9 @@ def _off(design: Design, honest: np.ndarray, rows: Predictions, seed: int) -> di
         "innocent": bool(named[~off].any()) if (~off).any() else math.nan,
         "named": float(named[off].mean()),
         "equivalent": bool(small[error > TOLERANCE].any()),
-        "cannot": float(np.mean([verdict.kind == "inconclusive" for verdict in verdicts])),
+        "cannot": float(
+            np.mean([verdict.kind == "inconclusive" for verdict in verdicts])
+        ),
     }
 
 
@@ -171,5 +209,9 @@ def table(rows: Rows) -> str:
     """Return the three tables as Markdown."""
     parts = {"same": "one map", "calibrated": "calibrated", "off": "off"}
     return fill(
-        TABLE, {name: [row for row in rows if row["part"] == part] for name, part in parts.items()}
+        TABLE,
+        {
+            name: [row for row in rows if row["part"] == part]
+            for name, part in parts.items()
+        },
     )

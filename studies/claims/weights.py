@@ -34,7 +34,11 @@ KINDS = {
 }
 DESIGNS = [
     *((kind, "labels", n) for n in (100, 500) for kind in KINDS),
-    *((kind, why, 100) for why in ("errors", "stratum", "rows", "gamma") for kind in KINDS),
+    *(
+        (kind, why, 100)
+        for why in ("errors", "stratum", "rows", "gamma")
+        for kind in KINDS
+    ),
     *((kind, "labels", 40) for kind in KINDS),
     *((kind, "groups", g) for g in (8, 20, 60) for kind in KINDS),
     *((kind, "one giant", 20) for kind in KINDS),
@@ -52,7 +56,9 @@ def chances(why: str, probs: np.ndarray, y: np.ndarray, rng: Rng) -> np.ndarray:
     if why == "errors":
         return np.where(hit, 0.05, 1.0)
     if why == "stratum":
-        return np.geomspace(1.0, 0.1, c)[y] * np.where(rng.random(len(y)) < 0.5, 1.0, 0.2)
+        return np.geomspace(1.0, 0.1, c)[y] * np.where(
+            rng.random(len(y)) < 0.5, 1.0, 0.2
+        )
     return 0.1 / (1.1 - probs.max(axis=1))
 
 
@@ -74,7 +80,9 @@ def sampled(
     return robust_test(rows, n_resamples=n_resamples, seed=int(rng.integers(2**31)))
 
 
-def grouped(kind: str, why: str, n_groups: int, rng: Rng, n_resamples: int = DRAWS) -> RobustTest:
+def grouped(
+    kind: str, why: str, n_groups: int, rng: Rng, n_resamples: int = DRAWS
+) -> RobustTest:
     """Test calibrated rows of groups whose labels are alike."""
     sizes = rng.integers(1, 41, n_groups)
     if why == "one giant":
@@ -85,7 +93,9 @@ def grouped(kind: str, why: str, n_groups: int, rng: Rng, n_resamples: int = DRA
     y = (u[:, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
     seed = int(rng.integers(2**31))
     return robust_test(
-        Predictions.from_arrays(probs, y, groups=groups), n_resamples=n_resamples, seed=seed
+        Predictions.from_arrays(probs, y, groups=groups),
+        n_resamples=n_resamples,
+        seed=seed,
     )
 
 
@@ -94,13 +104,17 @@ def one_design(
 ) -> dict[str, Any]:
     """Return how often a design is rejected, and how many effective rows or groups it had."""
     rng = np.random.default_rng([seed, n, *map(ord, kind + why)])
-    test: Callable[..., RobustTest] = grouped if why in ("groups", "one giant") else sampled
+    test: Callable[..., RobustTest] = (
+        grouped if why in ("groups", "one giant") else sampled
+    )
     found = [test(kind, why, n, rng, n_resamples) for _ in range(reps)]
     row: dict[str, Any] = {"rows": kind, "why": why, "n": n, "reps": reps}
     row["n_effective"] = float(np.median([t.n_effective for t in found]))
     row["inconclusive"] = float(np.mean([bool(t.inconclusive(0.05)) for t in found]))
     for level in (0.05, 0.01):
-        row[f"size_{level}"], row[f"se_{level}"] = share([t.rejects(level) for t in found])
+        row[f"size_{level}"], row[f"se_{level}"] = share(
+            [t.rejects(level) for t in found]
+        )
     return row
 
 
@@ -138,7 +152,9 @@ def _sizes(rows: Rows, name: str, words: str) -> str:
     for row in rows:
         key = row["why"], row["n"]
         about = words.format(n=row["n"], why=WORDS[row["why"]])
-        line = lines.setdefault(key, {name: about, "effective (flat)": f"{row['n_effective']:.0f}"})
+        line = lines.setdefault(
+            key, {name: about, "effective (flat)": f"{row['n_effective']:.0f}"}
+        )
         line[row["rows"]] = (
             f"{percent(row['size_0.05'], '1')[:-2]} / {percent(row['size_0.01'], '1')}"
         )

@@ -25,7 +25,19 @@ import mcllo.plot
 from mcllo.datasets import Dataset, load_portal_rodents
 from mcllo.metrics import accuracy, log_loss
 
-from ..figures import BAND, BLUE, INK, MUTED, SMALL, TITLE, VERMILION, Canvas, heading, look, ticks
+from ..figures import (
+    BAND,
+    BLUE,
+    INK,
+    MUTED,
+    SMALL,
+    TITLE,
+    VERMILION,
+    Canvas,
+    heading,
+    look,
+    ticks,
+)
 from ..pages import Row, Rows, Tables, column, p_word, rounded
 from ..rule import claim_rows, verdict_facts
 from ..tables import LEVEL, METHODS, compare_methods, compared_rows
@@ -45,7 +57,12 @@ SETS = {
     "late_mcllo": "1995–2002, after MCLLO",
     "late_vector": "1995–2002, after vector scaling",
 }
-GROUPS = {"none": "every row", "plot_month": "plot and month", "month": "month", "plot": "plot"}
+GROUPS = {
+    "none": "every row",
+    "plot_month": "plot and month",
+    "month": "month",
+    "plot": "plot",
+}
 LINES: dict[str, dict[str, Any]] = {
     "observed": {"color": INK, "ls": "none", "marker": "o", "markersize": 4.0},
     "predicted": {"color": VERMILION, "ls": (0, (5, 2)), "lw": 1.6},
@@ -75,7 +92,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
     known = {"random_splits": rounded(tables["random_splits"])}
     tables["verdicts"] = claim_rows(claims(known))
     return tables, {
-        "random_splits": splits.splits_figure(tables["random_splits"], tables["comparison"]),
+        "random_splits": splits.splits_figure(
+            tables["random_splits"], tables["comparison"]
+        ),
         "reliability": mcllo.plot.comparison(c, n_bins=10, names=splits.SHORT),
         "shares": shares_figure(tables["shares"]),
         "years": years_figure(tables["years"]),
@@ -109,7 +128,9 @@ def robust(predictions: mcllo.Predictions, groups: Any) -> mcllo.RobustTest:
     return mcllo.robust_test(replace(predictions, groups=groups), seed=SEED)
 
 
-def by_period(plain: Dataset) -> list[tuple[str, mcllo.Predictions, np.ndarray, np.ndarray]]:
+def by_period(
+    plain: Dataset,
+) -> list[tuple[str, mcllo.Predictions, np.ndarray, np.ndarray]]:
     """Return period, predictions, what the map of the middle years makes of them, and years."""
     # other years have other frequencies, which is what is asked: no warning of it
     calibrator = mcllo.MCLLOCalibrator().fit(plain.train).for_stream()
@@ -128,16 +149,27 @@ def years(plain: Dataset) -> Rows:
     for period, part, probs, year_of in by_period(plain):
         after = part.with_probs(probs)
         for year in np.unique(year_of):
-            own, recalibrated = (predictions.take(year_of == year) for predictions in (part, after))
+            own, recalibrated = (
+                predictions.take(year_of == year) for predictions in (part, after)
+            )
             row = {"year": int(year), "period": period, "n": own.n_samples}
-            row |= {"accuracy": accuracy(None, own), "accuracy_mcllo": accuracy(None, recalibrated)}
-            row |= {"log_loss": log_loss(None, own), "log_loss_mcllo": log_loss(None, recalibrated)}
+            row |= {
+                "accuracy": accuracy(None, own),
+                "accuracy_mcllo": accuracy(None, recalibrated),
+            }
+            row |= {
+                "log_loss": log_loss(None, own),
+                "log_loss_mcllo": log_loss(None, recalibrated),
+            }
             rows.append(row)
     return rows
 
 
 def share_rows(
-    part: mcllo.Predictions, probs: np.ndarray, mask: np.ndarray | slice = slice(None), **head: Any
+    part: mcllo.Predictions,
+    probs: np.ndarray,
+    mask: np.ndarray | slice = slice(None),
+    **head: Any,
 ) -> Rows:
     """Return the share of each genus among the captures: observed, predicted, recalibrated."""
     return [
@@ -158,7 +190,9 @@ def shares(plain: Dataset) -> Rows:
         row
         for period, part, probs, year_of in by_period(plain)
         for year in np.unique(year_of)
-        for row in share_rows(part, probs, year_of == year, year=int(year), period=period)
+        for row in share_rows(
+            part, probs, year_of == year, year=int(year), period=period
+        )
     ]
 
 
@@ -224,25 +258,39 @@ def shares_figure(rows: Sequence[Row]) -> list[Axes]:
     figure = Canvas(9.2, 5.2)
     *axes, corner = figure.panels(2, 4, sharex=True)
     corner.set_axis_off()
-    for i, (ax, genus) in enumerate(zip(axes, sorted(drift, key=lambda g: -drift[g]), strict=True)):
+    for i, (ax, genus) in enumerate(
+        zip(axes, sorted(drift, key=lambda g: -drift[g]), strict=True)
+    ):
         own = by_genus[genus]
         mark_years(ax)
         for name, style in LINES.items():
             ax.plot([row["year"] for row in own], [row[name] for row in own], **style)
         ax.set_ylim(0.0, 1.12 * max(max(row[name] for name in LINES) for row in own))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+        ax.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{100 * value:.0f} %")
+        )
         ax.locator_params(axis="y", nbins=4)
         ticks(ax.xaxis, YEARS[::2])
         ax.tick_params(labelbottom=i >= 3)
-        ax.set_title(genus, loc="left", fontsize=TITLE, style="italic", weight="bold", color=INK)
+        ax.set_title(
+            genus, loc="left", fontsize=TITLE, style="italic", weight="bold", color=INK
+        )
     for ax in (axes[0], axes[4]):
         ax.set_ylabel("Share of captures")
-    words = ("observed", "predicted, trained\non 1977–1985", "after MCLLO, fitted\non 1986–1994")
+    words = (
+        "observed",
+        "predicted, trained\non 1977–1985",
+        "after MCLLO, fitted\non 1986–1994",
+    )
     key = [
         Line2D([], [], **style | {"label": word})
         for style, word in zip(LINES.values(), words, strict=True)
     ]
-    place: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0, "labelspacing": 0.9}
+    place: dict[str, Any] = {
+        "loc": "upper left",
+        "borderaxespad": 0.0,
+        "labelspacing": 0.9,
+    }
     corner.legend(handles=key, **place).set_in_layout(False)
     figure.footer("Grey: the years the recalibration was not fitted on.")
     return axes
@@ -289,7 +337,9 @@ def halves_figure(rows: Sequence[Row]) -> Axes:
         {"marker": "o", "color": BLUE, "label": "plots called independent"},
     )
     for values, mark in zip((plain, clustered), marks, strict=True):
-        ax.plot(values, place, ls="none", markersize=5.5, clip_on=False, zorder=3, **mark)
+        ax.plot(
+            values, place, ls="none", markersize=5.5, clip_on=False, zorder=3, **mark
+        )
     ax.set_xlim(left, 0.5)
     tens = [t for t in range(-300, 1, 10) if t >= left]
     ax.set_xticks(tens, ["1" if t == 0 else f"1e{t}".replace("-", "−") for t in tens])
@@ -307,7 +357,10 @@ def halves_figure(rows: Sequence[Row]) -> Axes:
 def facts(t: Tables) -> dict[str, object]:
     """Return what the page asks for, from the tables."""
     late = [row for row in t["periods"] if row["period"] == "late"]
-    before, after = column(t["halves"], "log_loss"), column(t["halves"], "log_loss_mcllo")
+    before, after = (
+        column(t["halves"], "log_loss"),
+        column(t["halves"], "log_loss_mcllo"),
+    )
     return {
         **cut_facts(t["cuts"]),
         **verdict_facts(t["verdicts"]),
@@ -338,8 +391,13 @@ def split_facts(rows: Sequence[Row]) -> dict[str, object]:
     """Return the medians over the random splits: a table for each set of years, and by set."""
     by_years = {years: splits.of_years(rows, years) for years in splits.YEARS}
     return {
-        **{f"splits_{years}": splits.summary_words(rows, years) for years in splits.YEARS},
-        "split": {years: {row["set"]: row for row in own} for years, own in by_years.items()},
+        **{
+            f"splits_{years}": splits.summary_words(rows, years)
+            for years in splits.YEARS
+        },
+        "split": {
+            years: {row["set"]: row for row in own} for years, own in by_years.items()
+        },
     }
 
 
@@ -350,7 +408,10 @@ def cut_facts(rows: Sequence[Row]) -> dict[str, object]:
         cuts.setdefault((row["last_early"], row["last_middle"]), {})[row["set"]] = row
 
     def lowest(what: str, name: str) -> str:
-        true = [min(RECALIBRATIONS, key=lambda m: cut[m][what]) == name for cut in cuts.values()]
+        true = [
+            min(RECALIBRATIONS, key=lambda m: cut[m][what]) == name
+            for cut in cuts.values()
+        ]
         return f"{sum(true)} of {len(cuts)}"
 
     def lowers(what: str) -> str:

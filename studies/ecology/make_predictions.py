@@ -62,18 +62,26 @@ def read(path: str | None = None) -> Any:
         frame = pd.read_csv(path)
     kept = frame[frame["genus"].isin(GENERA)].dropna(subset=MEASURED)
     if len(kept) != N_CAPTURES:
-        raise SystemExit(f"The data must hold {N_CAPTURES} measured captures; got {len(kept)}.")
+        raise SystemExit(
+            f"The data must hold {N_CAPTURES} measured captures; got {len(kept)}."
+        )
     return kept.sort_values("record_id")
 
 
 def features(captures: Any) -> np.ndarray:
     """Return what the regression sees."""
-    columns = [captures["hindfoot_length"], np.log(captures["weight"]), captures["sex"] == "M"]
+    columns = [
+        captures["hindfoot_length"],
+        np.log(captures["weight"]),
+        captures["sex"] == "M",
+    ]
     columns += [captures["plot_type"] == kind for kind in PLOT_TYPES]
     return np.column_stack(columns).astype(float)
 
 
-def regression_logits(X: np.ndarray, labels: np.ndarray, early: np.ndarray) -> np.ndarray:
+def regression_logits(
+    X: np.ndarray, labels: np.ndarray, early: np.ndarray
+) -> np.ndarray:
     """Return logits of all rows, from a regression of the early ones."""
     scaled = (X - X[early].mean(axis=0)) / X[early].std(axis=0)
     model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=5000)
@@ -81,7 +89,9 @@ def regression_logits(X: np.ndarray, labels: np.ndarray, early: np.ndarray) -> n
     return model.decision_function(scaled).astype(np.float32)
 
 
-def cut_rows(X: np.ndarray, labels: np.ndarray, year: np.ndarray) -> list[dict[str, Any]]:
+def cut_rows(
+    X: np.ndarray, labels: np.ndarray, year: np.ndarray
+) -> list[dict[str, Any]]:
     """Return the comparison for every cut of the years, each with a regression of its own."""
     rows = []
     for last_early, last_middle in CUTS:
@@ -97,8 +107,12 @@ def cut_rows(X: np.ndarray, labels: np.ndarray, year: np.ndarray) -> list[dict[s
         for name in ("uncalibrated", *RECALIBRATIONS):
             row = {"last_early": last_early, "last_middle": last_middle, "set": name}
             row |= {"n_middle": middle.n_samples, "n_late": late.n_samples}
-            row |= {key: getattr(c[name], key) for key in ("statistic", "pvalue", "ece")}
-            rows.append(row | {"accuracy": c[name].accuracy, "log_loss": c[name].log_loss})
+            row |= {
+                key: getattr(c[name], key) for key in ("statistic", "pvalue", "ece")
+            }
+            rows.append(
+                row | {"accuracy": c[name].accuracy, "log_loss": c[name].log_loss}
+            )
     return rows
 
 
@@ -124,7 +138,11 @@ def main(path: str | None = None) -> None:
         logits=logits[early], y=np.array(GENERA)[labels[early]], classes=GENERA
     )
     test = mcllo.calibration_test(seen, method="chi2")
-    row = {"period": "1977-1985", "n": int(early.sum()), "accuracy": accuracy(None, seen)}
+    row = {
+        "period": "1977-1985",
+        "n": int(early.sum()),
+        "accuracy": accuracy(None, seen),
+    }
     row |= {"statistic": round(test.statistic, 4), "p_chi2": test.pvalue}
     write(GIVEN / "training.csv", [row], digits=4)
     write(GIVEN / "cuts.csv", cut_rows(X, labels, year), digits=4)

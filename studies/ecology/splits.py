@@ -93,10 +93,14 @@ def split_row(predictions: mcllo.Predictions, plot: np.ndarray, seed: int) -> Ro
     groups = np.unique(plot[judge], return_inverse=True)[1]
     row: Row = {"n_fitted": len(learn), "n_judged": len(judge)}
     for name in METHODS:
-        after = holdout if name == "uncalibrated" else recalibrated(name, train, holdout)
+        after = (
+            holdout if name == "uncalibrated" else recalibrated(name, train, holdout)
+        )
         test = mcllo.calibration_test(after, method="chi2")
         row |= {f"statistic_{name}": test.statistic, f"p_{name}": test.pvalue}
-        row |= {f"{what}_{name}": measure(None, after) for what, measure in MEASURES.items()}
+        row |= {
+            f"{what}_{name}": measure(None, after) for what, measure in MEASURES.items()
+        }
         if name in BY_PLOTS:
             robust = mcllo.robust_test(replace(after, groups=groups), seed=SEED)
             row[f"p_plots_{name}"] = robust.pvalue
@@ -141,10 +145,16 @@ def summary(rows: Sequence[Row]) -> Rows:
         for name in METHODS:
             row: Row = {"years": years, "set": name, "splits": len(own)}
             row |= {"n_judged": own[0]["n_judged"]}
-            row |= {what: float(np.median(column(own, f"{what}_{name}"))) for what in WHAT}
+            row |= {
+                what: float(np.median(column(own, f"{what}_{name}"))) for what in WHAT
+            }
             row["rejected"] = int((column(own, f"p_{name}") <= LEVEL).sum())
             by_plots = f"p_plots_{name}"
-            rejected = int((column(own, by_plots) <= LEVEL).sum()) if by_plots in own[0] else None
+            rejected = (
+                int((column(own, by_plots) <= LEVEL).sum())
+                if by_plots in own[0]
+                else None
+            )
             found.append(row | {"rejected_by_plots": rejected})
     return found
 
@@ -152,7 +162,8 @@ def summary(rows: Sequence[Row]) -> Rows:
 def summary_words(rows: Sequence[Row], years: str) -> Rows:
     """Return the medians of some years for the page."""
     return [
-        row | {"set": SHORT[row["set"]], "p": p_word(row["p"])} for row in of_years(rows, years)
+        row | {"set": SHORT[row["set"]], "p": p_word(row["p"])}
+        for row in of_years(rows, years)
     ]
 
 
@@ -184,13 +195,19 @@ def splits_figure(splits: Sequence[Row], later: Sequence[Row]) -> list[Axes]:
         ax.set_xlim(left=0.0)
         ax.xaxis.set_major_locator(MultipleLocator(step))
         ax.xaxis.set_major_formatter(StrMethodFormatter(word))
-    heading(statistic, panels["statistic"], "log scale; grey: rejected, rows independent")
+    heading(
+        statistic, panels["statistic"], "log scale; grey: rejected, rows independent"
+    )
     heading(ece, panels["ece"], "of the most probable class")
     heading(loss, panels["log_loss"], "nats")
     key = [
         Line2D([], [], color=SKY, label=f"one of {len(own)} random splits", **dots),
-        Line2D([], [], color=INK, label="their median", **(middle | {"markersize": 11})),
-        Line2D([], [], color=VERMILION, label="1995–2002, fitted on 1986–1994", **PRINTED),
+        Line2D(
+            [], [], color=INK, label="their median", **(middle | {"markersize": 11})
+        ),
+        Line2D(
+            [], [], color=VERMILION, label="1995–2002, fitted on 1986–1994", **PRINTED
+        ),
     ]
     n = own[0]["n_judged"]
     note = f"A random split judges {n:,} rows, the later years {known['mcllo']['n']:,}: their"

@@ -33,11 +33,14 @@ def claims(t: Tables) -> list[Claim]:
     def runs(true: Callable[[Values], np.ndarray], words: str = "") -> dict[str, Runs]:
         """Return in how many splits of each set of years something is true."""
         return {
-            name + words: counted(true, of_years(splits, years)) for years, name in YEARS.items()
+            name + words: counted(true, of_years(splits, years))
+            for years, name in YEARS.items()
         }
 
     moved = np.abs(column(splits, "ece_top_only") - column(splits, "ece_mcllo")) > SAME
-    useless = column(splits, "log_loss_mcllo") >= column(splits, "log_loss_uncalibrated")
+    useless = column(splits, "log_loss_mcllo") >= column(
+        splits, "log_loss_uncalibrated"
+    )
     return [
         Claim(
             "no_logits",
@@ -53,8 +56,14 @@ def claims(t: Tables) -> list[Claim]:
             'confirmed by both the MCLLO LRT and ECE"',
             "Section 4",
             Settings(
-                runs(lambda v: v("statistic_mcllo") <= lowest(v, "statistic", OTHERS), ", test")
-                | runs(lambda v: v("ece_mcllo") <= lowest(v, "ece", OTHERS) + MARGIN, ", ECE")
+                runs(
+                    lambda v: v("statistic_mcllo") <= lowest(v, "statistic", OTHERS),
+                    ", test",
+                )
+                | runs(
+                    lambda v: v("ece_mcllo") <= lowest(v, "ece", OTHERS) + MARGIN,
+                    ", ECE",
+                )
             ),
         ),
         Claim(
@@ -62,9 +71,14 @@ def claims(t: Tables) -> list[Claim]:
             '"performing comparatively, and sometimes better, than temperature and vector scaling"',
             "Section 5",
             Settings(
-                runs(lambda v: v("ece_mcllo") <= lowest(v, "ece", SCALINGS) + MARGIN, ", ECE")
+                runs(
+                    lambda v: v("ece_mcllo") <= lowest(v, "ece", SCALINGS) + MARGIN,
+                    ", ECE",
+                )
                 | runs(
-                    lambda v: v("log_loss_mcllo") <= lowest(v, "log_loss", SCALINGS) + MARGIN,
+                    lambda v: (
+                        v("log_loss_mcllo") <= lowest(v, "log_loss", SCALINGS) + MARGIN
+                    ),
                     ", log loss",
                 )
             ),

@@ -100,7 +100,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
 def readable(predictions: mcllo.Predictions) -> mcllo.Predictions:
     """Return the same predictions with names of classes as words."""
     words = tuple(str(name).replace("_", " ") for name in predictions.classes)
-    return replace(predictions, classes=words, baseline=words[predictions.baseline_index])
+    return replace(
+        predictions, classes=words, baseline=words[predictions.baseline_index]
+    )
 
 
 def splits(data: Dataset) -> list[choices.Pair]:
@@ -113,8 +115,12 @@ def splits(data: Dataset) -> list[choices.Pair]:
         classes=data.train.classes,
         baseline=data.train.baseline,
     )
-    orders = [np.random.default_rng(s).permutation(whole.n_samples) for s in range(N_SPLITS)]
-    return [(whole.take(order[:N_TRAIN]), whole.take(order[N_TRAIN:])) for order in orders]
+    orders = [
+        np.random.default_rng(s).permutation(whole.n_samples) for s in range(N_SPLITS)
+    ]
+    return [
+        (whole.take(order[:N_TRAIN]), whole.take(order[N_TRAIN:])) for order in orders
+    ]
 
 
 def bins(c: mcllo.Comparison) -> Rows:
@@ -136,8 +142,14 @@ def bins_moved(holdouts: Sequence[mcllo.Predictions]) -> Rows:
     for what, metric in METRICS.items():
         ends = [[metric(None, part, n_bins=b) for part in holdouts] for b in (10, 20)]
         moved = np.abs(np.subtract(*ends))
-        row = {"metric": what, "moved": int((moved > rule.MARGIN).sum()), "splits": len(moved)}
-        rows.append(row | {"median": float(np.median(moved)), "largest": float(moved.max())})
+        row = {
+            "metric": what,
+            "moved": int((moved > rule.MARGIN).sum()),
+            "splits": len(moved),
+        }
+        rows.append(
+            row | {"median": float(np.median(moved)), "largest": float(moved.max())}
+        )
     return rows
 
 
@@ -149,8 +161,12 @@ def baselines(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
         before = holdout.with_baseline(row["baseline"])
         calibrator = mcllo.MCLLOCalibrator(baseline=row["baseline"]).fit(train)
         after = before.with_probs(calibrator.predict_proba(before))
-        p, p_after = (mcllo.calibration_test(x, method="chi2").pvalue for x in (before, after))
-        rows.append(row | {"p": p, "p_after": p_after, "log_loss": log_loss(None, after)})
+        p, p_after = (
+            mcllo.calibration_test(x, method="chi2").pvalue for x in (before, after)
+        )
+        rows.append(
+            row | {"p": p, "p_after": p_after, "log_loss": log_loss(None, after)}
+        )
     return rows
 
 
@@ -164,10 +180,15 @@ def last_class(pairs: Sequence[choices.Pair]) -> Rows:
             learn, judge = (part.with_baseline(name) for part in pair)
             calibrator = mcllo.MCLLOCalibrator().fit(learn)
             ends.append(judge.with_probs(calibrator.predict_proba(judge)))
-        p = [mcllo.calibration_test(after, method="chi2").pvalue > LEVEL for after in ends]
+        p = [
+            mcllo.calibration_test(after, method="chi2").pvalue > LEVEL
+            for after in ends
+        ]
         found["decision"].append(float(p[0] != p[1]))
         found["labels"].append(label_change(*(after.probs for after in ends)))
-        found["log_loss"].append(abs(np.subtract(*(log_loss(None, after) for after in ends))))
+        found["log_loss"].append(
+            abs(np.subtract(*(log_loss(None, after) for after in ends)))
+        )
     margins = {"decision": 0.0, "labels": rule.SHARE, "log_loss": rule.MARGIN}
     return [
         {"what": what, "margin": margins[what], "splits": len(moved)}
@@ -217,7 +238,9 @@ def zero_rules() -> Rows:
             ("temperature", mcllo.CALIBRATORS["temperature"](clip=clip)),
         ):
             calibrator.fit(data.train)
-            recalibrated = data.holdout.with_probs(calibrator.predict_proba(data.holdout.probs))
+            recalibrated = data.holdout.with_probs(
+                calibrator.predict_proba(data.holdout.probs)
+            )
             row[f"log_loss_{name}"] = log_loss(None, recalibrated)
             row[f"ece_{name}"] = expected_calibration_error(None, recalibrated)
         rows.append(row)
@@ -227,7 +250,11 @@ def zero_rules() -> Rows:
 def seed_row(probs: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     """Return the table's numbers for one forest and split (`make_predictions` calls this)."""
     named = np.array(CLASSES)[labels]
-    rule: dict[str, Any] = {"classes": CLASSES, "baseline": "Normal_Weight", "clip": TESTING}
+    rule: dict[str, Any] = {
+        "classes": CLASSES,
+        "baseline": "Normal_Weight",
+        "clip": TESTING,
+    }
     parts = [
         mcllo.Predictions.from_arrays(probs[rows], named[rows], **rule)
         for rows in (slice(0, N_TRAIN), slice(N_TRAIN, None))
@@ -235,19 +262,29 @@ def seed_row(probs: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     c = tables.compare_methods(*parts, METHODS, n_resamples=499)
     row: dict[str, Any] = {"zero_labels": sum(part.n_clipped_true for part in parts)}
     row["separated"] = bool(np.isnan(fit_maximum_likelihood(parts[0]).se_delta).any())
-    for judged in tables.compared_rows(c, "set p_chi2 p ece accuracy log_loss label_change"):
+    for judged in tables.compared_rows(
+        c, "set p_chi2 p ece accuracy log_loss label_change"
+    ):
         name = judged.pop("set")
-        row |= {f"{what}_{name}": value for what, value in judged.items() if value is not None}
+        row |= {
+            f"{what}_{name}": value
+            for what, value in judged.items()
+            if value is not None
+        }
     row["p_corrected_mcllo"] = c["mcllo"].pvalue_corrected
     return row
 
 
 def summary(seeds: Sequence[Row]) -> Rows:
     """Return the spread over seeds of every number of Table 4, and where the paper's lies."""
-    rows = tables.spread(seeds, SETS, ("p_chi2", "ece", "accuracy", "label_change"), PAPER)
+    rows = tables.spread(
+        seeds, SETS, ("p_chi2", "ece", "accuracy", "label_change"), PAPER
+    )
     for row in rows:
         values, printed = column(seeds, f"{row['what']}_{row['set']}"), row["paper"]
-        row["share_below_paper"] = None if printed is None else float(np.mean(values < printed))
+        row["share_below_paper"] = (
+            None if printed is None else float(np.mean(values < printed))
+        )
     return rows
 
 
@@ -277,7 +314,9 @@ def claims(seeds: Sequence[Row]) -> Rows:
         "mcllo_not_rejected_where_it_was_before": kept["mcllo"][rejected],
         "mcllo_lowest_ece_of_the_papers_three": lowest_ece,
         "mcllo_lowers_ece": ece["mcllo"] < ece[raw],
-        "all_three_lower_ece": np.all([ece[name] < ece[raw] for name in papers], axis=0),
+        "all_three_lower_ece": np.all(
+            [ece[name] < ece[raw] for name in papers], axis=0
+        ),
         "mcllo_lowers_log_loss": loss["mcllo"] < loss[raw],
         "temperature_lowers_log_loss": loss["temperature"] < loss[raw],
         "mcllo_lower_log_loss_than_temperature": loss["mcllo"] < loss["temperature"],
@@ -338,21 +377,28 @@ def seeds_figure(seeds: Sequence[Row]) -> list[Axes]:
     if isinstance(figure, Canvas):
         figure.engine.set(wspace=0.05)
     axes[2].set_xlim(0.765, 0.945)
-    ticks(axes[2].xaxis, [0.76, 0.80, 0.84, 0.88, 0.92], lambda value: f"{100 * value:.0f} %")
+    ticks(
+        axes[2].xaxis,
+        [0.76, 0.80, 0.84, 0.88, 0.92],
+        lambda value: f"{100 * value:.0f} %",
+    )
     return axes
 
 
 def facts(t: Tables) -> dict[str, object]:
     """Return what the page asks for, from the tables."""
     small, half = (
-        [row for row in t["parameters"] if row["clip"] == clip] for clip in (TESTING, HALF_VOTE)
+        [row for row in t["parameters"] if row["clip"] == clip]
+        for clip in (TESTING, HALF_VOTE)
     )
     return {
         **tables.claim_facts(t["claims"], "forests"),
         **tables.baseline_facts(t["baselines"]),
         **rule.verdict_facts(t["verdicts"]),
         **{
-            f"table4_{name}": [tables.method_words(r) for r in t["table4"] if r["clip"] == clip]
+            f"table4_{name}": [
+                tables.method_words(r) for r in t["table4"] if r["clip"] == clip
+            ]
             for name, clip in (("testing", TESTING), ("half_vote", HALF_VOTE))
         },
         "parameters": map(estimate_words, small, half),
@@ -360,7 +406,9 @@ def facts(t: Tables) -> dict[str, object]:
         "seeds": tables.spread_words(t["seeds_summary"]),
         "choices": choices.choice_words(t["choices"]),
         "read": {row["reading"]: row for row in t["choices"] if row["reading"]},
-        "tradeoff": [row | {"name": tables.METHODS[row["set"]]} for row in t["tradeoff"]],
+        "tradeoff": [
+            row | {"name": tables.METHODS[row["set"]]} for row in t["tradeoff"]
+        ],
         "trade": {row["set"]: row for row in t["tradeoff"]},
         "bins": [row | {"name": tables.SETS[row["set"]]} for row in t["bins"]],
         "moved": {row["metric"]: row for row in t["bins_moved"]},
@@ -377,8 +425,14 @@ def estimate_words(small: Row, half: Row) -> dict[str, str]:
     """
     found = {"class": small["class"].replace("_", " ")}
     for name in ("delta", "gamma"):
-        for head, row, tail in (("paper_", small, "paper_"), ("", small, ""), ("half_", half, "")):
+        for head, row, tail in (
+            ("paper_", small, "paper_"),
+            ("", small, ""),
+            ("half_", half, ""),
+        ):
             error = row[f"{tail}se_{name}"]
-            brackets = ":.3g} (none)" if error is None else f":.3f}} ({{{tail}se_{name}:.3f}})"
+            brackets = (
+                ":.3g} (none)" if error is None else f":.3f}} ({{{tail}se_{name}:.3f}})"
+            )
             found[head + name] = say(f"{{{tail}{name}{brackets}", row)
     return found

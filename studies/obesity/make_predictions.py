@@ -56,7 +56,9 @@ def download(url: str = URL) -> str:
             "name its CSV file: python -m studies.obesity.make_predictions FILE.csv"
         ) from None
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        name = next(name for name in archive.namelist() if name.lower().endswith(".csv"))
+        name = next(
+            name for name in archive.namelist() if name.lower().endswith(".csv")
+        )
         return archive.read(name).decode("utf-8")
 
 
@@ -80,11 +82,15 @@ def features(row: dict[str, str]) -> list[float]:
     ]
 
 
-def forest_votes(X: np.ndarray, labels: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def forest_votes(
+    X: np.ndarray, labels: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the votes of a forest for the rows it did not see, and their labels."""
     order = np.random.default_rng(seed).permutation(len(labels))
     seen, unseen = order[:N_FOREST], order[N_FOREST:]
-    forest = RandomForestClassifier(N_TREES, random_state=seed).fit(X[seen], labels[seen])
+    forest = RandomForestClassifier(N_TREES, random_state=seed).fit(
+        X[seen], labels[seen]
+    )
     votes = forest.predict_proba(X[unseen]) * N_TREES
     return votes, labels[unseen]
 
@@ -93,7 +99,9 @@ def keep(votes: np.ndarray, labels: np.ndarray) -> None:
     """Write the predictions that are part of the package."""
     whole = np.round(votes)
     if np.abs(votes - whole).max() > 1e-9:
-        raise SystemExit("Votes must be whole numbers: a leaf of this forest holds two classes.")
+        raise SystemExit(
+            "Votes must be whole numbers: a leaf of this forest holds two classes."
+        )
     ship(
         "obesity_forest",
         votes=whole.astype(np.uint16),

@@ -62,7 +62,9 @@ def tradeoff(seeds: Sequence[Row], names: Sequence[str]) -> Rows:
                 f"{what}_falls": int((moved < 0).sum()),
             }
             row[f"{what}_traded"] = int(((moved < 0) & (right < 0)).sum())
-            row[f"{what}_correlation"] = float(spearmanr(right, -moved)[0]) if right.any() else None
+            row[f"{what}_correlation"] = (
+                float(spearmanr(right, -moved)[0]) if right.any() else None
+            )
         rows.append(row)
     return rows
 
@@ -88,13 +90,29 @@ def tradeoff_figure(seeds: Sequence[Row], paper: Mapping[str, Row]) -> list[Axes
             }
             ax.plot(moved[~far], people[~far], markersize=5, **style, **points)
             edge = style | {"marker": ">"}
-            ax.plot(np.full(far.sum(), FARTHEST), people[far], markersize=6, **edge, **points)
+            ax.plot(
+                np.full(far.sum(), FARTHEST),
+                people[far],
+                markersize=6,
+                **edge,
+                **points,
+            )
             printed = paper[name].get(what)
             if printed is not None:
                 more = ROWS * (paper[name]["accuracy"] - paper[RAW]["accuracy"])
-                mark: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 1.8}
+                mark: dict[str, Any] = {
+                    "markerfacecolor": "white",
+                    "markeredgewidth": 1.8,
+                }
                 mark |= {"markeredgecolor": style["color"], "marker": style["marker"]}
-                ax.plot(printed - paper[RAW][what], more, markersize=8, ls="none", zorder=4, **mark)
+                ax.plot(
+                    printed - paper[RAW][what],
+                    more,
+                    markersize=8,
+                    ls="none",
+                    zorder=4,
+                    **mark,
+                )
         ax.set_ylim(-7.4, 7.4)
         ax.set_xlabel(f"Change of the {title if title == 'ECE' else title.lower()}")
         heading(ax, title, below)
@@ -110,16 +128,38 @@ def tradeoff_figure(seeds: Sequence[Row], paper: Mapping[str, Row]) -> list[Axes
                 continue
             place = {"ha": "right" if x else "left", "va": "top" if y else "bottom"}
             where = (0.99 if x else 0.01, 0.98 if y else 0.02)
-            ax.text(*where, words, transform=ax.transAxes, fontsize=SMALL, color=MUTED, **place)
+            ax.text(
+                *where,
+                words,
+                transform=ax.transAxes,
+                fontsize=SMALL,
+                color=MUTED,
+                **place,
+            )
     key = [
-        Line2D([], [], ls="none", markersize=5, markeredgewidth=0, label=METHODS[name], **style)
+        Line2D(
+            [],
+            [],
+            ls="none",
+            markersize=5,
+            markeredgewidth=0,
+            label=METHODS[name],
+            **style,
+        )
         for name, style in STYLES.items()
     ]
-    hollow = {"markerfacecolor": "white", "markeredgecolor": MUTED, "markeredgewidth": 1.8}
-    key.append(Line2D([], [], ls="none", marker="o", markersize=7, label="the paper", **hollow))
+    hollow = {
+        "markerfacecolor": "white",
+        "markeredgecolor": MUTED,
+        "markeredgewidth": 1.8,
+    }
+    key.append(
+        Line2D([], [], ls="none", marker="o", markersize=7, label="the paper", **hollow)
+    )
     note = f"A point is one of {len(seeds)} forests; triangles: the log loss rose by more than "
     figure.footer(
-        f"{note}{FARTHEST:g}. Temperature scaling and Xu and others change no label.", key
+        f"{note}{FARTHEST:g}. Temperature scaling and Xu and others change no label.",
+        key,
     )
     return axes
 

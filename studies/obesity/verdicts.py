@@ -53,7 +53,9 @@ def claims(made: Tables, runs: Judged, sizes: Mapping[str, int]) -> list[Claim]:
             '"in all three studies, we select the baseline category to be the last category '
             'alphabetically"',
             CASES,
-            Typo('Table 3 and its text have "Normal Weight"; the last is Overweight Level II'),
+            Typo(
+                'Table 3 and its text have "Normal Weight"; the last is Overweight Level II'
+            ),
         ),
         Claim(
             "not_calibrated",
@@ -136,7 +138,10 @@ def claims(made: Tables, runs: Judged, sizes: Mapping[str, int]) -> list[Claim]:
             "no_temperature",
             '"pre-softmax logits are not attainable", so temperature scaling does "not apply"',
             "Section 4.3.2",
-            Check(forests["temperature_lowers_log_loss"].true, forests["mcllo_lowers_ece"].of),
+            Check(
+                forests["temperature_lowers_log_loss"].true,
+                forests["mcllo_lowers_ece"].of,
+            ),
         ),
         Claim(
             "no_vector",
@@ -198,7 +203,9 @@ def wrong_sizes(everyone: int, train: int, holdout: int) -> int:
     0
     """
     unseen = round(everyone / 4)
-    return (unseen != 528) + (round(0.75 * unseen) != train) + (unseen - train != holdout)
+    return (
+        (unseen != 528) + (round(0.75 * unseen) != train) + (unseen - train != holdout)
+    )
 
 
 def lowest_ece(mcllo: Numbers, eb: Numbers, xu: Numbers) -> np.ndarray:
@@ -238,4 +245,6 @@ def baseline_evidence(rows: Sequence[Row]) -> Evidence:
         "labels": f"labels of at most {100 * SHARE:g} %",
         "log_loss": f"log loss by at most {MARGIN:g}",
     }
-    return Settings({words[row["what"]]: Runs(row["within"], row["splits"]) for row in rows})
+    return Settings(
+        {words[row["what"]]: Runs(row["within"], row["splits"]) for row in rows}
+    )

@@ -49,7 +49,11 @@ REPETITIONS = DATA.parents[1] / "reproduce" / "data" / "power.npz"
 """In the package: `mcllo reproduce` draws the paper's figures from it."""
 MARGIN, MARGIN_SD, NOISE, ROWS, CLASSES = 16.0, 5.0, 3.0, 20_000, 10
 DELTAS = (1.0, 1.1, 1.2, 1.3, 1.4)
-CORNERS: dict[str, Any] = {"n_samples": (400, 1000, 5000), "delta_1": (1.0, 1.4), "reps": 300}
+CORNERS: dict[str, Any] = {
+    "n_samples": (400, 1000, 5000),
+    "delta_1": (1.0, 1.4),
+    "reps": 300,
+}
 OTHERS: dict[str, dict[str, Any]] = {
     "dirichlet_1": {"distribution": "dirichlet", "concentration": 1.0},
     "dirichlet_0.3": {"distribution": "dirichlet", "concentration": 0.3},
@@ -59,8 +63,16 @@ OTHERS: dict[str, dict[str, Any]] = {
 SHARP = (250, 500, 1000, 2000)
 EFFECTS = ("null", "overconfident")
 PARTS: dict[str, dict[str, Any]] = {
-    "grid": {"n_samples": (400, 450, 500, 600, 1000, 5000), "delta_1": DELTAS, "reps": 1000},
-    "exact": {"n_samples": (400, 450, 500, 600, 1000), "delta_1": (1.0, 1.2, 1.4), "reps": 150}
+    "grid": {
+        "n_samples": (400, 450, 500, 600, 1000, 5000),
+        "delta_1": DELTAS,
+        "reps": 1000,
+    },
+    "exact": {
+        "n_samples": (400, 450, 500, 600, 1000),
+        "delta_1": (1.0, 1.2, 1.4),
+        "reps": 150,
+    }
     | {"exact": True},
     **{name: CORNERS | rows for name, rows in OTHERS.items()},
     "null": {"n_samples": SHARP, "reps": 300, "delta": 1.0},
@@ -77,14 +89,21 @@ EFFECT_WORDS = {"null": "nothing is wrong", "overconfident": "gamma = 0.7"}
 DEFAULT: dict[str, Any] = {"color": BLUE, "ls": "-", "marker": "o", "markersize": 6}
 CHI2 = line_look(1)
 BOXES = {"ece_before": ("as drawn", BLUE), "ece_after": ("after MCLLO", SERIES[2])}
-FAIR: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "marker": "x", "markersize": 6.5}
+FAIR: dict[str, Any] = {
+    "color": INK,
+    "ls": (0, (1, 1.5)),
+    "marker": "x",
+    "markersize": 6.5,
+}
 LEVEL: dict[str, Any] = {"color": MUTED, "lw": 1.0, "ls": (0, (4, 3))}
 
 
 def analyse() -> tuple[Tables, dict[str, Any]]:
     """Return tables and figures, in a few seconds; in minutes where the long run is missing."""
     if not REPETITIONS.exists():
-        print(f"{REPETITIONS.name} is missing: the long run, 7 minutes, goes on from its cache.")
+        print(
+            f"{REPETITIONS.name} is missing: the long run, 7 minutes, goes on from its cache."
+        )
         simulate(to=REPETITIONS)
     studies = read_studies(REPETITIONS)
     tables = {
@@ -93,7 +112,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
         "others": other_rows(studies),
         "sharp": sharp_rows(studies),
     }
-    tables["verdicts"] = claim_rows(claims({name: rounded(rows) for name, rows in tables.items()}))
+    tables["verdicts"] = claim_rows(
+        claims({name: rounded(rows) for name, rows in tables.items()})
+    )
     return tables, {
         "rejection": figure2().axes,
         "ece_boxplots": boxes_figure(studies["grid"]),
@@ -122,13 +143,17 @@ def network_rows() -> np.ndarray:
     """
     rng = np.random.default_rng(STUDY_SEED)
     z = rng.normal(0.0, NOISE, (ROWS, CLASSES))
-    z[np.arange(ROWS), rng.integers(CLASSES, size=ROWS)] += rng.normal(MARGIN, MARGIN_SD, ROWS)
+    z[np.arange(ROWS), rng.integers(CLASSES, size=ROWS)] += rng.normal(
+        MARGIN, MARGIN_SD, ROWS
+    )
     x = np.exp(z - z.max(axis=1, keepdims=True))
     x = np.maximum(x / x.sum(axis=1, keepdims=True), 1e-6)
     return x / x.sum(axis=1, keepdims=True)
 
 
-def simulate(n_jobs: int = 1, cache: Path = HERE / "cache", to: Path = REPETITIONS) -> None:
+def simulate(
+    n_jobs: int = 1, cache: Path = HERE / "cache", to: Path = REPETITIONS
+) -> None:
     """Run what is not in the cache, in 7 minutes of one processor, and write the repetitions.
 
     A run that was stopped goes on from its cache; delete the folder to begin afresh. The numbers
@@ -138,10 +163,15 @@ def simulate(n_jobs: int = 1, cache: Path = HERE / "cache", to: Path = REPETITIO
     arrays: dict[str, np.ndarray] = {}
     for part, options in PARTS.items():
         if part not in EFFECTS:
-            found = packed(simulated(part, n_jobs=n_jobs, resume=cache / f"{part}.json"))
+            found = packed(
+                simulated(part, n_jobs=n_jobs, resume=cache / f"{part}.json")
+            )
         else:
             cells = [sharp_cell(cache, part, n, n_jobs) for n in options["n_samples"]]
-            found = {name: np.concatenate([cell[name] for cell in cells]) for name in cells[0]}
+            found = {
+                name: np.concatenate([cell[name] for cell in cells])
+                for name in cells[0]
+            }
         arrays |= {f"{part}/{name}": values for name, values in found.items()}
     to.parent.mkdir(exist_ok=True)
     np.savez_compressed(to, **arrays)
@@ -197,7 +227,11 @@ def rates(cell: PowerCell, rejected: str = "rejected") -> dict[str, Any]:
 def errors(cell: PowerCell) -> dict[str, float]:
     """Return the mean ECE of a setting before and after, and what is between them."""
     gain = cell.ece_before - cell.ece_after
-    found = {"ece_before": cell.ece_before, "ece_after": cell.ece_after, "difference": gain}
+    found = {
+        "ece_before": cell.ece_before,
+        "ece_after": cell.ece_after,
+        "difference": gain,
+    }
     row = {name: float(values.mean()) for name, values in found.items()}
     root = np.sqrt(cell.reps)
     row |= {f"{name}_se": float(v.std(ddof=1) / root) for name, v in found.items()}
@@ -224,7 +258,9 @@ def divergence_of(delta_1: float) -> float:
 
     def integrand(x: float) -> float:
         s = 1.0 + (delta_1 - 1.0) * x
-        return float((delta_1 * x / s * np.log(delta_1) - np.log(s)) * beta.pdf(x, 3.0, 2.7))
+        return float(
+            (delta_1 * x / s * np.log(delta_1) - np.log(s)) * beta.pdf(x, 3.0, 2.7)
+        )
 
     return float(quad(integrand, 0.0, 1.0)[0])
 
@@ -245,14 +281,22 @@ def exact_rows(study: PowerStudy) -> Rows:
     for cell in study.rows:
         same = np.mean((cell.pvalues <= ALPHA) == (cell.pvalues_chi2 <= ALPHA))
         head = {"n": cell.n, "delta_1": cell.delta_1, **rates(cell, "rejected_exact")}
-        rows.append(head | {"rejected_chi2": cell.power_chi2, "same_decision": float(same)})
+        rows.append(
+            head | {"rejected_chi2": cell.power_chi2, "same_decision": float(same)}
+        )
     return rows
 
 
 def other_rows(studies: dict[str, PowerStudy]) -> Rows:
     """Return the corners of the grid for each distribution of the rows, ours first."""
     return [
-        {"rows": words, "n": cell.n, "delta_1": cell.delta_1, **rates(cell), **errors(cell)}
+        {
+            "rows": words,
+            "n": cell.n,
+            "delta_1": cell.delta_1,
+            **rates(cell),
+            **errors(cell),
+        }
         for name, words in WORDS.items()
         for cell in studies[name].rows
         if cell.n in CORNERS["n_samples"] and cell.delta_1 in CORNERS["delta_1"]
@@ -266,15 +310,23 @@ def sharp_rows(studies: dict[str, PowerStudy]) -> Rows:
     which nothing is wrong.
     """
     share = float(np.mean(1.0 - network_rows().max(axis=1)))
-    fair = {cell.n: np.quantile(cell.pvalues_chi2, ALPHA) for cell in studies["null"].rows}
+    fair = {
+        cell.n: np.quantile(cell.pvalues_chi2, ALPHA) for cell in studies["null"].rows
+    }
     rows = []
     for effect in EFFECTS:
         for cell in studies[effect].rows:
             by_chi2 = replace(cell, pvalues=cell.pvalues_chi2)
-            row = {"effect": effect, "n": cell.n, "expected_errors": round(share * cell.n, 1)}
+            row = {
+                "effect": effect,
+                "n": cell.n,
+                "expected_errors": round(share * cell.n, 1),
+            }
             row |= rates(cell) | {"rejected_chi2": by_chi2.power}
             row |= {"low_chi2": by_chi2.low, "high_chi2": by_chi2.high}
-            rows.append(row | {"chi2_fair": float(np.mean(cell.pvalues_chi2 <= fair[cell.n]))})
+            rows.append(
+                row | {"chi2_fair": float(np.mean(cell.pvalues_chi2 <= fair[cell.n]))}
+            )
     return rows
 
 
@@ -297,11 +349,18 @@ def boxes_figure(study: PowerStudy) -> list[Axes]:
     for ax in axes[::3]:
         ax.set_ylabel("ECE (probability)")
     axes[4].set_xlabel("delta of the first class (1: the predictions are calibrated)")
-    key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=w) for w, c in BOXES.values()]
+    key = [
+        Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=w)
+        for w, c in BOXES.values()
+    ]
     words = (
-        f"{study.rows[0].reps:,} data sets a box. Whiskers: at most 1.5 times the box, as R has "
+        f"{study.rows[0].reps:,} data sets a box. Whiskers: at "
+        "most 1.5 times the box, as R has "
     )
-    figure.footer(f"{words}them; points: data sets beyond. n = 5,000 is the paper's Figure 3.", key)
+    figure.footer(
+        f"{words}them; points: data sets beyond. n = 5,000 is the paper's Figure 3.",
+        key,
+    )
     return axes
 
 
@@ -314,7 +373,9 @@ def sharp_figure(rows: Sequence[Row]) -> list[Axes]:
         line = [row for row in rows if row["effect"] == effect]
         n = column(line, "n")
         for tail, style, aside in (("_chi2", CHI2, 1.02), ("", DEFAULT, 0.98)):
-            middle, low, high = (column(line, e + tail) for e in ("rejected", "low", "high"))
+            middle, low, high = (
+                column(line, e + tail) for e in ("rejected", "low", "high")
+            )
             ax.vlines(aside * n, low, high, color=style["color"], lw=1.2, alpha=0.6)
             ax.plot(aside * n, middle, **style)
         ax.set_xscale("log")
@@ -326,12 +387,20 @@ def sharp_figure(rows: Sequence[Row]) -> list[Axes]:
     size.set_ylim(0.0, None)
     power.set_ylim(0.0, 1.02)
     size.set_ylabel("Rejection rate")
-    heading(size, "Nothing is wrong", "every rejection is an error; dashed: the level, 0.05")
-    heading(power, "Overconfident, gamma = 0.7", "every rejection is right; note the other scale")
+    heading(
+        size, "Nothing is wrong", "every rejection is an error; dashed: the level, 0.05"
+    )
+    heading(
+        power,
+        "Overconfident, gamma = 0.7",
+        "every rejection is right; note the other scale",
+    )
     key = [
         Line2D([], [], label="default p-value", **DEFAULT),
         Line2D([], [], label="chi-square", **CHI2),
-        Line2D([], [], label="chi-square at the level that holds 5 % on the left", **FAIR),
+        Line2D(
+            [], [], label="chi-square at the level that holds 5 % on the left", **FAIR
+        ),
     ]
     figure.footer("Bars: 95 % intervals of the simulation.", key)
     return axes
@@ -367,7 +436,9 @@ def grid_facts(cells: Sequence[Row]) -> dict[str, object]:
     sizes = list(dict.fromkeys(row["n"] for row in cells))
     return {
         "cell": at,
-        "sizes": [{"n": n, "at": [row for row in cells if row["n"] == n]} for n in sizes],
+        "sizes": [
+            {"n": n, "at": [row for row in cells if row["n"] == n]} for n in sizes
+        ],
         **ends("size", null, "rejected"),
         "size_all": sum(row["rejected"] * row["reps"] for row in null) / trials,
         "null_reps": trials,

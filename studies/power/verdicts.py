@@ -16,7 +16,17 @@ from itertools import pairwise
 from scipy.stats import binomtest, norm
 
 from ..pages import Row, Tables
-from ..rule import LEVEL_MARGIN, Beyond, Check, Claim, Evidence, Readings, Settings, Typo, Within
+from ..rule import (
+    LEVEL_MARGIN,
+    Beyond,
+    Check,
+    Claim,
+    Evidence,
+    Readings,
+    Settings,
+    Typo,
+    Within,
+)
 
 ALPHA, Z = 0.05, 1.959964
 KEPT = ALPHA + LEVEL_MARGIN
@@ -32,7 +42,9 @@ def claims(t: Tables) -> list[Claim]:
     ours, *flat = kinds
     theirs = f"the {len(flat)} other kinds of rows"
 
-    def by_rows(evidence: Callable[[dict[tuple[int, float], Row]], Evidence]) -> Readings:
+    def by_rows(
+        evidence: Callable[[dict[tuple[int, float], Row]], Evidence],
+    ) -> Readings:
         """Return the evidence under each kind of rows."""
         return Readings({kind: evidence(found) for kind, found in kinds.items()})
 
@@ -46,7 +58,8 @@ def claims(t: Tables) -> list[Claim]:
                 {
                     ours: steps_up(cells, "rejected"),
                     theirs: steps_up(
-                        [row for row in others if short(row["rows"]) != ours], "rejected"
+                        [row for row in others if short(row["rows"]) != ours],
+                        "rejected",
                     ),
                 }
             ),

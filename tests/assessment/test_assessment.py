@@ -37,14 +37,18 @@ def test_details_are_those_of_their_functions_now_or_later():
     brief = {**OPTIONS, "work": BRIEF_NESTED_WORK}
     kinds = nested_models(TOY_X, TOY_Y, **brief).to_dict()
     tests = class_tests(TOY_X, TOY_Y, **brief).to_dict()
-    assert a.details.nested_models is a.details.class_tests is None  # nothing is rejected
+    assert (
+        a.details.nested_models is a.details.class_tests is None
+    )  # nothing is rejected
     assert a.nested_models().to_dict() == full.details.nested_models.to_dict() == kinds
     assert a.class_tests().to_dict() == full.details.class_tests.to_dict() == tests
     assert full.nested_models() is full.details.nested_models  # made once
     assert full.class_tests() is full.details.class_tests
     expected = baseline_sensitivity(TOY_X, TOY_Y, **OPTIONS)
     assert a.details.baselines.to_dict() == expected.to_dict()
-    assert full.details.nested_models.row("identity").larger_pvalue == a.test.pvalue  # made once
+    assert (
+        full.details.nested_models.row("identity").larger_pvalue == a.test.pvalue
+    )  # made once
 
 
 def test_full_details_can_be_had_later():
@@ -84,7 +88,9 @@ def test_classes_are_named_at_the_level_of_assess():
         "Miscalibrated classes were looked for at level 0.05; assess(..., alpha=0.01) looks for "
         "them at this one."
     )
-    assert "attribution.level" not in {statement.kind for statement in strict.statements()}
+    assert "attribution.level" not in {
+        statement.kind for statement in strict.statements()
+    }
 
 
 def test_a_level_that_is_none_is_refused():

@@ -13,7 +13,9 @@ from sklearn.linear_model import LogisticRegression
 import mcllo
 from mcllo._utils.statements import suppress_warnings
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[2])
+)  # studies are not installed
 truths = import_module("studies.claims._truths")
 levels = import_module("studies.claims.levels")
 DESIGNS = {(design.name, design.n): design for design in truths.DESIGNS}
@@ -60,7 +62,9 @@ def test_levels_hold_where_the_map_does_not(key):
 def test_the_step_is_not_equivalent_to_calibrated():
     a, error = assessed(STEP)
     assert error > 0.03
-    assert "hosmer_lemeshow" in a.verdict.other  # not kept back where the main test rejects
+    assert (
+        "hosmer_lemeshow" in a.verdict.other
+    )  # not kept back where the main test rejects
     assert a.effect_size.at_least > 0.02
     assert a.verdict.fails()
 
@@ -85,7 +89,9 @@ def test_a_logistic_regression_whose_accuracy_and_confidence_differ():
     assert a.effect_size.mean_change >= gap - 1e-12
     assert a.goodness_of_fit.rejects(0.05)
     level = next(v for v in a.effect_size.levels if v.says == 0.45)
-    assert level.low < 0.525 < level.high  # 52.5 % of these rows are right; the map says 45 %
+    assert (
+        level.low < 0.525 < level.high
+    )  # 52.5 % of these rows are right; the map says 45 %
     assert level.map_high < 0.47
     assert a.recalibration_gain.low > 0.0
 
@@ -95,4 +101,6 @@ def test_a_truth_inside_the_family_keeps_its_sizes():
     assert a.verdict.kind == "miscalibrated"
     assert not a.verdict.beyond
     assert a.effect_size.low <= error <= a.effect_size.high
-    assert "If the error is one of shifts and slopes" in " ".join(a.text(brief=True).split())
+    assert "If the error is one of shifts and slopes" in " ".join(
+        a.text(brief=True).split()
+    )

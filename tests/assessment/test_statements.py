@@ -31,7 +31,9 @@ def sharp():
 
 def without_statistic():
     a = toy()
-    return replace(a, test=replace(a.test, statistic=np.nan, pvalue=np.nan), omnibus_tests={})
+    return replace(
+        a, test=replace(a.test, statistic=np.nan, pvalue=np.nan), omnibus_tests={}
+    )
 
 
 def weighted():
@@ -55,8 +57,22 @@ def of_fourteen():
 
 
 CASES = {
-    "only an omnibus test rejects": (wave, "verdict", "meaning", "omnibus", "other", "remedy"),
-    "no statistic": (without_statistic, "verdict", "meaning", "remedy", "test", "baseline"),
+    "only an omnibus test rejects": (
+        wave,
+        "verdict",
+        "meaning",
+        "omnibus",
+        "other",
+        "remedy",
+    ),
+    "no statistic": (
+        without_statistic,
+        "verdict",
+        "meaning",
+        "remedy",
+        "test",
+        "baseline",
+    ),
     "survey weights": (weighted, "heading", "verdict", "meaning", "test"),
     "zeros and sums": (changed, "heading", "verdict", "zeros", "note", "attribution"),
     "absent classes": (of_fourteen, "verdict", "note", "attribution", "remedy"),
@@ -71,7 +87,9 @@ def said(name):
 
 def test_words_of_what_the_data_sets_do_not_show(approve):
     shown = {
-        name: "\n".join(f"{s.kind} [{s.level}]: {s.text}" for s in pick(said(name), *kinds))
+        name: "\n".join(
+            f"{s.kind} [{s.level}]: {s.text}" for s in pick(said(name), *kinds)
+        )
         for name, (_, *kinds) in CASES.items()
     }
     check_text("statements.txt", sections(shown), approve)
@@ -96,7 +114,11 @@ def test_the_verdict_is_that_of_the_assessment():
         a = make()
         (verdict,) = pick(a.statements(), "verdict")
         assert (verdict.numbers["kind"], verdict.level) == (kind, level)
-        assert verdict.numbers == none_for_nan(a.verdict.to_dict()) == a.to_dict()["verdict"]
+        assert (
+            verdict.numbers
+            == none_for_nan(a.verdict.to_dict())
+            == a.to_dict()["verdict"]
+        )
         assert len(pick(a.statements(), "other")) == a.verdict.omnibus_alone
 
 
@@ -120,7 +142,9 @@ def test_metrics_come_with_what_is_expected():
     a = toy()
     assert a.expected["accuracy"] == pytest.approx(TOY_X.max(axis=1).mean())
     assert a.expected["brier"] == pytest.approx(1.0 - (TOY_X**2).sum(axis=1).mean())
-    assert a.expected["log_loss"] == pytest.approx(-(TOY_X * np.log(TOY_X)).sum(axis=1).mean())
+    assert a.expected["log_loss"] == pytest.approx(
+        -(TOY_X * np.log(TOY_X)).sum(axis=1).mean()
+    )
 
 
 def test_grave_notes_are_told_by_their_level():
@@ -129,7 +153,11 @@ def test_grave_notes_are_told_by_their_level():
     with suppress_warnings():
         fit = fit_predictions(p)
     absent, separated = notes(p, fit)
-    assert (absent.kind, absent.level, absent.numbers["classes"]) == ("note.absent", "plain", (2,))
+    assert (absent.kind, absent.level, absent.numbers["classes"]) == (
+        "note.absent",
+        "plain",
+        (2,),
+    )
     assert (separated.kind, separated.level) == ("note.separated", "bad")
     flat = replace(fit, separated=False, converged=False)
     assert [s.level for s in notes(TOY, flat)] == ["bad"]

@@ -32,7 +32,9 @@ def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **optio
             0.0, None, left, "bootstrap", 99, 1, expected=0.0, high=0.0, n_samples=100
         )
         options["goodness_of_fit"] = fit
-    return decide(test, replace(size, high=high, power=power, at_least=at_least), **options)
+    return decide(
+        test, replace(size, high=high, power=power, at_least=at_least), **options
+    )
 
 
 def test_the_rule():
@@ -54,8 +56,16 @@ def test_the_rule():
         ({"pvalue": np.nan, "high": np.nan, "power": np.nan}, "inconclusive", False),
         ({"pvalue": 0.001, "obstacle": THREE_ROWS}, "inconclusive", False),
         ({"pvalue": 0.1, "draws": 9}, "inconclusive", False),
-        ({"pvalue": 0.05, "draws": 19}, "miscalibrated", False),  # 1 / 20 is the least of 19 draws
-        ({"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01}, "not_detected", False),
+        (
+            {"pvalue": 0.05, "draws": 19},
+            "miscalibrated",
+            False,
+        ),  # 1 / 20 is the least of 19 draws
+        (
+            {"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01},
+            "not_detected",
+            False,
+        ),
         ({"pvalue": 0.9, "draws": 56, "alpha": 0.01}, "inconclusive", False),
     ):
         found = verdict(**given)
@@ -67,7 +77,11 @@ def test_the_rule():
 def test_gates():
     matters, little, none = verdict(0.01), verdict(0.01, 0.001), verdict(0.5)
     assert [v.fails() for v in (matters, little, none)] == [True, False, False]
-    assert [v.fails(strict=True) for v in (matters, little, none)] == [True, True, False]
+    assert [v.fails(strict=True) for v in (matters, little, none)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_tolerance_is_a_share():
@@ -92,14 +106,22 @@ HL = ("hosmer_lemeshow",)
         ({"other": (), "at_least": 0.02}, "not_detected", False),
         ({"other": HL, "at_least": 0.02, "tolerance": 0.03}, "not_detected", False),
         ({"other": HL, "at_least": 0.02, "power": 0.1}, "miscalibrated", False),
-        ({"other": HL, "at_least": 0.02, "obstacle": THREE_ROWS}, "inconclusive", False),
+        (
+            {"other": HL, "at_least": 0.02, "obstacle": THREE_ROWS},
+            "inconclusive",
+            False,
+        ),
         # no bound where something else was found
         ({"high": 0.005, "other": HL}, "not_detected", False),
         ({"high": 0.005, "left": 0.01}, "not_detected", False),
         ({"high": 0.005, "left": 0.2}, "not_detected", True),
         # beside a main test that rejects, the fit of the map tells whether there is more
         ({"pvalue": 0.01, "high": 0.005, "other": HL, "left": 0.2}, "negligible", True),
-        ({"pvalue": 0.01, "high": 0.005, "other": HL, "left": 0.01}, "miscalibrated", False),
+        (
+            {"pvalue": 0.01, "high": 0.005, "other": HL, "left": 0.01},
+            "miscalibrated",
+            False,
+        ),
         ({"pvalue": 0.01, "high": 0.005, "other": HL}, "miscalibrated", False),
         ({"pvalue": 0.01, "high": 0.005, "left": 0.01}, "miscalibrated", False),
     ],

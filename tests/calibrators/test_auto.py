@@ -77,13 +77,17 @@ def test_better_than_temperature_and_than_nothing_on_real_predictions():
     # Cross-validated naive Bayes on digits: 600 rows to learn, 1197 to judge. Temperature scaling
     # leaves about 0.1 nats that a full map can take.
     X, y = load_digits(return_X_y=True)
-    probs = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, cv=3, method="predict_proba")
+    probs = cross_val_predict(
+        GaussianNB(var_smoothing=1e-3), X, y, cv=3, method="predict_proba"
+    )
     probs = np.clip(probs, 1e-30, None)
     probs /= probs.sum(axis=1, keepdims=True)
     order = np.random.default_rng(0).permutation(len(y))
     learn, judge = order[:600], order[600:]
     losses = {
-        method: log_loss(y[judge], method().fit(probs[learn], y[learn]).predict_proba(probs[judge]))
+        method: log_loss(
+            y[judge], method().fit(probs[learn], y[learn]).predict_proba(probs[judge])
+        )
         for method in (AutoCalibrator, TemperatureScaling)
     }
     assert losses[AutoCalibrator] < losses[TemperatureScaling] - 0.02
@@ -100,7 +104,11 @@ def test_classes_shifts_and_order_of_rows(seed, order, shift):
     z = 2.0 * rng.normal(size=(120, 4))
     y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
     names = np.array(list("abcd"))
-    expected = AutoCalibrator(on="logits", classes=list("abcd")).fit(z, names[y]).predict_proba(z)
+    expected = (
+        AutoCalibrator(on="logits", classes=list("abcd"))
+        .fit(z, names[y])
+        .predict_proba(z)
+    )
     columns, rows = np.array(order), rng.permutation(120)
     moved = (z + shift)[:, columns]
     fit = AutoCalibrator(on="logits", classes=names[columns].tolist())
@@ -112,7 +120,10 @@ def test_logits_and_probabilities_agree():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(200, 3))
     y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    on_logits, probs = AutoCalibrator(on="logits").fit(z, y).predict_proba(z), softmax(z, axis=1)
+    on_logits, probs = (
+        AutoCalibrator(on="logits").fit(z, y).predict_proba(z),
+        softmax(z, axis=1),
+    )
     on_probs = AutoCalibrator().fit(probs, y).predict_proba(probs)
     np.testing.assert_allclose(on_probs, on_logits, atol=1e-8)
 
@@ -156,7 +167,9 @@ def test_many_classes():
 def test_groups_are_left_out_together():
     probs, y = bold(400)
     groups = np.arange(400) // 8
-    fit = AutoCalibrator(gate=0.05).fit(Predictions.from_arrays(probs, y, groups=groups))
+    fit = AutoCalibrator(gate=0.05).fit(
+        Predictions.from_arrays(probs, y, groups=groups)
+    )
     assert fit.gate_.recalibrates
     assert fit.gate_.test != "split_ratio"
 
@@ -169,17 +182,26 @@ def test_a_closed_gate_leaves_everything_alone():
     fit = AutoCalibrator(gate=0.05).fit(probs, y)
     assert not fit.gate_.recalibrates
     np.testing.assert_array_equal(fit.predict_proba(probs), probs)
-    np.testing.assert_array_equal(fit.predict_proba([[1.0, 0.0, 0.0]]), [[1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(
+        fit.predict_proba([[1.0, 0.0, 0.0]]), [[1.0, 0.0, 0.0]]
+    )
     assert "left alone" in fit.summary()
 
 
 def test_an_open_gate_changes_nothing_else():
     probs, y = bold(500)
-    gated, plain = AutoCalibrator(gate=0.05).fit(probs, y), AutoCalibrator().fit(probs, y)
+    gated, plain = (
+        AutoCalibrator(gate=0.05).fit(probs, y),
+        AutoCalibrator().fit(probs, y),
+    )
     assert gated.gate_.recalibrates
     assert gated.gate_.gain == gated.stack_.gain > 0.0
-    np.testing.assert_array_equal(gated.predict_proba(probs), plain.predict_proba(probs))
-    assert str(gated.gate_).startswith("recalibrated: calibration is rejected at level 0.05")
+    np.testing.assert_array_equal(
+        gated.predict_proba(probs), plain.predict_proba(probs)
+    )
+    assert str(gated.gate_).startswith(
+        "recalibrated: calibration is rejected at level 0.05"
+    )
     assert gated.summary() == f"{plain.summary()}; {gated.gate_}"
     assert plain.gate_ is None
 
@@ -204,7 +226,9 @@ def test_save_and_load_with_a_gate(tmp_path):
         fit = AutoCalibrator(gate=0.05).fit(rows, y)
         fit.save(tmp_path / "auto.json")
         again = load_calibrator(tmp_path / "auto.json")
-        np.testing.assert_array_equal(again.predict_proba(probs), fit.predict_proba(probs))
+        np.testing.assert_array_equal(
+            again.predict_proba(probs), fit.predict_proba(probs)
+        )
         assert again.summary() == fit.summary()
         assert again.weights_ == fit.weights_
 
@@ -212,7 +236,9 @@ def test_save_and_load_with_a_gate(tmp_path):
 @pytest.mark.slow
 def test_calibrated_predictions_pass_the_gate():
     # The gate opens in at most 5 % of data sets: at most 0.05 + 2 se = 0.106 of 60.
-    opened = [AutoCalibrator(gate=0.05).fit(*calibrated(100, seed=s)).gate_ for s in range(60)]
+    opened = [
+        AutoCalibrator(gate=0.05).fit(*calibrated(100, seed=s)).gate_ for s in range(60)
+    ]
     assert np.mean([gate.recalibrates for gate in opened]) <= 0.106
 
 

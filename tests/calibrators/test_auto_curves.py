@@ -39,7 +39,9 @@ def test_the_spline_is_the_minimum_of_its_page():
 
     def f(b, x):
         t = (x - mean) / spread
-        bends = sum(d * (abs(t - k) - abs(k)) for d, k in zip(b[2:], knots, strict=True))
+        bends = sum(
+            d * (abs(t - k) - abs(k)) for d, k in zip(b[2:], knots, strict=True)
+        )
         return x + b[0] + b[1] * t + bends
 
     def loss(b):
@@ -50,7 +52,9 @@ def test_the_spline_is_the_minimum_of_its_page():
     best = minimize(loss, np.zeros(7), method="BFGS", options={"gtol": 1e-7}).x
     curve = fit_spline(rows, FURTHEST, 1e-12)
     at = np.linspace(-FURTHEST, FURTHEST, 33)
-    np.testing.assert_allclose(np.interp(at, curve.at, curve.value), f(best, at), atol=1e-4)
+    np.testing.assert_allclose(
+        np.interp(at, curve.at, curve.value), f(best, at), atol=1e-4
+    )
     assert np.abs(f(best, at) - at).max() > 0.5
 
 
@@ -71,7 +75,9 @@ def test_venn_abers_is_isotonic_regression_with_one_more_row():
     assert np.isfinite(curve.value).all()
 
 
-@pytest.mark.parametrize("fit", [lambda r: fit_spline(r, FURTHEST, 1e-12), fit_venn_abers])
+@pytest.mark.parametrize(
+    "fit", [lambda r: fit_spline(r, FURTHEST, 1e-12), fit_venn_abers]
+)
 @pytest.mark.parametrize("n", [50, 1000])
 def test_turning_the_classes_round_turns_the_curve_round(fit, n):
     rows, x, _ = rows_of(n, seed=3)
@@ -82,7 +88,9 @@ def test_turning_the_classes_round_turns_the_curve_round(fit, n):
     np.testing.assert_allclose(there, back, atol=1e-8)
 
 
-@pytest.mark.parametrize("fit", [lambda r: fit_spline(r, FURTHEST, 1e-12), fit_venn_abers])
+@pytest.mark.parametrize(
+    "fit", [lambda r: fit_spline(r, FURTHEST, 1e-12), fit_venn_abers]
+)
 def test_a_weight_is_so_many_rows_and_none_is_no_row(fit):
     rows, _, _ = rows_of(200, seed=4)
     weight = np.random.default_rng(0).integers(0, 4, size=200).astype(float)
@@ -91,7 +99,9 @@ def test_a_weight_is_so_many_rows_and_none_is_no_row(fit):
     repeated = fit(ScoredRows(rows.scores[:, k], rows.codes[k]))
     np.testing.assert_allclose(weighted.at, repeated.at, atol=1e-9)
     np.testing.assert_allclose(weighted.value, repeated.value, atol=1e-7)
-    assert len(weighted.at) != len(fit(rows).at) or not np.allclose(weighted.value, fit(rows).value)
+    assert len(weighted.at) != len(fit(rows).at) or not np.allclose(
+        weighted.value, fit(rows).value
+    )
 
 
 def test_rows_that_are_all_the_same_say_one_thing():
@@ -123,7 +133,10 @@ def test_small_and_biased_log_odds_are_no_hindrance():
         y = (rng.random(4100) < 1.0 / (1.0 + np.exp(-truth))).astype(int)
         p = 1.0 / (1.0 + np.exp(-0.05 * truth - 0.4))
         X = np.column_stack([1.0 - p, p])
-        made = (AutoCalibrator().fit(X[:100], y[:100]), BetaCalibration().fit(X[:100], y[:100]))
+        made = (
+            AutoCalibrator().fit(X[:100], y[:100]),
+            BetaCalibration().fit(X[:100], y[:100]),
+        )
         answers = [one.predict_proba(X[100:]) for one in made]
         found.append([-np.log(q[np.arange(4000), y[100:]]).mean() for q in answers])
     auto, beta = np.mean(found, axis=0)
@@ -140,7 +153,9 @@ def bent():
     y = rng.random(900) < 1.0 / (1.0 + np.exp(-0.3 - np.where(x > 0.0, 0.3, 1.5) * x))
     X = np.column_stack([1.0 - p, p])
     made = AutoCalibrator().fit(X[:600], y[:600].astype(int))
-    assert min(made.weights_["spline"], made.weights_["venn_abers"]) > 0.01, made.weights_
+    assert min(made.weights_["spline"], made.weights_["venn_abers"]) > 0.01, (
+        made.weights_
+    )
     return made, X[600:]
 
 
@@ -194,6 +209,8 @@ def test_calibrated_rows_of_two_classes_are_mostly_left_alone():
 
 def test_a_hand_sized_curve():
     curve = Curve(np.array([-1.0, 1.0]), np.array([0.0, np.log(3.0)]))
-    logs = np.log(np.array([[0.5, 0.001], [0.5, 0.999]]))  # log odds 0 and beyond the last point
+    logs = np.log(
+        np.array([[0.5, 0.001], [0.5, 0.999]])
+    )  # log odds 0 and beyond the last point
     expected = [np.sqrt(3.0) / (1.0 + np.sqrt(3.0)), 0.75]
     np.testing.assert_allclose(curve.probabilities(logs)[1], expected, rtol=1e-12)

@@ -81,7 +81,9 @@ def test_no_harm_on_calibrated_rows():
         X, y = data.drawn(1200, CLASSES, seed)
         plain, trees = AutoCalibrator().fit(X, y), fitted(X, y)
         if trees.correction_.trees is None:
-            np.testing.assert_array_equal(trees.predict_proba(X), plain.predict_proba(X))
+            np.testing.assert_array_equal(
+                trees.predict_proba(X), plain.predict_proba(X)
+            )
             assert "no gain beyond that is expected of trees" in trees.summary()
             continue
         changed += 1
@@ -138,7 +140,9 @@ def test_rows_of_weight_0_are_not_there():
     both = np.concatenate([X, wrong]), np.concatenate([y, np.roll(labels, 1)])
     with_them, without = AutoCalibrator(flexible=True).fit(*both, weight), fitted(X, y)
     assert without.correction_.trees is not None
-    np.testing.assert_allclose(with_them.predict_proba(X), without.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(
+        with_them.predict_proba(X), without.predict_proba(X), atol=1e-4
+    )
 
 
 def test_groups_are_left_out_together():
@@ -148,7 +152,9 @@ def test_groups_are_left_out_together():
     rng = np.random.default_rng(0)
     X, y = np.repeat(X, 3, axis=0) + 1e-9 * rng.random((3000, 3)), np.repeat(y, 3)
     X /= X.sum(axis=1, keepdims=True)
-    together = fitted(Predictions.from_arrays(X, y, groups=np.repeat(np.arange(1000), 3)), None)
+    together = fitted(
+        Predictions.from_arrays(X, y, groups=np.repeat(np.arange(1000), 3)), None
+    )
     apart = fitted(X, y)
     assert together.correction_.trees is None
     assert apart.correction_.gain > 0.02  # which is false
@@ -176,7 +182,9 @@ def test_what_is_added_to_all_logits_of_a_row_changes_nothing():
     shifted = np.log(X) + np.random.default_rng(0).normal(0.0, 5.0, size=(1500, 1))
     fit = fitted(shifted, y, on="logits")
     assert fit.correction_.trees is not None
-    np.testing.assert_allclose(fit.predict_proba(np.log(X)), fit.predict_proba(shifted), atol=1e-9)
+    np.testing.assert_allclose(
+        fit.predict_proba(np.log(X)), fit.predict_proba(shifted), atol=1e-9
+    )
 
 
 # ---- files and exports ----------------------------------------------------------------------
@@ -195,11 +203,27 @@ def test_a_file_brings_every_bit_back(name, request, tmp_path):
 
 DAMAGE = [
     (("trust",), 1.5, "trust must lie in [0, 1]"),
-    (("trees", "features", 0, 0, 0), 3, "features of trees must be whole numbers from 0 to 2"),
-    (("trees", "features", 0, 0, 0), 0.5, "features of trees must be whole numbers from 0 to 2"),
-    (("trees", "values", 0, 0), [0.0] * 3, "values of a tree must be a list of 4 numbers"),
+    (
+        ("trees", "features", 0, 0, 0),
+        3,
+        "features of trees must be whole numbers from 0 to 2",
+    ),
+    (
+        ("trees", "features", 0, 0, 0),
+        0.5,
+        "features of trees must be whole numbers from 0 to 2",
+    ),
+    (
+        ("trees", "values", 0, 0),
+        [0.0] * 3,
+        "values of a tree must be a list of 4 numbers",
+    ),
     (("trees", "thresholds", 0), [], "a round of thresholds must have 3 trees"),
-    (("trees", "thresholds"), [], "thresholds of trees must have as many rounds as features"),
+    (
+        ("trees", "thresholds"),
+        [],
+        "thresholds of trees must have as many rounds as features",
+    ),
     (("trees", "values", 0, 0, 0), 1e200, "must be at most 1e+100 in size"),
 ]
 
@@ -244,7 +268,9 @@ def one_round():
     scores = rng.normal(size=(3, 60))
     codes, weight = rng.integers(0, 3, 60), rng.integers(0, 3, 60).astype(float)
     x = compute_features(scores)
-    boosting = Boosting(Bins(x, weight), np.log(np.full((3, 60), 1.0 / 3.0)), codes, weight)
+    boosting = Boosting(
+        Bins(x, weight), np.log(np.full((3, 60), 1.0 / 3.0)), codes, weight
+    )
     boosting.grow()
     return x, codes, weight, boosting
 
@@ -284,7 +310,9 @@ def test_leaves_are_newton_steps_and_trees_repeat_them():
 def test_a_tree_by_hand():
     # x0 <= 0 ? (x1 <= 1 ? 1 : 2) : (x0 <= 5 ? 3 : 4)
     trees = Trees(
-        np.array([[[0, 1, 0]]]), np.array([[[0.0, 1.0, 5.0]]]), np.array([[[1.0, 2.0, 3.0, 4.0]]])
+        np.array([[[0, 1, 0]]]),
+        np.array([[[0.0, 1.0, 5.0]]]),
+        np.array([[[1.0, 2.0, 3.0, 4.0]]]),
     )
     x = np.array([[-1.0, 0.0, 0.1, 5.0, 6.0], [1.0, 2.0, 0.0, 9.0, 0.0]])
     assert trees.sums(x).tolist() == [[1.0, 2.0, 3.0, 3.0, 4.0]]

@@ -17,14 +17,21 @@ from mcllo._model.likelihood import (
 from mcllo._model.linear_map import LinearMapLoss
 from mcllo._model.newton import minimize
 from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_parameters
-from mcllo.calibrators._auto.similarity import by_factors, curvature, fit_ridge, structured_ridge
+from mcllo.calibrators._auto.similarity import (
+    by_factors,
+    curvature,
+    fit_ridge,
+    structured_ridge,
+)
 from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
 
 
 def sample(n=150, c=4, seed=0, weighted=True):
     rng = np.random.default_rng(seed)
     x = np.log(rng.dirichlet(np.ones(c), size=n)).T
-    y = (x * np.linspace(0.5, 1.5, c)[:, None] + rng.gumbel(size=x.shape)).argmax(axis=0)
+    y = (x * np.linspace(0.5, 1.5, c)[:, None] + rng.gumbel(size=x.shape)).argmax(
+        axis=0
+    )
     return x, y, rng.exponential(size=n) if weighted else None
 
 
@@ -34,14 +41,18 @@ def single(x, y, weight, b):
     odds = log_odds_from_logs(x.copy(), b)
     moved = np.where(y == b, c - 1, y - (y > b))
     statistic = sufficient_statistic(odds, moved, weight)
-    return Ridge(Likelihood(LogPartition(odds, weight), statistic), 3.0, identity_theta(c - 1))
+    return Ridge(
+        Likelihood(LogPartition(odds, weight), statistic), 3.0, identity_theta(c - 1)
+    )
 
 
 def test_identity():
     x, y, weight = sample()
     theta = map_parameters(np.tile(identity_theta(3), (4, 1)))
     for b in range(4):
-        np.testing.assert_allclose((theta[b] @ np.vstack([x, np.ones(150)])), x - x[b], atol=1e-12)
+        np.testing.assert_allclose(
+            (theta[b] @ np.vstack([x, np.ones(150)])), x - x[b], atol=1e-12
+        )
     held = fit_baselines(ScoredRows(x, y, weight), 1e12, 1e-12).theta
     np.testing.assert_allclose(held, np.tile(identity_theta(3), (4, 1)), atol=1e-9)
 
@@ -64,8 +75,13 @@ def test_fits_against_single_baselines_together_and_one_by_one(weighted, most):
 
 def test_the_start_of_a_fit_does_not_matter():
     start = fit_baselines(ScoredRows(*sample(seed=1)), 3.0, 1e-12)
-    kept, rows = start.theta.copy(), ScoredRows(*sample(4000))  # of which some are fitted first
-    found, alone = (fit_baselines(rows, 3.0, 1e-12, begin).theta for begin in (start, None))
+    kept, rows = (
+        start.theta.copy(),
+        ScoredRows(*sample(4000)),
+    )  # of which some are fitted first
+    found, alone = (
+        fit_baselines(rows, 3.0, 1e-12, begin).theta for begin in (start, None)
+    )
     np.testing.assert_allclose(found, alone, atol=1e-6)
     np.testing.assert_array_equal(start.theta, kept)
 
@@ -73,7 +89,10 @@ def test_the_start_of_a_fit_does_not_matter():
 @pytest.mark.parametrize("weighted", [True, False])
 def test_without_some_rows_is_a_newton_step_of_the_others(weighted):
     x, y, weight = sample(weighted=weighted)
-    whole, last = fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-20), np.arange(len(y)) < 20
+    whole, last = (
+        fit_baselines(ScoredRows(x, y, weight), 3.0, 1e-20),
+        np.arange(len(y)) < 20,
+    )
     out, kept = (
         ScoredRows(x[:, own].copy(), y[own], None if weight is None else weight[own])
         for own in (last, ~last)
@@ -86,7 +105,9 @@ def test_without_some_rows_is_a_newton_step_of_the_others(weighted):
         terms = single(kept.scores, kept.codes, kept.weight, b)(theta)
         step = np.linalg.solve(terms.hessian, terms.gradient)
         np.testing.assert_allclose(found[b], theta - step, atol=1e-5)
-        np.testing.assert_allclose(without.hessian[b], terms.hessian, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            without.hessian[b], terms.hessian, rtol=1e-4, atol=1e-4
+        )
     assert np.abs(found - alone).max() < 0.2 * np.abs(whole.theta - alone).max()
 
 
@@ -105,7 +126,10 @@ def loss_of(x, y, weight, ridge):
 
 
 def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
-    rows, start = ScoredRows(x, y, weight), identity_map(len(ridge), ridge.shape[1] == 2)
+    rows, start = (
+        ScoredRows(x, y, weight),
+        identity_map(len(ridge), ridge.shape[1] == 2),
+    )
     inverse = by_blocks(curvature(rows, start, most_whole), ridge)
     return fit_ridge(rows, ridge, start, inverse, tol)[0]
 
@@ -128,11 +152,16 @@ def test_hand_sized_ridge():
 def test_values_and_gradients_with_and_without_the_hessian(diagonal):
     x, y, weight = sample(weighted=diagonal)
     ridge = ridge_of(4, diagonal)
-    of, loss = loss_of(x, y, weight, ridge), LinearMapLoss(x, y, weight, diagonal=diagonal)
+    of, loss = (
+        loss_of(x, y, weight, ridge),
+        LinearMapLoss(x, y, weight, diagonal=diagonal),
+    )
     theta = np.random.default_rng(5).normal(size=ridge.size)
     away = theta - identity_map(4, diagonal).ravel()
     expected, light, whole = loss(theta), of.value_and_gradient(theta), of(theta)
-    assert light.value == pytest.approx(expected.value + 0.5 * ridge.ravel() @ away**2, rel=1e-12)
+    assert light.value == pytest.approx(
+        expected.value + 0.5 * ridge.ravel() @ away**2, rel=1e-12
+    )
     assert whole.value == pytest.approx(light.value, rel=1e-12)
     for terms in (light, whole):
         slope = expected.gradient + ridge.ravel() * away
@@ -149,7 +178,9 @@ def test_fit_against_a_general_optimiser(diagonal):
         terms = of.value_and_gradient(t)
         return terms.value, terms.gradient
 
-    best = minimize_by_scipy(function, np.zeros(ridge.size), jac=True, options={"gtol": 1e-9})
+    best = minimize_by_scipy(
+        function, np.zeros(ridge.size), jac=True, options={"gtol": 1e-9}
+    )
     for most_whole in (250, 0):  # with the whole Hessian, and by its blocks
         found = fitted(*data, ridge, most_whole)
         np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
@@ -170,7 +201,9 @@ def test_two_factors_are_the_inverse_where_rows_are_alike():
     hessian = LinearMapLoss(x, y, weight)(theta.ravel()).hessian + 3.0 * np.eye(30)
     v = np.random.default_rng(2).normal(size=30)
     product = by_factors(ScoredRows(x, y, weight), theta, 3.0)
-    np.testing.assert_allclose(product(v), np.linalg.solve(hessian, v), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        product(v), np.linalg.solve(hessian, v), rtol=1e-9, atol=1e-12
+    )
 
 
 def blocks_of(hessian, size):
@@ -184,7 +217,9 @@ def test_curvature_is_the_hessian(diagonal):
     x, y, weight = sample(10 if diagonal else 25)
     theta = identity_map(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
-    whole, blocks = (curvature(ScoredRows(x, y, weight), theta, most) for most in (250, 0))
+    whole, blocks = (
+        curvature(ScoredRows(x, y, weight), theta, most) for most in (250, 0)
+    )
     np.testing.assert_allclose(whole[0], hessian, rtol=1e-9, atol=1e-9)
     # of a class's rows the five for each feature that matter most count one by one: here all
     expected = blocks_of(hessian, theta.shape[1])

@@ -56,7 +56,9 @@ def test_mcllo_against_the_fits_of_single_baselines():
     fit = MembersFit(scores, codes, tol=1e-12)
     logs = fit.whole.soft.both(scores)[1]
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
-    expected = fit_all_baselines(soft, penalty=DIAGONAL_RIDGE * 3).recalibrate(np.exp(logs).T)
+    expected = fit_all_baselines(soft, penalty=DIAGONAL_RIDGE * 3).recalibrate(
+        np.exp(logs).T
+    )
     answer = fit.whole.probabilities(scores)["mcllo"].T
     np.testing.assert_allclose(answer, expected, atol=1e-6)
 
@@ -74,14 +76,18 @@ def test_members_by_number_of_classes():
     for c, expected in BY_CLASSES.items():
         assert member_names(c) == expected, c
         if c < 100:
-            assert MembersFit(*sample(200 if c == 2 else 30, c)).whole.names == expected, c
+            assert (
+                MembersFit(*sample(200 if c == 2 else 30, c)).whole.names == expected
+            ), c
 
 
 @pytest.mark.parametrize("c", [4, 21, 101], ids=["mcllo", "full", "vector"])
 def test_a_part_is_a_fit_of_its_own(c):
     scores, codes = sample(300, c)
     weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
-    part = MembersFit(scores, codes, tol=1e-13).parts([np.ones(300), weight], tol=1e-13)[1]
+    part = MembersFit(scores, codes, tol=1e-13).parts(
+        [np.ones(300), weight], tol=1e-13
+    )[1]
     kept = weight > 0.0
     alone = MembersFit(scores[:, kept], codes[kept], weight[kept], tol=1e-13).whole
     expected = alone.probabilities(scores)
@@ -97,13 +103,17 @@ def test_parts_forget_the_rows_left_out():
     weight = (np.arange(400) % 5 > 0).astype(float)
     out = weight == 0.0
     fit = MembersFit(scores, codes)
-    found = label_log_likelihoods(fit.parts([weight])[0].answers(scores[:, out]), codes[out]).sum(
+    found = label_log_likelihoods(
+        fit.parts([weight])[0].answers(scores[:, out]), codes[out]
+    ).sum(axis=0)
+    alone = MembersFit(scores[:, ~out], codes[~out]).whole
+    expected = label_log_likelihoods(alone.answers(scores[:, out]), codes[out]).sum(
         axis=0
     )
-    alone = MembersFit(scores[:, ~out], codes[~out]).whole
-    expected = label_log_likelihoods(alone.answers(scores[:, out]), codes[out]).sum(axis=0)
     assert np.abs(found - expected).max() < 0.5 * LEFT_OUT_TRACE_TOL
-    seen = label_log_likelihoods(fit.whole.answers(scores[:, out]), codes[out]).sum(axis=0)
+    seen = label_log_likelihoods(fit.whole.answers(scores[:, out]), codes[out]).sum(
+        axis=0
+    )
     assert (seen - expected)[4:].min() > 1.0
 
 
@@ -126,10 +136,14 @@ def test_without_c_many_rows_say_the_same(monkeypatch):
     for kernel in (compiled.library, lambda: None):
         monkeypatch.setattr(compiled, "library", kernel)
         fit = MembersFit(scores, codes)
-        answers.append([each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))])
+        answers.append(
+            [each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))]
+        )
     for in_c, in_numpy in zip(*answers, strict=True):
         for name, expected in in_c.items():
-            np.testing.assert_allclose(in_numpy[name], expected, atol=2e-3, err_msg=name)
+            np.testing.assert_allclose(
+                in_numpy[name], expected, atol=2e-3, err_msg=name
+            )
 
 
 def test_a_start_far_away_takes_a_smaller_decrement_to_forget():
@@ -151,7 +165,11 @@ def plain(x, scores, codes, weight):
     v, e = x[0], expit(x[1])
     g = (1.0 - e) * softmax(np.exp(v) * scores, axis=0) + e / len(scores)
     loss = -weight @ np.log(g[codes, np.arange(len(codes))])
-    return loss - 0.5 * (np.log(e) + np.log(1.0 - e)) + 0.5 * (4.0 if v > 0 else 0.05) * v * v
+    return (
+        loss
+        - 0.5 * (np.log(e) + np.log(1.0 - e))
+        + 0.5 * (4.0 if v > 0 else 0.05) * v * v
+    )
 
 
 def fitted(scores, codes, weight=None, start=None):
@@ -192,7 +210,9 @@ def test_value_and_gradient_against_the_card(x):
     assert terms.value == pytest.approx(plain(x, scores, codes, weight), rel=1e-12)
     for j, h in enumerate(1e-6 * np.eye(2)):
         up, down = (plain(np.array(x) + s * h, scores, codes, weight) for s in (1, -1))
-        assert terms.gradient[j] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-6)
+        assert terms.gradient[j] == pytest.approx(
+            (up - down) / 2e-6, rel=1e-6, abs=1e-6
+        )
 
 
 def test_curvature_against_differences_where_it_is_positive():
@@ -224,7 +244,9 @@ def test_labels_worse_than_chance_give_a_flat_answer():
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-50.0, 50.0))
-@example(136, 5, 0.0)  # few rows, little curvature: the decrement must be small for log g to be
+@example(
+    136, 5, 0.0
+)  # few rows, little curvature: the decrement must be small for log g to be
 @example(276, 2, 0.0)
 @settings(deadline=None, max_examples=30)
 def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
@@ -233,6 +255,8 @@ def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
     order = np.array([2, 0, 1])
     other = fitted(scores[order] + shift, np.argsort(order)[codes])
     logs = found.both(scores)[1]
-    np.testing.assert_allclose(other.both(scores[order] + shift)[1], logs[order], atol=1e-5)
+    np.testing.assert_allclose(
+        other.both(scores[order] + shift)[1], logs[order], atol=1e-5
+    )
     again = fitted(scores, codes, start=found)
     np.testing.assert_allclose(again.both(scores)[1], logs, atol=1e-5)

@@ -41,7 +41,9 @@ def test_by_hand(times):
     assert (chance > 2.0) == (times == 10)
     taken = min(2.0, chance) * (gain + cost)
     found = correct_optimism(gains, raw, pooled, np.ones(times), None, 1)
-    assert found == pytest.approx((gain - taken, np.hypot(max(error, family), taken)), rel=1e-3)
+    assert found == pytest.approx(
+        (gain - taken, np.hypot(max(error, family), taken)), rel=1e-3
+    )
 
 
 def test_a_sure_gain_is_promised_whole():

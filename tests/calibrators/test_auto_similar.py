@@ -8,7 +8,12 @@ from scipy.special import log_softmax, softmax
 
 from mcllo import AutoCalibrator, load_calibrator
 from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likelihoods
-from mcllo.calibrators._auto.similarity import SimilarClasses, SimilarLoss, fit_similar, similarity
+from mcllo.calibrators._auto.similarity import (
+    SimilarClasses,
+    SimilarLoss,
+    fit_similar,
+    similarity,
+)
 from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows, SoftTemperature
 
 SOFT = SoftTemperature(0.8, 0.05)
@@ -46,7 +51,15 @@ def slow(scores, codes, weight, b, a):
     total = 0.5 * (2.0 * b @ b + 3.0 * np.sqrt(c) * a @ a)
     for w, row, y in zip(weight, g.T, codes, strict=True):
         x = np.log(row)
-        eta = x + a + b[0] * A @ x + b[1] * A @ row + b[2] * row + b[3] * x + b[4] * np.log(A @ row)
+        eta = (
+            x
+            + a
+            + b[0] * A @ x
+            + b[1] * A @ row
+            + b[2] * row
+            + b[3] * x
+            + b[4] * np.log(A @ row)
+        )
         total -= w * log_softmax(eta)[y]
     return total
 
@@ -74,9 +87,13 @@ def test_the_fit_against_scipy():
     scores, codes = sample(50)
     ones = np.ones(50)
     found = fitted(scores, codes)
-    known = minimize_by_scipy(lambda x: slow(scores, codes, ones, x[:5], x[5:]), np.zeros(11))
+    known = minimize_by_scipy(
+        lambda x: slow(scores, codes, ones, x[:5], x[5:]), np.zeros(11)
+    )
     np.testing.assert_allclose(np.r_[found.shared, found.intercept], known.x, atol=2e-3)
-    assert known.fun == pytest.approx(slow(scores, codes, ones, found.shared, found.intercept))
+    assert known.fun == pytest.approx(
+        slow(scores, codes, ones, found.shared, found.intercept)
+    )
 
 
 def test_hand_sized_similarity():
@@ -97,7 +114,9 @@ def test_classes_may_be_permuted():
     one, other = fitted(scores, codes), fitted(scores[order], place[codes])
     np.testing.assert_allclose(other.shared, one.shared, atol=1e-8)
     np.testing.assert_allclose(other.intercept, one.intercept[order], atol=1e-8)
-    np.testing.assert_allclose(other.similarity, one.similarity[np.ix_(order, order)], atol=1e-12)
+    np.testing.assert_allclose(
+        other.similarity, one.similarity[np.ix_(order, order)], atol=1e-12
+    )
 
 
 def test_a_weight_is_a_number_of_rows():
@@ -125,7 +144,9 @@ def test_many_rows_are_fitted_after_some_of_them():
     scores, codes = sample(4000)
     rows = rows_of(scores, codes)
     found, _, _ = fit_similar(*rows, 1e-10)
-    gradient = SimilarLoss(*rows).value_and_gradient(np.r_[found.shared, found.intercept])
+    gradient = SimilarLoss(*rows).value_and_gradient(
+        np.r_[found.shared, found.intercept]
+    )
     assert np.abs(gradient.gradient).max() < 1e-3  # of 4000 rows
 
 
@@ -160,4 +181,6 @@ def test_saved_and_restored(tmp_path):
     assert auto.weights_["similar"] > 0.0
     auto.save(tmp_path / "auto.json")
     again = load_calibrator(tmp_path / "auto.json")
-    np.testing.assert_array_equal(again.predict_proba(scores.T), auto.predict_proba(scores.T))
+    np.testing.assert_array_equal(
+        again.predict_proba(scores.T), auto.predict_proba(scores.T)
+    )

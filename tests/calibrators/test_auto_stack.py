@@ -40,12 +40,16 @@ def test_hand_sized_pool():
     members = Members(SoftTemperature(1e-300, 0.0), {})
     weights = {"identity": 0.5, "temperature": 0.5}
     stack, probs = Stack(members, weights, 1.0, 1.0, 0.0, 1.0), np.array([[0.9, 0.1]])
-    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), [[0.7, 0.3]], atol=1e-15)
+    np.testing.assert_allclose(
+        stack.pool(np.log(probs).T, probs), [[0.7, 0.3]], atol=1e-15
+    )
 
 
 def test_hand_sized_evidence():
     # Two folds, one member beside the identity. Sums of log ratios: 1 + 2 * 3 = 7 and -1.
-    folds = Folds(np.arange(3), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]), np.arange(3), 2)
+    folds = Folds(
+        np.arange(3), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]), np.arange(3), 2
+    )
     logs = np.array([[0.0, 1.0], [-5.0, -2.0], [0.0, -1.0]])
     expected = np.log((np.exp(7.0) + np.exp(-1.0)) / 2.0)
     assert _log_evidence(logs, folds) == pytest.approx(expected)
@@ -60,15 +64,16 @@ def test_left_out_logs_against_separate_fits():
         row, kept = folds.rows[part], np.ones(60, dtype=bool)
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
         alone = MembersFit(scores[:, kept], predictions.codes[kept]).whole
-        expected = label_log_likelihoods(alone.answers(scores[:, [row]]), predictions.codes[[row]])[
-            0
-        ]
+        expected = label_log_likelihoods(
+            alone.answers(scores[:, [row]]), predictions.codes[[row]]
+        )[0]
         # fits to parts stop at a decrement of 2e-4, errors are below 0.05 standard errors
         np.testing.assert_allclose(logs[part], expected, atol=5e-3)
         own = MembersFit(scores, predictions.codes).whole
         assert (
             np.abs(
-                logs[part] - label_log_likelihoods(own.answers(scores), predictions.codes)[row]
+                logs[part]
+                - label_log_likelihoods(own.answers(scores), predictions.codes)[row]
             ).max()
             > 0.0
         )
@@ -77,9 +82,15 @@ def test_left_out_logs_against_separate_fits():
 def test_hand_sized_trust():
     # A third of the standard error counts of 144 errors and more: 3^2 / (3^2 + (3 / 3)^2) = 0.9.
     # Of 25 errors 0.8 of it, 9 / (9 + 2.4^2); of 16 and fewer the whole, 9 / (9 + 3^2).
-    assert gain_shrinkage(3.0, 3.0, 144) == gain_shrinkage(3.0, 3.0, np.inf) == pytest.approx(0.9)
+    assert (
+        gain_shrinkage(3.0, 3.0, 144)
+        == gain_shrinkage(3.0, 3.0, np.inf)
+        == pytest.approx(0.9)
+    )
     assert gain_shrinkage(3.0, 3.0, 25) == pytest.approx(9.0 / 14.76)
-    assert gain_shrinkage(3.0, 3.0, 9) == gain_shrinkage(3.0, 3.0, 0) == pytest.approx(0.5)
+    assert (
+        gain_shrinkage(3.0, 3.0, 9) == gain_shrinkage(3.0, 3.0, 0) == pytest.approx(0.5)
+    )
     assert gain_shrinkage(-3.0, 2.0, 99) == gain_shrinkage(0.0, np.inf, 99) == 0.0
     assert gain_shrinkage(1.0, np.inf, 99) == 0.0
 
@@ -107,7 +118,9 @@ def test_one_fold_of_many_rows():
     # Enough rows in one fold: its halves judge each other, and the promise is about the same.
     whole, stack = fit_stack(sample(3000)), fit_stack(sample(3000), min_parts=500)
     assert stack.gain == pytest.approx(whole.gain, abs=4.0 * stack.gain_se)
-    assert 1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se  # sqrt(5) in theory
+    assert (
+        1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se
+    )  # sqrt(5) in theory
     assert stack.log_evidence > 0.0
 
 
@@ -122,8 +135,12 @@ def test_evidence_needs_independent_rows_and_counts():
 def test_groups_widen_the_standard_error():
     predictions = sample(40)
     rows = np.repeat(np.arange(40), 8)
-    repeated = sample(40, sample_weight=np.full(40, 8.0))  # as rows they would be copies
-    grouped = Predictions.from_arrays(predictions.probs[rows], predictions.codes[rows], groups=rows)
+    repeated = sample(
+        40, sample_weight=np.full(40, 8.0)
+    )  # as rows they would be copies
+    grouped = Predictions.from_arrays(
+        predictions.probs[rows], predictions.codes[rows], groups=rows
+    )
     assert fit_stack(grouped).gain_se > 1.5 * fit_stack(repeated).gain_se
 
 
@@ -191,8 +208,12 @@ def test_order_of_rows_classes_and_shifts_do_not_matter():
     rng, scores = np.random.default_rng(3), scores_of(103, c=4)
     parts = by_row(assign_folds(scores), 103)
     order = rng.permutation(103)
-    np.testing.assert_array_equal(by_row(assign_folds(scores[:, order]), 103), parts[order])
-    np.testing.assert_array_equal(by_row(assign_folds(scores[[2, 0, 3, 1]]), 103), parts)
+    np.testing.assert_array_equal(
+        by_row(assign_folds(scores[:, order]), 103), parts[order]
+    )
+    np.testing.assert_array_equal(
+        by_row(assign_folds(scores[[2, 0, 3, 1]]), 103), parts
+    )
     np.testing.assert_array_equal(by_row(assign_folds(scores + 7.0), 103), parts)
     assert np.ptp(parts.sum(axis=0)) <= 1.0
 
@@ -221,7 +242,12 @@ def test_fewer_rows_than_folds():
 
 def test_enough_rows_are_left_out():
     # 126 rows, folds of 26, 25, 25, 25, 25: cumulated 26, 51, 76, 101, 126.
-    for enough, n_folds, n_rows in ((10_000, 5, 126), (101, 4, 101), (60, 3, 76), (1, 1, 26)):
+    for enough, n_folds, n_rows in (
+        (10_000, 5, 126),
+        (101, 4, 101),
+        (60, 3, 76),
+        (1, 1, 26),
+    ):
         folds = assign_folds(scores_of(126)).take_first(enough)
         assert folds.n_folds == n_folds, enough
         assert folds.folds.max() == n_folds - 1, enough
@@ -274,13 +300,19 @@ def test_against_many_steps_of_em():
     logs, weight = random_logs(0), np.random.default_rng(0).uniform(0.5, 2.0, size=60)
     prior = np.array([0.5, 0.5, 0.1, 0.1])
     expected = em(logs, prior, weight)
-    np.testing.assert_allclose(fit_pool_weights(logs, prior, weight), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        fit_pool_weights(logs, prior, weight), expected, atol=1e-8
+    )
 
 
 def test_nothing_to_learn_from():
     prior = np.array([0.5, 0.1])
-    np.testing.assert_allclose(fit_pool_weights(np.empty((0, 2)), prior), [5 / 6, 1 / 6])
-    np.testing.assert_array_equal(fit_pool_weights(random_logs(0, k=1), np.array([0.5])), [1.0])
+    np.testing.assert_allclose(
+        fit_pool_weights(np.empty((0, 2)), prior), [5 / 6, 1 / 6]
+    )
+    np.testing.assert_array_equal(
+        fit_pool_weights(random_logs(0, k=1), np.array([0.5])), [1.0]
+    )
 
 
 def test_pooled_logs_do_not_underflow_and_take_weights_of_their_own():
@@ -305,14 +337,18 @@ def test_weights_are_a_stationary_point_of_em(seed, n, k):
     assert w.min() > 0.0
     assert w.sum() == pytest.approx(1.0)
     share = w * np.exp(logs - pooled_log_likelihood(logs, w)[:, None])
-    np.testing.assert_allclose((prior + share.sum(axis=0)) / (prior.sum() + n), w, atol=1e-6)
+    np.testing.assert_allclose(
+        (prior + share.sum(axis=0)) / (prior.sum() + n), w, atol=1e-6
+    )
 
 
 def test_weight_two_is_a_row_twice():
     logs, prior = random_logs(1), np.full(4, 0.3)
     weight = np.tile([1.0, 2.0, 0.0], 20)
     expected = fit_pool_weights(np.repeat(logs, weight.astype(int), axis=0), prior)
-    np.testing.assert_allclose(fit_pool_weights(logs, prior, weight), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        fit_pool_weights(logs, prior, weight), expected, atol=1e-9
+    )
 
 
 def test_several_weightings_at_once():
@@ -320,7 +356,9 @@ def test_several_weightings_at_once():
     weights = np.random.default_rng(2).uniform(size=(3, 60))
     weights[1, ::2] = 0.0
     expected = [fit_pool_weights(logs, prior, weight) for weight in weights]
-    np.testing.assert_allclose(fit_pool_weights(logs, prior, weights), expected, atol=1e-7)
+    np.testing.assert_allclose(
+        fit_pool_weights(logs, prior, weights), expected, atol=1e-7
+    )
     nothing = fit_pool_weights(np.empty((0, 2)), prior[:2], np.empty((3, 0)))
     np.testing.assert_allclose(nothing, 0.5)
 
@@ -336,7 +374,9 @@ def test_a_pool_of_many_classes_is_not_behind_its_temperature():
         rng = np.random.default_rng(seed)
         z = rng.normal(scale=2.0, size=(2300, 150))
         y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-        learn = Predictions.from_arrays(logits=1.7 * z[:300], y=y[:300], classes=range(150))
+        learn = Predictions.from_arrays(
+            logits=1.7 * z[:300], y=y[:300], classes=range(150)
+        )
         stack = fit_stack(learn)
         scores = 1.7 * z[300:].T
         probs = np.exp(scores.T) / np.exp(scores.T).sum(axis=1, keepdims=True)
@@ -365,7 +405,9 @@ def test_copies_are_left_out_together_as_groups_of_rows_that_weigh_less_are():
     effect = np.sum(times**2) / np.sum(times)  # about 5: times are Poisson of mean 4
     weight = np.full(len(of), 1.0 / effect)
     arrays = (predictions.probs, predictions.codes)
-    by_groups = fit_stack(Predictions.from_arrays(*arrays, sample_weight=weight, groups=of))
+    by_groups = fit_stack(
+        Predictions.from_arrays(*arrays, sample_weight=weight, groups=of)
+    )
     assert by_groups.n_copies == 0
     assert found.gain == pytest.approx(by_groups.gain, rel=1e-6)
     assert found.gain_se == pytest.approx(by_groups.gain_se, rel=1e-6)
@@ -373,7 +415,9 @@ def test_copies_are_left_out_together_as_groups_of_rows_that_weigh_less_are():
     assert found.weights == pytest.approx(by_groups.weights, abs=1e-5)
     # groups that are no copies weigh what they weigh
     full = fit_stack(Predictions.from_arrays(*arrays, groups=of))
-    assert full.weights["identity"] != pytest.approx(found.weights["identity"], abs=1e-3)
+    assert full.weights["identity"] != pytest.approx(
+        found.weights["identity"], abs=1e-3
+    )
 
 
 def test_a_table_repeated_four_times_gives_the_answers_of_the_table():

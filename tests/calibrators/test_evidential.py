@@ -106,9 +106,14 @@ def test_extremes_against_a_fine_grid(cumulative):
 
 def test_index_order_equals_score_order_where_scores_ascend():
     rows = np.log(np.sort(TOY_X + np.array([0.0, 1e-3, 2e-3]), axis=1))
-    by_score, by_index = belief(rows, LOG_SETS, "score"), belief(rows, LOG_SETS, "index")
+    by_score, by_index = (
+        belief(rows, LOG_SETS, "score"),
+        belief(rows, LOG_SETS, "index"),
+    )
     for name in ("bel", "pl", "betp"):
-        np.testing.assert_allclose(getattr(by_score, name), getattr(by_index, name), atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(by_score, name), getattr(by_index, name), atol=1e-12
+        )
 
 
 def test_against_sampling_levels_and_z():
@@ -122,7 +127,10 @@ def test_against_sampling_levels_and_z():
     ascending = np.log([[0.25], [0.35], [0.40]])
     upper, lower = (cumulate(soft_max(ascending, end)) for end in (low, high))
     member = (lower[:-1] < z) & (z <= upper[1:])
-    pl, bel = member.mean(axis=1)[::-1], (member & (member.sum(axis=0) == 1)).mean(axis=1)[::-1]
+    pl, bel = (
+        member.mean(axis=1)[::-1],
+        (member & (member.sum(axis=0) == 1)).mean(axis=1)[::-1],
+    )
     np.testing.assert_allclose(pl, [0.472, 0.447, 0.261], atol=1e-3)
     np.testing.assert_allclose(bel, [0.385, 0.267, 0.168], atol=1e-3)
     found = belief(np.log([[0.4, 0.35, 0.25]]), LOG_SETS, "score")
@@ -142,7 +150,10 @@ def test_tied_classes_share():
 
 def test_rows_do_not_depend_on_their_neighbours():
     rows = np.log(np.random.default_rng(2).dirichlet(np.ones(3), size=1000))
-    whole, alone = belief(rows, LOG_SETS, "score"), belief(rows[777:778], LOG_SETS, "score")
+    whole, alone = (
+        belief(rows, LOG_SETS, "score"),
+        belief(rows[777:778], LOG_SETS, "score"),
+    )
     np.testing.assert_allclose(whole.betp[777], alone.betp[0], atol=1e-15)
 
 
@@ -200,13 +211,17 @@ class PlattProfile:
             z = eta[0] + b[0] * d
             p = expit(z)
             value = np.logaddexp(0.0, z).sum() - t @ z
-            return Derivatives(value, np.array([(p - t) @ d]), np.array([[(p * (1 - p)) @ d**2]]))
+            return Derivatives(
+                value, np.array([(p - t) @ d]), np.array([[(p * (1 - p)) @ d**2]])
+            )
 
         b = minimize(full, np.zeros(1), tol=1e-14).x
         p = expit(eta[0] + b[0] * d)
         w = p * (1.0 - p)
         curvature = w.sum() - (w @ d) ** 2 / (w @ d**2)
-        return Derivatives(full(b).value, np.array([(p - t).sum()]), np.array([[curvature]]))
+        return Derivatives(
+            full(b).value, np.array([(p - t).sum()]), np.array([[curvature]])
+        )
 
 
 class ClassProfile:
@@ -252,7 +267,9 @@ class ClassProfile:
             if np.abs(gap).max() < 1e-10:
                 break
         curvature = np.array([[self.se**-2.0]])
-        return Derivatives(self.nll(self.theta).value, np.array([self.multiplier]), curvature)
+        return Derivatives(
+            self.nll(self.theta).value, np.array([self.multiplier]), curvature
+        )
 
 
 def bounds(sets):
@@ -293,8 +310,13 @@ def test_likelihood_against_its_formula():
         value = w @ (logsumexp(theta * s, axis=1) - theta * own)
         at = likelihood(np.array([theta]))
         np.testing.assert_allclose(at.value, value, rtol=1e-12)
-        ahead, behind = likelihood(np.array([theta + h])), likelihood(np.array([theta - h]))
-        np.testing.assert_allclose(at.gradient, (ahead.value - behind.value) / (2 * h), atol=1e-5)
+        ahead, behind = (
+            likelihood(np.array([theta + h])),
+            likelihood(np.array([theta - h])),
+        )
+        np.testing.assert_allclose(
+            at.gradient, (ahead.value - behind.value) / (2 * h), atol=1e-5
+        )
         slope = (ahead.gradient - behind.gradient) / (2 * h)
         np.testing.assert_allclose(at.hessian[0], slope, atol=1e-6)
 
@@ -304,14 +326,20 @@ def test_ends_against_brent(score, smooth):
     likelihood = toy_likelihood(score, smooth=smooth)
     sets = scalar_sets(likelihood)
     best = likelihood(np.array([sets.theta])).value
-    for u, low, high in list(zip(quadrature()[0], sets.low, sets.high, strict=True))[::7]:
+    for u, low, high in list(zip(quadrature()[0], sets.low, sets.high, strict=True))[
+        ::7
+    ]:
 
         def excess(theta, u=u):
             return likelihood(np.array([theta])).value - best + np.log(u)
 
         options = {"xtol": 1e-13, "rtol": 1e-13}
-        np.testing.assert_allclose(brentq(excess, sets.theta, 60.0, **options), high, atol=1e-9)
-        np.testing.assert_allclose(brentq(excess, -60.0, sets.theta, **options), low, atol=1e-9)
+        np.testing.assert_allclose(
+            brentq(excess, sets.theta, 60.0, **options), high, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            brentq(excess, -60.0, sets.theta, **options), low, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize(
@@ -347,11 +375,15 @@ def test_binary_platt_model(smooth, tau, bel, pl, betp):
     sets = plausible_sets(profile, quadrature()[0])
     np.testing.assert_allclose(expit(sets.theta), tau, atol=1e-7)
     low, high = bounds(sets)
-    np.testing.assert_allclose([low, high, (low + high) / 2], [bel, pl, betp], atol=1e-5)
+    np.testing.assert_allclose(
+        [low, high, (low + high) / 2], [bel, pl, betp], atol=1e-5
+    )
     if not smooth:  # plausibility transform, and pl_x(tau = 0.5)
         np.testing.assert_allclose(high / (1 + high - low), 0.620448, atol=1e-5)
         best = profile(np.array([sets.theta])).value
-        np.testing.assert_allclose(np.exp(best - profile(np.zeros(1)).value), 0.626736, atol=1e-6)
+        np.testing.assert_allclose(
+            np.exp(best - profile(np.zeros(1)).value), 0.626736, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def test_calibrated_rows_gain_nothing():
 def test_groups_are_left_out_whole_and_widen_the_interval():
     x, y, _ = rows(400)
     groups = np.repeat(np.arange(400), 4)
-    copies = Predictions.from_arrays(np.repeat(x, 4, axis=0), np.repeat(y, 4), groups=groups)
+    copies = Predictions.from_arrays(
+        np.repeat(x, 4, axis=0), np.repeat(y, 4), groups=groups
+    )
     once = cross_fitted_gain(Predictions.from_arrays(x, y))
     found = cross_fitted_gain(copies)
     assert found.high - found.low > 0.6 * (once.high - once.low)
@@ -48,7 +50,9 @@ def test_words():
     assert "of 1,000 of these rows" in shown.statement(5000).text
 
 
-@pytest.mark.parametrize(("n", "c", "words"), [(19, 3, "19 rows"), (900, 201, "201 classes")])
+@pytest.mark.parametrize(
+    ("n", "c", "words"), [(19, 3, "19 rows"), (900, 201, "201 classes")]
+)
 def test_where_it_is_not_computed_it_says_why(n, c, words):
     x, y, _ = rows(n, c=c)
     found = cross_fitted_gain(Predictions.from_arrays(x, y, classes=range(c)))
@@ -62,4 +66,7 @@ def test_many_rows_are_sampled(monkeypatch):
     x, y, _ = rows()
     found = cross_fitted_gain(Predictions.from_arrays(x, y), seed=1)
     assert found.n_samples == 500
-    assert found.to_dict() == cross_fitted_gain(Predictions.from_arrays(x, y), seed=1).to_dict()
+    assert (
+        found.to_dict()
+        == cross_fitted_gain(Predictions.from_arrays(x, y), seed=1).to_dict()
+    )

@@ -9,7 +9,12 @@ from scipy.special import log_softmax, softmax
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit.linear_fit import LinearMap, fit_map, minimize_by_lbfgs, transposed_scores
+from mcllo._fit.linear_fit import (
+    LinearMap,
+    fit_map,
+    minimize_by_lbfgs,
+    transposed_scores,
+)
 from mcllo._validation.probabilities import clean_logits, clean_probs
 from mcllo.calibrators._linear import odir_ridge
 from mcllo.exceptions import ConvergenceWarning, SeparationWarning
@@ -65,14 +70,19 @@ def test_scores_that_sum_to_zero_leave_the_matrix_near_the_identity():
     fitted, _ = fit(z, y, diagonal=False)
     assert fitted.converged
     assert not fitted.separated
-    np.testing.assert_allclose((fitted.coef - np.eye(4)) @ (z**2).mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(
+        (fitted.coef - np.eye(4)) @ (z**2).mean(axis=0), 0.0, atol=1e-4
+    )
 
 
 def test_one_separated_class_is_noticed():
     z, y = drawn(200, 3, seed=7)
     rows = y != 2
     z, y = z[rows], y[rows]
-    z[0], y[0] = [0.0, 0.0, 9.0], 2  # the only row of class 2 has by far its largest score
+    z[0], y[0] = (
+        [0.0, 0.0, 9.0],
+        2,
+    )  # the only row of class 2 has by far its largest score
     with pytest.warns(SeparationWarning):
         fit(z, y, diagonal=True)
 
@@ -106,8 +116,12 @@ def test_a_single_class_leaves_the_predictions_as_they_are():
 
 def test_a_solver_out_of_steps_says_so():
     z, y = drawn(300, 3, seed=10, scale=3.0)
-    with pytest.warns(ConvergenceWarning, match="stopped short of its tolerance") as caught:
-        fitted, _ = fit(z, y, diagonal=False, solver=partial(minimize_by_lbfgs, max_iter=1))
+    with pytest.warns(
+        ConvergenceWarning, match="stopped short of its tolerance"
+    ) as caught:
+        fitted, _ = fit(
+            z, y, diagonal=False, solver=partial(minimize_by_lbfgs, max_iter=1)
+        )
     assert caught[0].message.numbers == {"n_iter": 1}
     assert not fitted.converged
 
@@ -149,7 +163,9 @@ def test_a_matrix_mixes_scores():
     W = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0], [-1.0, 0.0, 1.0]])
     b = np.array([0.1, 0.2, -0.3])
     expected = softmax(np.log(TOY_X) @ W.T + b, axis=1)
-    np.testing.assert_allclose(LinearMap(W, b).apply(clean_probs(TOY_X)), expected, atol=1e-14)
+    np.testing.assert_allclose(
+        LinearMap(W, b).apply(clean_probs(TOY_X)), expected, atol=1e-14
+    )
 
 
 def test_an_absent_class_keeps_its_probability():
@@ -170,8 +186,12 @@ def test_scores():
     logits = np.log(TOY_X) + np.arange(16.0)[:, None]
     held = Predictions.from_arrays(logits=logits, y=TOY_Y)
     np.testing.assert_array_equal(transposed_scores(held), logits.T)
-    np.testing.assert_allclose(transposed_scores(held, "log_probs"), np.log(TOY_X).T, atol=1e-14)
-    np.testing.assert_array_equal(transposed_scores(clean_probs(TOY_X)), np.log(TOY_X).T)
+    np.testing.assert_allclose(
+        transposed_scores(held, "log_probs"), np.log(TOY_X).T, atol=1e-14
+    )
+    np.testing.assert_array_equal(
+        transposed_scores(clean_probs(TOY_X)), np.log(TOY_X).T
+    )
 
 
 def test_log_probabilities_of_logits_too_far_apart_for_probabilities():
@@ -188,11 +208,15 @@ def test_log_probabilities_of_logits_too_far_apart_for_probabilities():
 )
 def test_rows_sum_to_one_and_the_dictionary_is_exact(seed, shape, absent):
     rng = np.random.default_rng(seed)
-    one = LinearMap(3 * rng.normal(size=shape), rng.normal(size=4), tuple(sorted(absent)), 5)
+    one = LinearMap(
+        3 * rng.normal(size=shape), rng.normal(size=4), tuple(sorted(absent)), 5
+    )
     rows = clean_logits(10 * rng.normal(size=(7, 4)))
     answer = one.apply(rows)
     np.testing.assert_allclose(answer.sum(axis=1), 1.0, atol=1e-12)
-    np.testing.assert_array_equal(answer[:, sorted(absent)], rows.probs[:, sorted(absent)])
+    np.testing.assert_array_equal(
+        answer[:, sorted(absent)], rows.probs[:, sorted(absent)]
+    )
     again = LinearMap.from_dict(json.loads(json.dumps(one.to_dict())))
     np.testing.assert_array_equal(again.apply(rows), answer)
     assert again.to_dict() == one.to_dict()

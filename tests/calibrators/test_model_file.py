@@ -33,7 +33,9 @@ from mcllo.exceptions import FileFormatError, InputError
 CLASSES = ["a", "b", "c"]
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "model-file.md").read_text()
-SCHEMA = json.loads(resources.files("mcllo.calibrators").joinpath("model.schema.json").read_text())
+SCHEMA = json.loads(
+    resources.files("mcllo.calibrators").joinpath("model.schema.json").read_text()
+)
 OLD = json.loads((ROOT / "tests" / "reference" / "models.json").read_text())
 VALID = jsonschema.Draft202012Validator(SCHEMA)
 
@@ -59,7 +61,9 @@ def with_prior():
         for prior in ("keep", "unlabelled", (0.2, 0.5, 0.3)):
             options = {"penalty": 1.0} if name == "mcllo" else {}
             with suppress_warnings():
-                fitted = mcllo.CALIBRATORS[name](prior=prior, classes=CLASSES, **options).fit(X, y)
+                fitted = mcllo.CALIBRATORS[name](
+                    prior=prior, classes=CLASSES, **options
+                ).fit(X, y)
             if prior == "unlabelled" and name != "temperature":
                 with suppress_warnings():
                     fitted.adapt(X[:40])
@@ -94,15 +98,50 @@ def changed(content, path, value):
 
 # (method, where, what, the sentence): hand-made after findings F6 a-d
 BROKEN = [
-    ("mcllo", ("state", "gamma", 0), 1e308, r"state.gamma\[0\] must be at most 1e\+100 in size"),
-    ("mcllo", ("state", "gamma", 0), 10**400, r"state.gamma\[0\] must be a finite number"),
-    ("mcllo", ("state", "n_samples"), 10**400, "state.n_samples must be a finite number"),
-    ("mcllo", ("state", "classes"), ["b", "a", "c"], "classes and state.classes must be the same"),
-    ("mcllo", ("state", "tau"), [0.0], "tau and gamma must have a value for each class but one"),
+    (
+        "mcllo",
+        ("state", "gamma", 0),
+        1e308,
+        r"state.gamma\[0\] must be at most 1e\+100 in size",
+    ),
+    (
+        "mcllo",
+        ("state", "gamma", 0),
+        10**400,
+        r"state.gamma\[0\] must be a finite number",
+    ),
+    (
+        "mcllo",
+        ("state", "n_samples"),
+        10**400,
+        "state.n_samples must be a finite number",
+    ),
+    (
+        "mcllo",
+        ("state", "classes"),
+        ["b", "a", "c"],
+        "classes and state.classes must be the same",
+    ),
+    (
+        "mcllo",
+        ("state", "tau"),
+        [0.0],
+        "tau and gamma must have a value for each class but one",
+    ),
     ("mcllo", ("state", "baseline"), "zebra", "baseline must be a class"),
     ("temperature", ("classes",), [], "classes must name 2 to 100,000 classes"),
-    ("temperature", ("classes",), ["a", "a", "b"], "classes must differ from each other"),
-    ("temperature", ("classes",), ["a", ["b"], "c"], "classes must be texts or numbers"),
+    (
+        "temperature",
+        ("classes",),
+        ["a", "a", "b"],
+        "classes must differ from each other",
+    ),
+    (
+        "temperature",
+        ("classes",),
+        ["a", ["b"], "c"],
+        "classes must be texts or numbers",
+    ),
     ("temperature", ("classes",), "abc", "classes must be a JSON list"),
     ("temperature", ("state", "inverse_temperature"), -1e200, "at most 1e.100 in size"),
     ("histogram", ("state", "edges", 0), [0.1, 0.2], "one number more than edges"),
@@ -116,24 +155,74 @@ BROKEN = [
     ("auto", ("state", "weights", "identity"), 5.0, "weights must sum to 1"),
     ("auto", ("state", "weights", "identity"), -0.5, "weights must not be negative"),
     ("auto", ("state", "members", "soft", "slip"), 0.0, "slip must be positive"),
-    ("auto", ("state", "members", "maps", "mcllo", 0, 0), 1e150, "at most 1e.100 in size"),
+    (
+        "auto",
+        ("state", "members", "maps", "mcllo", 0, 0),
+        1e150,
+        "at most 1e.100 in size",
+    ),
     ("vector", ("state", "intercept"), [0.0], "a number for each class"),
     ("xu_davoine", ("state", "low"), [0.1], "as many ends"),
     ("matrix", ("state", "coef"), [[1.0, 0.0], [0.0, 1.0]], "damaged"),
     ("mcllo", ("state", "learned"), "x", "learned must be a JSON object or null"),
     ("mcllo", ("state", "learned", "weight"), None, "weight must be a positive number"),
-    ("mcllo", ("state", "learned", "offset", 0), "NaN", "offset must be a list of 3 numbers"),
+    (
+        "mcllo",
+        ("state", "learned", "offset", 0),
+        "NaN",
+        "offset must be a list of 3 numbers",
+    ),
     ("mcllo", ("state", "learned", "kept"), [0, 3], "kept must name some columns"),
     ("mcllo", ("state", "learned", "kept"), [0, 1, 2], "kept must name some columns"),
-    ("temperature", ("state", "learned", "reference"), [0.5, 0.5, 0.0], "must be positive"),
-    ("temperature", ("state", "learned", "reference"), [0.5, 0.5], "a list of 3 numbers"),
-    ("temperature", ("state", "learned", "predicted"), [1.5, -0.5, 0.0], "must not be negative"),
-    ("temperature", ("state", "learned", "variances", 0), 2.0, r"variances must lie in \[0, 1\]"),
-    ("temperature", ("state", "new_shares"), [], "new_shares must be a JSON object or null"),
-    ("auto", ("state", "members", "similar", "shared"), [0.0] * 4, "a list of 5 numbers"),
-    ("auto", ("state", "members", "similar", "intercept", 0), None, "a list of 3 numbers"),
+    (
+        "temperature",
+        ("state", "learned", "reference"),
+        [0.5, 0.5, 0.0],
+        "must be positive",
+    ),
+    (
+        "temperature",
+        ("state", "learned", "reference"),
+        [0.5, 0.5],
+        "a list of 3 numbers",
+    ),
+    (
+        "temperature",
+        ("state", "learned", "predicted"),
+        [1.5, -0.5, 0.0],
+        "must not be negative",
+    ),
+    (
+        "temperature",
+        ("state", "learned", "variances", 0),
+        2.0,
+        r"variances must lie in \[0, 1\]",
+    ),
+    (
+        "temperature",
+        ("state", "new_shares"),
+        [],
+        "new_shares must be a JSON object or null",
+    ),
+    (
+        "auto",
+        ("state", "members", "similar", "shared"),
+        [0.0] * 4,
+        "a list of 5 numbers",
+    ),
+    (
+        "auto",
+        ("state", "members", "similar", "intercept", 0),
+        None,
+        "a list of 3 numbers",
+    ),
     ("auto", ("state", "members", "similar", "similarity", 0, 1), 7.0, "must sum to 1"),
-    ("auto", ("state", "members", "similar", "similarity", 0), [1.0, 0.0, 0.0], "and itself"),
+    (
+        "auto",
+        ("state", "members", "similar", "similarity", 0),
+        [1.0, 0.0, 0.0],
+        "and itself",
+    ),
     ("auto", ("state", "members", "similar", "similarity"), [], "a row for each class"),
     ("auto", ("state", "members", "similar"), None, "weights of other members"),
 ]
@@ -190,7 +279,9 @@ def places(value, path):
 def test_no_number_of_a_map_may_be_huge(files, tmp_path):
     for method, content in files.items():
         state = content["state"]
-        found = [p for name in MAP_NUMBERS for p in places(state.get(name), ("state", name))]
+        found = [
+            p for name in MAP_NUMBERS for p in places(state.get(name), ("state", name))
+        ]
         assert found or method == "identity"
         for path in found[:: max(1, len(found) // 10)]:
             for value in (2.0 * MAX_NUMBER, -1e308):
@@ -254,7 +345,9 @@ def test_size_is_limited(tmp_path):
 
 
 def test_numbers_are_finite(files, tmp_path):
-    content = changed(files["temperature"], ("state", "inverse_temperature"), 0.123456789)
+    content = changed(
+        files["temperature"], ("state", "inverse_temperature"), 0.123456789
+    )
     for number in ("NaN", "Infinity", "-Infinity", "1e999"):
         text = json.dumps(content).replace("0.123456789", number)
         assert "must be a finite number" in refusal(text, tmp_path / "m.json"), number
@@ -296,7 +389,9 @@ def test_a_loaded_model_still_knows_its_rows(tmp_path):
     fitted.save(tmp_path / "m.json")
     again = mcllo.load_calibrator(tmp_path / "m.json")
     assert (
-        again.training_ == fitted.training_ == training_summary(mcllo.Predictions.from_arrays(X, y))
+        again.training_
+        == fitted.training_
+        == training_summary(mcllo.Predictions.from_arrays(X, y))
     )
 
 
@@ -319,7 +414,22 @@ def test_the_covariance_is_left_out_unless_asked(tmp_path):
     np.testing.assert_array_equal(given.low, full.recalibrate(X[:3], interval=0.9).low)
 
 
-HOSTILE = [None, True, [], {}, "x", "", -1, 0, 1e308, -1e308, 5e-324, 10**400, [1.0], "NaN"]
+HOSTILE = [
+    None,
+    True,
+    [],
+    {},
+    "x",
+    "",
+    -1,
+    0,
+    1e308,
+    -1e308,
+    5e-324,
+    10**400,
+    [1.0],
+    "NaN",
+]
 
 
 def mutant(content, rng):
@@ -358,7 +468,9 @@ def test_mutants_are_refused_or_give_probabilities(files, with_prior, tmp_path):
 def tried(content, rng, tmp_path, n_mutants):
     """Hold mutants of a document to it."""
     rows = rng.dirichlet(np.ones(3) * 0.2, size=40)
-    rows[:3] = np.eye(3) + 1e-12  # positive: a mutant may ask for clip=0, which refuses zeros
+    rows[:3] = (
+        np.eye(3) + 1e-12
+    )  # positive: a mutant may ask for clip=0, which refuses zeros
     refused = 0
     for _ in range(n_mutants):
         other = mutant(content, rng)
@@ -391,10 +503,14 @@ def test_the_schema_is_one_and_files_keep_to_it(files, with_prior):
         VALID.validate(content)
 
 
-@pytest.mark.parametrize("options", [{"baseline": "all", "penalty": 1.0}, {"gate": 0.05}])
+@pytest.mark.parametrize(
+    "options", [{"baseline": "all", "penalty": 1.0}, {"gate": 0.05}]
+)
 def test_other_states_keep_to_it_too(options, tmp_path):
     X, y = data.drawn(80, CLASSES, 3)
-    mcllo.MCLLOCalibrator(**options).fit(X, y).save(tmp_path / "m.json", covariance=True)
+    mcllo.MCLLOCalibrator(**options).fit(X, y).save(
+        tmp_path / "m.json", covariance=True
+    )
     VALID.validate(json.loads((tmp_path / "m.json").read_text()))
 
 
@@ -424,7 +540,9 @@ def test_the_page_and_the_schema_name_every_field(files, with_prior):
     }
     for method, content in files.items():
         state = states[method]
-        known = set().union(*(s.get("properties", {}) for s in state.get("anyOf", [state])))
+        known = set().union(
+            *(s.get("properties", {}) for s in state.get("anyOf", [state]))
+        )
         assert set(content["state"]) <= known, method
         assert f"`{method}`" in PAGE
         for name in [*content, *content["state"]]:

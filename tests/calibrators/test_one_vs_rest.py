@@ -43,7 +43,9 @@ def test_against_a_general_optimiser():
     s = rng.beta(2, 2, size=300)
     hit = rng.random(300) < expit(1.5 * np.log(s) - 0.7 * np.log(1 - s) + 0.3)
     bounds = [(0, None), (0, None), (None, None)]
-    expected = minimize(negative_log_likelihood, [1, 1, 0], args=(s, hit), bounds=bounds)
+    expected = minimize(
+        negative_log_likelihood, [1, 1, 0], args=(s, hit), bounds=bounds
+    )
     np.testing.assert_allclose(fit_beta(s, hit), expected.x, atol=1e-3)
     assert negative_log_likelihood(fit_beta(s, hit), s, hit) <= expected.fun + 1e-9
 
@@ -55,7 +57,9 @@ def test_toy():
         (1.113748, 1.844950, -0.638982),
         (1.478130, 1.812191, 0.107506),
     ]
-    np.testing.assert_allclose(BetaCalibration().fit(TOY_X, TOY_Y).coef_, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        BetaCalibration().fit(TOY_X, TOY_Y).coef_, expected, atol=1e-5
+    )
 
 
 def test_sign_rule_down_to_the_constant_map():
@@ -72,7 +76,9 @@ def test_sign_rule_drops_one_term():
     hit = rng.random(500) < expit(1.2 * np.log(s) + 0.8 * np.log(1.0 - s) + 1.5)
     a, b, m = fit_beta(s, hit)
     assert b == 0.0
-    expected = minimize(lambda v: negative_log_likelihood([v[0], 0.0, v[1]], s, hit), [1, 0])
+    expected = minimize(
+        lambda v: negative_log_likelihood([v[0], 0.0, v[1]], s, hit), [1, 0]
+    )
     np.testing.assert_allclose([a, m], expected.x, atol=1e-3)
     # The mirror image, hits and misses swapped with s and 1 - s, drops a instead.
     np.testing.assert_allclose(fit_beta(1.0 - s, ~hit), [0.0, a, -m], atol=1e-6)
@@ -86,7 +92,9 @@ def test_two_classes_are_one_map():
     a, b, m = fitted.coef_[1]
     np.testing.assert_allclose(fitted.coef_[0], [b, a, -m], atol=1e-6)
     q = expit(features(s).T @ fitted.coef_[1])
-    np.testing.assert_allclose(fitted.predict_proba(np.column_stack([1 - s, s]))[:, 1], q)
+    np.testing.assert_allclose(
+        fitted.predict_proba(np.column_stack([1 - s, s]))[:, 1], q
+    )
 
 
 def test_a_constant_column_gives_the_share():
@@ -124,24 +132,34 @@ def test_maps_never_fall_and_average_to_the_share(seed):
     hit = rng.random(60) < rng.uniform(0.2, 0.8, size=60)
     coef = fit_beta(s, hit)
     assert (coef[:2] >= 0.0).all()
-    np.testing.assert_allclose(expit(features(s).T @ coef).mean(), hit.mean(), atol=1e-6)
+    np.testing.assert_allclose(
+        expit(features(s).T @ coef).mean(), hit.mean(), atol=1e-6
+    )
 
 
 # ---- what calibrators by class share
 
 
 def test_answers_that_sum_to_one_stay():
-    np.testing.assert_allclose(normalize_rows(TOY_X, TOY_X[::-1], zero_row="uniform"), TOY_X)
+    np.testing.assert_allclose(
+        normalize_rows(TOY_X, TOY_X[::-1], zero_row="uniform"), TOY_X
+    )
 
 
 def test_an_absent_class_keeps_its_share():
     # Class 1 keeps .3; the answers .6 and .2 of the others share .7 as 3 : 1.
-    answer = normalize_rows(np.array([[0.6, 9.0, 0.2]]), ROW, absent=(1,), zero_row="uniform")
+    answer = normalize_rows(
+        np.array([[0.6, 9.0, 0.2]]), ROW, absent=(1,), zero_row="uniform"
+    )
     np.testing.assert_allclose(answer, [[0.525, 0.3, 0.175]])
-    nothing = normalize_rows(np.array([[0.0, 9.0, 0.0]]), ROW, absent=(1,), zero_row="uniform")
+    nothing = normalize_rows(
+        np.array([[0.0, 9.0, 0.0]]), ROW, absent=(1,), zero_row="uniform"
+    )
     np.testing.assert_allclose(nothing, [[0.35, 0.3, 0.35]])
     x = np.array([[0.0, 1.0, 0.0]])  # all on the absent class
-    answer = normalize_rows(np.array([[0.1, 0.0, 0.1]]), x, absent=(1,), zero_row="original")
+    answer = normalize_rows(
+        np.array([[0.1, 0.0, 0.1]]), x, absent=(1,), zero_row="original"
+    )
     np.testing.assert_array_equal(answer, x)
 
 

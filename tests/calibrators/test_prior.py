@@ -58,14 +58,20 @@ def test_raking_against_iterative_proportional_fitting():
         p /= p.sum(axis=1, keepdims=True)
         factor *= target / np.average(p, axis=0, weights=weight)
     expected = np.log(factor) - np.log(factor).mean()
-    np.testing.assert_allclose(match_class_shares(q, target, weight), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        match_class_shares(q, target, weight), expected, atol=1e-6
+    )
     found = shift_log_odds(q, match_class_shares(q, target, weight))
-    np.testing.assert_allclose(np.average(found, axis=0, weights=weight), target, atol=1e-8)
+    np.testing.assert_allclose(
+        np.average(found, axis=0, weights=weight), target, atol=1e-8
+    )
 
 
 def test_hand_sized_shift():
     # Odds 4 : 1 under shares 1 : 1; under shares 1 : 4 they are 1 : 1.
-    found = shift_log_odds(np.array([[0.8, 0.2]]), np.log([0.2, 0.8]) - np.log([0.5, 0.5]))
+    found = shift_log_odds(
+        np.array([[0.8, 0.2]]), np.log([0.2, 0.8]) - np.log([0.5, 0.5])
+    )
     np.testing.assert_allclose(found, [[0.5, 0.5]], atol=1e-15)
 
 
@@ -90,7 +96,12 @@ def test_estimated_shares_against_scipy():
     steps = h * np.eye(2)
     numeric = [
         [
-            (plain(at + a + b) - plain(at + a - b) - plain(at - a + b) + plain(at - a - b))
+            (
+                plain(at + a + b)
+                - plain(at + a - b)
+                - plain(at - a + b)
+                + plain(at - a - b)
+            )
             / 4
             / h**2
             for a in steps
@@ -153,7 +164,9 @@ def test_keep_keeps_the_shares():
     x, y, _ = labelled(600, [0.7, 0.2, 0.1], 2)
     for kind in ALL:
         kept = kind(prior="keep").fit(x, y).predict_proba(x)
-        np.testing.assert_allclose(kept.mean(axis=0), x.mean(axis=0), atol=1e-7, err_msg=str(kind))
+        np.testing.assert_allclose(
+            kept.mean(axis=0), x.mean(axis=0), atol=1e-7, err_msg=str(kind)
+        )
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -204,7 +217,9 @@ def test_saved_and_restored(kind, prior, tmp_path):
         calibrator.adapt(x[:100])
     calibrator.save(tmp_path / "model.json")
     again = load_calibrator(tmp_path / "model.json")
-    np.testing.assert_array_equal(again.predict_proba(x[:7]), calibrator.predict_proba(x[:7]))
+    np.testing.assert_array_equal(
+        again.predict_proba(x[:7]), calibrator.predict_proba(x[:7])
+    )
     assert again.shift_test(x[:50]).pvalue == calibrator.shift_test(x[:50]).pvalue
 
 
@@ -252,7 +267,10 @@ def test_the_temperature_of_kept_classes_knows_of_the_others_alone():
     less = x.copy()
     less[:, 1] *= 0.1
     less /= less.sum(axis=1, keepdims=True)
-    one, other = (fitted(MCLLOCalibrator(penalty=1.0, prior="keep"), rows, y) for rows in (x, less))
+    one, other = (
+        fitted(MCLLOCalibrator(penalty=1.0, prior="keep"), rows, y)
+        for rows in (x, less)
+    )
     one, other = one.learned_.tempered, other.learned_.tempered
     assert one.inverse_temperature == pytest.approx(other.inverse_temperature, rel=1e-6)
     assert one.slip == pytest.approx(other.slip, rel=1e-4)
@@ -275,7 +293,9 @@ def test_auto_takes_the_labels_at_their_word_unless_told_otherwise():
     assert (none.predict_proba(x)[:, 1] == 0.0).all()
     known = fitted(AutoCalibrator(prior=SHARES), x[seen], y[seen])
     h = tempered(x, known.learned_.tempered)
-    np.testing.assert_allclose(known.predict_proba(x)[:, 1], h[:, 1], rtol=0.02)  # 0.01 counts
+    np.testing.assert_allclose(
+        known.predict_proba(x)[:, 1], h[:, 1], rtol=0.02
+    )  # 0.01 counts
     assert known.summary().endswith("(classes without a label aside)")
     keep = fitted(AutoCalibrator(prior="keep"), x[seen], y[seen])
     assert keep.summary().endswith("(on rows like these, before prior='keep')")
@@ -283,7 +303,9 @@ def test_auto_takes_the_labels_at_their_word_unless_told_otherwise():
 
 def test_where_nothing_is_recalibrated_kept_classes_are_as_predicted():
     x, y, seen = without_class_1(60)
-    closed = fitted(MCLLOCalibrator(penalty=1.0, gate=1e-300, prior="keep"), x[seen], y[seen])
+    closed = fitted(
+        MCLLOCalibrator(penalty=1.0, gate=1e-300, prior="keep"), x[seen], y[seen]
+    )
     assert not closed.gate_.recalibrates
     assert closed.learned_.tempered is None
     np.testing.assert_allclose(closed.predict_proba(x), x, atol=1e-7)
@@ -303,7 +325,9 @@ def test_files_of_before_keep_what_was_predicted(tmp_path):
     found = load_calibrator(tmp_path / "before.json").predict_proba(x)
     np.testing.assert_array_equal(found[:, 1], x[:, 1])
     now = auto.predict_proba(x)
-    np.testing.assert_allclose(found[:, 0] / found[:, 2], now[:, 0] / now[:, 2], rtol=1e-9)
+    np.testing.assert_allclose(
+        found[:, 0] / found[:, 2], now[:, 0] / now[:, 2], rtol=1e-9
+    )
 
 
 def test_adapted_files_of_before_have_shares_that_are_trusted(tmp_path):
@@ -336,7 +360,10 @@ def test_the_warning_says_what_so_many_rows_rule_out():
     assert said.numbers["limit"] == pytest.approx(1.0 - 0.05 ** (1.0 / 100.0))
     np.testing.assert_allclose(said.numbers["expected"], [8.0, 2.0])
     # counts are rows; of other weights (sum w)^2 / sum w^2 are: half of w = 1 and half of 3: 80
-    assert warning_of_absence(x, y, sample_weight=np.full(100, 2.0)).numbers["rows"] == 200.0
+    assert (
+        warning_of_absence(x, y, sample_weight=np.full(100, 2.0)).numbers["rows"]
+        == 200.0
+    )
     unequal = np.repeat([1.0, 3.0], 50)
     survey = warning_of_absence(x, y, sample_weight=unequal, weight_kind="survey")
     assert survey.numbers["rows"] == pytest.approx(200.0**2 / (50.0 * 10.0))
@@ -368,7 +395,9 @@ def test_random_rows_that_lack_classes(n):
         auto = fitted(AutoCalibrator(classes=range(c)), *learn)
         ridge = fitted(MCLLOCalibrator(classes=range(c), penalty=1.0), *learn)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LabelShiftWarning)  # one in a hundred is by chance
+            warnings.simplefilter(
+                "ignore", LabelShiftWarning
+            )  # one in a hundred is by chance
             losses = [loss(f.predict_proba(judge[0]), judge[1]) for f in (auto, ridge)]
         behind.append(losses[0] - losses[1])
         promised.append(loss(*judge) - losses[0] - auto.expected_gain_)
@@ -462,7 +491,9 @@ def test_it_warns_where_the_test_says(n_learned, n_new):
     assert said == [p < 0.01 for p in tested]
     assert 10 < sum(said) < 55
     if n_new > n_learned:  # where the rows learned from are all that is uncertain
-        assert any(0.004 < p < 0.01 for p in tested), "none so near that a laxer look would miss it"
+        assert any(0.004 < p < 0.01 for p in tested), (
+            "none so near that a laxer look would miss it"
+        )
 
 
 def test_the_shift_test_is_welchs():
@@ -484,11 +515,15 @@ def test_two_classes_are_one_test_and_few_rows_none():
     y = np.tile([0, 0, 1, 0], 10)
     calibrator = TemperatureScaling().fit(np.column_stack([1 - old, old]), y)
     found = calibrator.shift_test(np.column_stack([1 - new, new]))
-    np.testing.assert_allclose(found.z, np.array([-1, 1]) * 0.2 / np.sqrt(2 * 0.01 / 39))
+    np.testing.assert_allclose(
+        found.z, np.array([-1, 1]) * 0.2 / np.sqrt(2 * 0.01 / 39)
+    )
     from scipy.stats import t
 
     assert found.pvalue == pytest.approx(2.0 * t.sf(found.z[1], 78), rel=1e-9)
-    few = np.column_stack([1 - new, new])[:12]  # 4.8 of one class expected, 7.2 of the other
+    few = np.column_stack([1 - new, new])[
+        :12
+    ]  # 4.8 of one class expected, 7.2 of the other
     assert np.isnan(calibrator.shift_test(few).pvalue)
 
 
@@ -528,7 +563,9 @@ def test_size_of_the_shift_test_and_power_of_the_warning():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 calibrator.predict_proba(rows)
-            warned.append(any(issubclass(w.category, LabelShiftWarning) for w in caught))
+            warned.append(
+                any(issubclass(w.category, LabelShiftWarning) for w in caught)
+            )
     pvalues, warned = np.array(pvalues), np.reshape(warned, (500, 2))
     np.testing.assert_array_equal(warned, pvalues < 0.01)
     assert (pvalues[:, 0] < 0.05).mean() < 0.07
@@ -548,11 +585,19 @@ def test_classes_may_be_permuted_and_rows_doubled():
     order = np.array([2, 0, 1])
     one = AutoCalibrator(prior=[0.2, 0.3, 0.5]).fit(x, y).predict_proba(x)
     place = np.argsort(order)
-    other = AutoCalibrator(prior=np.array([0.2, 0.3, 0.5])[order]).fit(x[:, order], place[y])
-    np.testing.assert_allclose(other.predict_proba(x[:, order]), one[:, order], atol=1e-6)
+    other = AutoCalibrator(prior=np.array([0.2, 0.3, 0.5])[order]).fit(
+        x[:, order], place[y]
+    )
+    np.testing.assert_allclose(
+        other.predict_proba(x[:, order]), one[:, order], atol=1e-6
+    )
     twice = TemperatureScaling(prior="keep").fit(np.vstack([x, x]), np.r_[y, y])
-    weighed = TemperatureScaling(prior="keep").fit(x, y, sample_weight=np.full(300, 2.0))
-    np.testing.assert_allclose(twice.predict_proba(x), weighed.predict_proba(x), atol=1e-9)
+    weighed = TemperatureScaling(prior="keep").fit(
+        x, y, sample_weight=np.full(300, 2.0)
+    )
+    np.testing.assert_allclose(
+        twice.predict_proba(x), weighed.predict_proba(x), atol=1e-9
+    )
 
 
 BAD_PRIORS = [
@@ -577,7 +622,9 @@ def test_a_shift_hardly_above_the_level_is_said():
     first = rng.uniform(0.2, 0.8, size=500)
     y = (rng.random(500) > first).astype(int)
     calibrator = MCLLOCalibrator().fit(np.column_stack([first, 1.0 - first]), y)
-    moved = np.tile(first + 2.7 * first.std() / np.sqrt(500), 100)  # so many have hardly an error
+    moved = np.tile(
+        first + 2.7 * first.std() / np.sqrt(500), 100
+    )  # so many have hardly an error
     new = np.column_stack([moved, 1.0 - moved])
     assert calibrator.shift_test(new).pvalue == pytest.approx(0.007, abs=0.001)
     with pytest.warns(LabelShiftWarning, match="other class shares"):

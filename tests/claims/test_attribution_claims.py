@@ -12,7 +12,10 @@ REPS = {4: 60, 10: 40, 30: 12}
 FLAT, NETWORK, SHARP = study.FLAT, study.NETWORK, study.SHARP
 DESIGNS = [
     (study.Design(FLAT, 4, 1500, (-1,), "shift", 0.4), 0.85),
-    (study.Design(FLAT, 4, 1500, (0, -1), "same", 0.4), 0.0),  # nobody can be told from nobody
+    (
+        study.Design(FLAT, 4, 1500, (0, -1), "same", 0.4),
+        0.0,
+    ),  # nobody can be told from nobody
     (study.Design(FLAT, 10, 1500, (-1,), "slope", 0.6), 0.85),
     (study.Design(FLAT, 10, 1500, (0, -1), "shift", 0.5), 0.85),
     (study.Design(FLAT, 30, 1500, (0,), "shift", 0.7), 0.45),
@@ -36,7 +39,9 @@ def test_calibrated_classes_are_hardly_ever_named(design, least):
 
 
 OUTSIDE = {
-    f"{d.rows} {d.c} {d.n} {d.how}": d for d in study.OUTSIDE if d.how != "slopes" and d.n != 1500
+    f"{d.rows} {d.c} {d.n} {d.how}": d
+    for d in study.OUTSIDE
+    if d.how != "slopes" and d.n != 1500
 }
 
 
@@ -59,5 +64,7 @@ def test_a_mixture_of_slopes_is_hardly_ever_called_a_lapse():
 
 
 def test_one_of_these_is_also_off_is_hardly_ever_said_without_a_miscalibrated_class():
-    rows = study.run(60, seed=9, designs=[study.DESIGNS[0], study.DESIGNS[5], study.DESIGNS[6]])
+    rows = study.run(
+        60, seed=9, designs=[study.DESIGNS[0], study.DESIGNS[5], study.DESIGNS[6]]
+    )
     assert sum(row["also"] for row in rows) / len(rows) <= 0.07

@@ -9,7 +9,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(
     ("design", "reps"),
-    [("3 uneven classes, slope 0.6, 60 / 200", 150), ("sharp, calibrated, 1000 / 200", 30)],
+    [
+        ("3 uneven classes, slope 0.6, 60 / 200", 150),
+        ("sharp, calibrated, 1000 / 200", 30),
+    ],
 )
 def test_a_map_that_is_the_same_in_both_samples_is_rarely_rejected(design, reps):
     # by 1 + n_h / n_t alone the first rejects .093 of these 150 data sets (.12 of 400 others), the

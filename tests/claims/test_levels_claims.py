@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[2])
+)  # studies are not installed
 levels = import_module("studies.claims.levels")
 sentences = import_module("studies.claims.sentences")
 truths = import_module("studies.claims._truths")
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.slow
 QUICK = tuple(design for design in truths.DESIGNS if design.n <= 3_000)
 
 
-@pytest.mark.parametrize("design", QUICK, ids=lambda design: f"{design.name} {design.n}")
+@pytest.mark.parametrize(
+    "design", QUICK, ids=lambda design: f"{design.name} {design.n}"
+)
 def test_levels_hold(design):
     for row in levels.run(30, seed=7, designs=(design,)):
         # of some 150 intervals: at .92 the rate is below .86 in less than one run of a hundred

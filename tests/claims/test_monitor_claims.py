@@ -39,11 +39,16 @@ def test_many_streams_at_once_are_the_package_stream_by_stream(design):
         evidence, detection = streams.step(x, y)
         for s, (detector, past) in enumerate(states):
             rows = Predictions.from_arrays(x[s], y[s], classes=range(c))
-            detector, past = detector.after(batch_e_values(rows, past)), update_history(rows, past)
+            detector, past = (
+                detector.after(batch_e_values(rows, past)),
+                update_history(rows, past),
+            )
             states[s] = detector, past
             assert evidence[s] == pytest.approx(detector.evidence, abs=1e-5)
             assert detection[s] == pytest.approx(detector.detection, abs=1e-5)
-            if c > 2:  # of two classes, slopes have no share but still evidence of their own
+            if (
+                c > 2
+            ):  # of two classes, slopes have no share but still evidence of their own
                 own = streams.class_evidence()[s]
                 np.testing.assert_allclose(own, detector.class_evidence, atol=1e-5)
 
@@ -82,8 +87,12 @@ def test_the_stored_table_says_what_the_pages_say():
         assert row["mean_run"] >= study.SHORT_RUN
         assert row["detector"] <= 1.0 - math.exp(-1.0)
     # medians of the prototypes: detector 1, 5, 18 batches, the plain e-process 3, 10, 32
-    for design, detector, plain in zip(study.SLOPES, (1, 5, 18), (3, 10, 32), strict=True):
-        assert rows[design.name]["detector"] <= min(detector, rows[design.name]["prototype"])
+    for design, detector, plain in zip(
+        study.SLOPES, (1, 5, 18), (3, 10, 32), strict=True
+    ):
+        assert rows[design.name]["detector"] <= min(
+            detector, rows[design.name]["prototype"]
+        )
         assert rows[design.name]["ever"] <= min(plain, rows[design.name]["plain"])
     slopes = [rows[d.name] for d in study.CHANGED[:3]]
     for row in slopes:
@@ -103,7 +112,9 @@ def test_the_public_data_give_what_is_stored():
     stored = read(study_results("monitored.csv"))
     for known, row in zip(stored, monitored.run(), strict=True):
         assert (known["day"], known["says"]) == (row["day"], row["says"])
-        assert known["log_detector"] == pytest.approx(row["log_detector"], rel=1e-3, abs=1e-3)
+        assert known["log_detector"] == pytest.approx(
+            row["log_detector"], rel=1e-3, abs=1e-3
+        )
 
 
 def study_results(name):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[2])
+)  # studies are not installed
 from studies.claims import monitor_fitted as study
 from studies.pages import read
 
@@ -31,7 +33,10 @@ def explanation_rows():
 
 
 def suffices(design):
-    return design.rows_per_parameter >= MIN_ROWS_PER_PARAMETER and "sharp, 5 %" not in design.name
+    return (
+        design.rows_per_parameter >= MIN_ROWS_PER_PARAMETER
+        and "sharp, 5 %" not in design.name
+    )
 
 
 def at_most(bound, n):
@@ -51,7 +56,10 @@ def test_the_stored_table_says_what_the_pages_say():
                 assert row["allowed_detector_delay"] <= row["exact_detector_delay"] + 2
         if design.name == "c = 5":  # the explanation page has these too
             cells = [f"{100 * row[name]:.0f} %" for name in SHOWN]
-            assert all(cell in line for cell, line in zip(cells, explanation_rows(), strict=True))
+            assert all(
+                cell in line
+                for cell, line in zip(cells, explanation_rows(), strict=True)
+            )
     # taken for exact, maps of 300 rows raise an alarm nearly always, and of 3,000 mostly
     assert by_design["c = 5", 300]["exact_detector"] > 0.9
     assert by_design["c = 5", 3000]["exact_detector"] > 0.5

@@ -18,4 +18,6 @@ pytestmark = pytest.mark.slow
 def test_any_true_model_is_rejected_in_at_most_the_level(design, reps, before):
     (row,) = study.run(reps, seed=5, designs=[design])
     assert row["error"] <= 0.05 + 2.5 * (0.05 * 0.95 / reps) ** 0.5
-    assert row["before"] >= before  # "the full map fits better" outside of the closed test
+    assert (
+        row["before"] >= before
+    )  # "the full map fits better" outside of the closed test

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[2])
+)  # studies are not installed
 topic = import_module("studies.claims.rounded")
 
 

@@ -7,7 +7,9 @@ pytestmark = pytest.mark.slow
 
 
 def run(part, name, groups, reps):
-    chosen = [d for d in topic.DESIGNS if (d.part, d.name, d.groups) == (part, name, groups)]
+    chosen = [
+        d for d in topic.DESIGNS if (d.part, d.name, d.groups) == (part, name, groups)
+    ]
     (row,) = topic.run(reps * chosen[0].slower, seed=21, designs=(chosen[0],))
     return row
 
@@ -19,7 +21,9 @@ def test_one_map_for_all_is_rejected_at_its_level():
         assert row["found_5"] <= 0.09, row
         assert row["found_1"] <= 0.03, row
         assert row["simulated"] == 1.0
-    assert row["chi2_5"] >= 0.15  # what chi-square alone would say of 10 subgroups of 20 rows
+    assert (
+        row["chi2_5"] >= 0.15
+    )  # what chi-square alone would say of 10 subgroups of 20 rows
 
 
 def test_also_for_sharp_rows_and_a_common_slope():

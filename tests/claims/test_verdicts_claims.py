@@ -13,7 +13,9 @@ def measured():
     return {row["design"]: row for row in verdicts.run(16)}
 
 
-@pytest.mark.parametrize("name", [name for name in verdicts.DESIGNS if "calibrated" in name])
+@pytest.mark.parametrize(
+    "name", [name for name in verdicts.DESIGNS if "calibrated" in name]
+)
 def test_calibrated_rows_are_rarely_accused(name):
     row = measured()[name]  # 4 of 16 or more have a chance of 0.7 % at 5 %
     assert row["miscalibrated"] + row["negligible"] <= 3 / 16

@@ -39,14 +39,22 @@ def test_help_takes_little_memory():
         "stdout=subprocess.DEVNULL)\n"
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) / MEGABYTE < 60
 
 
 def completed(words, place):
-    env = {"COMP_WORDS": words, "COMP_CWORD": str(place), "_MCLLO_COMPLETE": "complete_bash"}
+    env = {
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(place),
+        "_MCLLO_COMPLETE": "complete_bash",
+    }
     line = [sys.executable, "-c", "from mcllo.__main__ import main; main()"]
-    done = subprocess.run(line, env=os.environ | env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        line, env=os.environ | env, capture_output=True, text=True, check=False
+    )
     return done.stdout.split()
 
 
@@ -114,7 +122,16 @@ def test_a_report_waits_for_what_a_thread_loads(good, tmp_path):
 
 
 def test_compare_of_one_file_cross_validates_and_says_so(good, capsys):
-    line = ["compare", good, *LABEL, "--methods", "temperature", "--seed", "1", "--json"]
+    line = [
+        "compare",
+        good,
+        *LABEL,
+        "--methods",
+        "temperature",
+        "--seed",
+        "1",
+        "--json",
+    ]
     code, out, err = said(capsys, *line)
     assert code == 0
     assert err == "mcllo: note: no HOLDOUT: good.csv is judged by 5 folds.\n"
@@ -131,26 +148,43 @@ def settled(text):
     return content
 
 
-def test_the_report_of_the_command_line_advises_what_was_typed(tmp_path, monkeypatch, capsys):
+def test_the_report_of_the_command_line_advises_what_was_typed(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(5)
     honest = rng.dirichlet([1.0, 1.0, 1.0], size=600)
     codes = (honest.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
     sharp = honest**3 / (honest**3).sum(axis=1, keepdims=True)
     lines = ["p_a,p_b,p_c,out come"]
-    lines += [f"{x},{y},{z},{'abc'[k]}" for (x, y, z), k in zip(sharp, codes, strict=True)]
+    lines += [
+        f"{x},{y},{z},{'abc'[k]}" for (x, y, z), k in zip(sharp, codes, strict=True)
+    ]
     (tmp_path / "my rows.csv").write_text("\n".join(lines) + "\n")
     flags = ["--label", "out come", "--prefix", "p_", "--normalize"]
     read = "--label 'out come' --prefix p_ --normalize"
     assert run(["assess", "my rows.csv", *flags, "--seed", "1", "--html", "r.md"]) == 0
     page = (tmp_path / "r.md").read_text()
-    assert f"mcllo compare 'my rows.csv' {read} --cv 5 --html recalibrations.html" in page
+    assert (
+        f"mcllo compare 'my rows.csv' {read} --cv 5 --html recalibrations.html" in page
+    )
     assert "mcllo.compare(" not in page
-    compare = ["compare", "my rows.csv", *flags, "--methods", "temperature", "--html", "c.md"]
+    compare = [
+        "compare",
+        "my rows.csv",
+        *flags,
+        "--methods",
+        "temperature",
+        "--html",
+        "c.md",
+    ]
     assert run(compare) == 0
     page = (tmp_path / "c.md").read_text()
     assert f"mcllo fit 'my rows.csv' {read} --method temperature -o model.json" in page
-    assert "mcllo apply model.json NEW.csv --prefix p_ --normalize -o recalibrated.csv" in page
+    assert (
+        "mcllo apply model.json NEW.csv --prefix p_ --normalize -o recalibrated.csv"
+        in page
+    )
     # in Python, Python
     page = mcllo.report(mcllo.assess(sharp, codes, seed=1)).markdown()
     assert "mcllo.compare((probs, y), cv=5)" in page
@@ -162,7 +196,9 @@ def test_the_report_of_the_command_line_advises_what_was_typed(tmp_path, monkeyp
 def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     few = mcllo.simulate.draw(60, n_classes=4, distribution="dirichlet", seed=4)
-    many = mcllo.simulate.draw(900, n_classes=3, gamma=0.5, distribution="dirichlet", seed=1)
+    many = mcllo.simulate.draw(
+        900, n_classes=3, gamma=0.5, distribution="dirichlet", seed=1
+    )
     from mcllo._apps.cli.demo import write_csv
 
     write_csv(tmp_path / "few.csv", few)
@@ -174,7 +210,9 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     assert out.endswith("expected to help.\n")
     code, out, err = said(capsys, "fit", "few.csv", *line, "--json")
     assert code == 0
-    assert err.startswith("mcllo: warning: On rows that it was not fitted to (5 folds) it raises")
+    assert err.startswith(
+        "mcllo: warning: On rows that it was not fitted to (5 folds) it raises"
+    )
     assert "Use --method auto" in err
     found = json.loads(out)["held_out"]
     assert found["gain"] < 0
@@ -186,7 +224,9 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
 def test_the_gain_by_hand():
     from mcllo._comparison.methods import N_FOLDS, SEED, held_out, random_folds
 
-    rows = mcllo.simulate.draw(200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3)
+    rows = mcllo.simulate.draw(
+        200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3
+    )
     folds = random_folds(200, N_FOLDS, SEED)
     total = 0.0
     for fold in range(N_FOLDS):
@@ -208,7 +248,9 @@ def test_few_rows_of_calibrated_predictions_are_warned_of():
 
     kinds = []
     for seed in range(60):
-        rows = mcllo.simulate.draw(100, n_classes=4, distribution="dirichlet", seed=seed)
+        rows = mcllo.simulate.draw(
+            100, n_classes=4, distribution="dirichlet", seed=seed
+        )
         kinds.append(held_out(mcllo.MCLLOCalibrator(), rows).kind)
     assert kinds.count("harms") >= 50
     assert kinds.count("helps") <= 1
@@ -258,7 +300,18 @@ def test_what_is_too_large_to_simulate_is_extrapolated():
 
 @pytest.mark.slow
 def test_power_solves_for_n(good, capsys):
-    line = ["power", good, *LABEL, "--gamma", "0.5", "--power", "0.8", "--reps", "100", "--seed"]
+    line = [
+        "power",
+        good,
+        *LABEL,
+        "--gamma",
+        "0.5",
+        "--power",
+        "0.8",
+        "--reps",
+        "100",
+        "--seed",
+    ]
     code, out, _ = said(capsys, *line, "1", "--json")
     assert code == 0
     found = json.loads(out)

@@ -45,7 +45,9 @@ def test_the_best_recalibration_is_applied(shown):
 
 
 @pytest.mark.slow
-def test_a_recalibration_that_is_not_shown_to_help_is_applied_with_a_reason(tmp_path, monkeypatch):
+def test_a_recalibration_that_is_not_shown_to_help_is_applied_with_a_reason(
+    tmp_path, monkeypatch
+):
     data = datasets.load_cifar10_vgg(network="small")
     few = data.train.take(range(1500)), data.holdout.take(range(300))
     monkeypatch.setattr(demo, "image_predictions", lambda: few)
@@ -61,19 +63,31 @@ def test_a_recalibration_that_is_not_shown_to_help_is_applied_with_a_reason(tmp_
 @pytest.mark.slow
 def test_everything_is_there(shown):
     folder = shown[0]
-    names = ["calibration.csv", "holdout.csv", "model.json", "recalibrated.csv", "report.html"]
+    names = [
+        "calibration.csv",
+        "holdout.csv",
+        "model.json",
+        "recalibrated.csv",
+        "report.html",
+    ]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "report.html").stat().st_size < 2_000_000
     calibrator = load_calibrator(folder / "model.json")
     holdout = read_predictions(folder / "holdout.csv", label="class")
     recalibrated = read_predictions(folder / "recalibrated.csv", label="class")
-    assert abs(calibrator.predict_proba(holdout.probs) - recalibrated.probs).max() < 1e-12
+    assert (
+        abs(calibrator.predict_proba(holdout.probs) - recalibrated.probs).max() < 1e-12
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
 def test_the_commands_it_prints_run_as_they_stand(shown, capsys):
-    lines = [line.strip() for line in own_file(shown[0]).splitlines() if line.startswith("  mcllo")]
+    lines = [
+        line.strip()
+        for line in own_file(shown[0]).splitlines()
+        if line.startswith("  mcllo")
+    ]
     assert len(lines) == 4
     for line in lines:
         assert run([*shlex.split(line)[1:]]) == 0, line

@@ -31,8 +31,12 @@ def with_package(to, name, more, package):
     ("to", "name", "more", "package"),
     [
         ("python", "r.py", [], None),
-        with_package("onnx", "r.onnx", ["--dtype", "float32", "--input", "logits"], "onnxruntime"),
-        with_package("sql", "r.sql", ["--dialect", "sqlite", "--keep", "id"], "sqlglot"),
+        with_package(
+            "onnx", "r.onnx", ["--dtype", "float32", "--input", "logits"], "onnxruntime"
+        ),
+        with_package(
+            "sql", "r.sql", ["--dialect", "sqlite", "--keep", "id"], "sqlglot"
+        ),
         with_package("sql", "r.sql", ["--dialect", "snowflake"], "sqlglot"),
         with_package("torch", "r.py", [], "torch"),
     ],
@@ -41,7 +45,9 @@ def test_written_and_proved(to, name, more, package, model, tmp_path, capsys):
     if package is not None:
         pytest.importorskip(package)
     out = tmp_path / name
-    assert run(["export", str(model), "--to", to, "-o", str(out), "--check", *more]) == 0
+    assert (
+        run(["export", str(model), "--to", to, "-o", str(out), "--check", *more]) == 0
+    )
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"{out}: mcllo for 3 classes"
     found = float(re.search(r"largest difference (\S+) ", second)[1])
@@ -83,7 +89,16 @@ def test_a_check_of_sql_says_nothing_else(model):
     # DuckDB lists the objects that are left when the process ends
     pytest.importorskip("duckdb")
     pytest.importorskip("sqlglot")
-    command = [sys.executable, "-m", "mcllo", "export", str(model), "--to", "sql", "--check"]
+    command = [
+        sys.executable,
+        "-m",
+        "mcllo",
+        "export",
+        str(model),
+        "--to",
+        "sql",
+        "--check",
+    ]
     done = subprocess.run(
         [*command, "--columns", "p1,p2,p3"], capture_output=True, text=True, check=True
     )

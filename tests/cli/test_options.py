@@ -72,15 +72,25 @@ def test_arguments_become_options_that_survive_the_shell():
 def test_every_option_exists_in_some_verb():
     verbs = list(command().commands.values())
     verbs += [own for verb in verbs for own in getattr(verb, "commands", {}).values()]
-    known = {option for verb in verbs for parameter in verb.params for option in parameter.opts}
+    known = {
+        option
+        for verb in verbs
+        for parameter in verb.params
+        for option in parameter.opts
+    }
     assert set(FLAGS.values()) <= known
 
 
 def test_a_weight_is_named_without_its_row():
     error = refusal(assess, TOY_X, TOY_Y, sample_weight=[0.5] * 16)
     words = error.text(FLAG_NAMES)
-    assert words.startswith("--weight must hold whole numbers where weights count rows; got the ")
-    assert "the weight 0.5. If they make up for unequal chances of selection, pass " in words
+    assert words.startswith(
+        "--weight must hold whole numbers where weights count rows; got the "
+    )
+    assert (
+        "the weight 0.5. If they make up for unequal chances of selection, pass "
+        in words
+    )
     assert "--weight-kind survey; if rows matter" in words
 
 
@@ -97,10 +107,23 @@ def table(tmp_path):
 
 
 def test_the_papers_design_as_json():
-    flags = ["--n", "60", "--n", "90", "--delta1", "1.0", "--delta1", "1.4", "--n-classes", "3"]
+    flags = [
+        "--n",
+        "60",
+        "--n",
+        "90",
+        "--delta1",
+        "1.0",
+        "--delta1",
+        "1.4",
+        "--n-classes",
+        "3",
+    ]
     done = RUN(app, ["power", *flags, "--reps", "20", "--seed", "5", "--json"])
     rows = json.loads(done.stdout)["rows"]
-    study = simulate.power(n_samples=(60, 90), delta_1=(1.0, 1.4), n_classes=3, reps=20, seed=5)
+    study = simulate.power(
+        n_samples=(60, 90), delta_1=(1.0, 1.4), n_classes=3, reps=20, seed=5
+    )
     assert [(r["n"], r["delta_1"], r["power"]) for r in rows] == [
         (cell.n, cell.delta_1, cell.power) for cell in study.rows
     ]
@@ -114,7 +137,17 @@ def test_planning_from_a_file(table):
     assert "Truth: gamma 0.30 (baseline emu)" in done.stdout
     assert "The smallest n above with an estimated power of 80 %: 400." in done.stdout
     # one class only
-    flags = ["--delta", "dog=3", "--n", "50", "--reps", "10", "--baseline", "cat", "--json"]
+    flags = [
+        "--delta",
+        "dog=3",
+        "--n",
+        "50",
+        "--reps",
+        "10",
+        "--baseline",
+        "cat",
+        "--json",
+    ]
     done = RUN(app, ["power", table, "--classes", "cat,dog,emu", *flags])
     effect = json.loads(done.stdout)["effect"]
     assert effect["baseline"] == "cat"
@@ -125,7 +158,9 @@ def test_one_number_or_one_for_each_class(table):
     flags = ["--gamma", "1", "--gamma", "cat=2", "--n", "5"]
     done = RUN(app, ["power", table, "--classes", "cat,dog,emu", *flags])
     assert done.exit_code == 2
-    assert "one number for all classes" in " ".join(done.output.replace("│", " ").split())
+    assert "one number for all classes" in " ".join(
+        done.output.replace("│", " ").split()
+    )
 
 
 def test_bad_values_are_placed_in_the_file(tmp_path):

@@ -33,7 +33,9 @@ def forecasts():
     rng = np.random.default_rng(8)
     honest = rng.dirichlet([1.0, 1.0, 1.0], size=N)
     codes = (honest.cumsum(axis=1) < rng.random((N, 1))).sum(axis=1)
-    sharp = np.maximum(np.round(1000 * honest**2 / (honest**2).sum(axis=1, keepdims=True)), 1)
+    sharp = np.maximum(
+        np.round(1000 * honest**2 / (honest**2).sum(axis=1, keepdims=True)), 1
+    )
     sharp[np.arange(N), sharp.argmax(axis=1)] += 1000 - sharp.sum(axis=1)
     return sharp.astype(int), np.array(CLASSES)[codes]
 
@@ -53,13 +55,18 @@ def text(separator=",", decimal=".", percent="", label="seen", head=CLASSES):
     lines = [separator.join(["day", *head, label])]
     for day, (row, seen) in enumerate(zip(MILLS, SEEN, strict=True)):
         cells = [f"{m / 10:.1f}" if percent else f"{m / 1000:.3f}" for m in row]
-        cells = [cell.replace(".", decimal) + (percent if percent == "%" else "") for cell in cells]
+        cells = [
+            cell.replace(".", decimal) + (percent if percent == "%" else "")
+            for cell in cells
+        ]
         lines.append(separator.join([f"d{day}", *cells, str(seen)]))
     return "\n".join(lines) + "\n"
 
 
 def frame():
-    return pa.table({**{c: PROBS[:, j] for j, c in enumerate(CLASSES)}, "seen": SEEN.tolist()})
+    return pa.table(
+        {**{c: PROBS[:, j] for j, c in enumerate(CLASSES)}, "seen": SEEN.tolist()}
+    )
 
 
 def workbook(path, cell=float, number_format="General", sheets=("Forecasts",)):
@@ -105,10 +112,22 @@ WAYS = {
     "csv": (lambda p: p.write_text(text()), NAMED, ()),
     "gzip": (lambda p: packed(p, "gzip"), NAMED, ()),
     "zstd": (lambda p: packed(p, "zstd"), NAMED, ()),
-    "tabs, decimal commas": (lambda p: p.write_text(text("\t", ",")), NAMED, ("decimal",)),
+    "tabs, decimal commas": (
+        lambda p: p.write_text(text("\t", ",")),
+        NAMED,
+        ("decimal",),
+    ),
     "percent signs": (lambda p: p.write_text(text(percent="%")), NAMED, ("percent",)),
-    "both": (lambda p: p.write_text(text(";", ",", "%")), NAMED, ("decimal", "percent")),
-    "0 to 100": (lambda p: p.write_text(text(percent="0")), f"{NAMED} --percent", ("percent",)),
+    "both": (
+        lambda p: p.write_text(text(";", ",", "%")),
+        NAMED,
+        ("decimal", "percent"),
+    ),
+    "0 to 100": (
+        lambda p: p.write_text(text(percent="0")),
+        f"{NAMED} --percent",
+        ("percent",),
+    ),
     "latin-1": (
         lambda p: p.write_bytes(text(label="möglich").encode("latin-1")),
         "--label möglich --classes dry,rain,snow",
@@ -134,7 +153,11 @@ WAYS = {
         NAMED,
         ("sheet",),
     ),
-    "xlsx, 0 to 100": (lambda p: workbook(p, lambda m: m / 10), f"{NAMED} --percent", ("percent",)),
+    "xlsx, 0 to 100": (
+        lambda p: workbook(p, lambda m: m / 10),
+        f"{NAMED} --percent",
+        ("percent",),
+    ),
     "xlsx of words": (
         lambda p: workbook(p, lambda m: f"{m / 10:.1f} %".replace(".", ",")),
         NAMED,
@@ -170,20 +193,27 @@ BLOCKS = ("csv", "zstd", "both", "latin-1", "arrow stream", "xlsx, 0 to 100", "n
 
 
 @pytest.mark.parametrize(
-    ("way", "blocks"), [*((way, False) for way in WAYS), *((way, True) for way in BLOCKS)]
+    ("way", "blocks"),
+    [*((way, False) for way in WAYS), *((way, True) for way in BLOCKS)],
 )
-def test_every_way_of_writing_gives_the_same_numbers(folder, said, monkeypatch, way, blocks):
+def test_every_way_of_writing_gives_the_same_numbers(
+    folder, said, monkeypatch, way, blocks
+):
     write, options, notes = WAYS[way]
     write(folder / "table")
     if blocks:
-        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr(
+            "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10
+        )
     code, out, err = said(f"assess table {options} --json --seed 1")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["test"]["statistic"] == pytest.approx(right_statistic(), rel=1e-9)
     assert found["data"]["classes"] == list(CLASSES)
     assert found["data"]["n_samples"] == N
-    assert [note["kind"] for note in found["data"]["notes"]] == [f"note.{kind}" for kind in notes]
+    assert [note["kind"] for note in found["data"]["notes"]] == [
+        f"note.{kind}" for kind in notes
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -203,11 +233,18 @@ def test_large_files_were_read_in_blocks(folder, monkeypatch):
     from mcllo._apps.streaming.assess_file import BlockAssessment, assess_file, is_large
 
     packed(folder / "table", "zstd")
-    monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()) - 1)
+    monkeypatch.setattr(
+        "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()) - 1
+    )
     assert (folder / "table").stat().st_size < len(text()) / 2  # by what it unpacks to
     assert is_large("table")
-    assert type(assess_file("table", {"label": "seen", "classes": CLASSES})) is BlockAssessment
-    monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()))
+    assert (
+        type(assess_file("table", {"label": "seen", "classes": CLASSES}))
+        is BlockAssessment
+    )
+    monkeypatch.setattr(
+        "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text())
+    )
     assert not is_large("table")
 
 
@@ -225,10 +262,14 @@ def with_gaps():
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["whole", "in blocks"])
-def test_rows_with_gaps_are_dropped_on_request_and_counted(folder, said, monkeypatch, blocks):
+def test_rows_with_gaps_are_dropped_on_request_and_counted(
+    folder, said, monkeypatch, blocks
+):
     (folder / "gaps.csv").write_text(with_gaps())
     if blocks:
-        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr(
+            "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10
+        )
     code, _, err = said(f"assess gaps.csv {NAMED}")
     assert code == 2
     assert "line 5 has 'NA'. Drop or correct that row, or pass --missing drop." in err
@@ -237,7 +278,9 @@ def test_rows_with_gaps_are_dropped_on_request_and_counted(folder, said, monkeyp
     kept = np.setdiff1d(np.arange(N), [*GAPS, 60])
     expected = mcllo.assess(PROBS[kept], SEEN[kept], classes=CLASSES, seed=1)
     found = json.loads(out)
-    assert found["test"]["statistic"] == pytest.approx(expected.test.statistic, rel=1e-9)
+    assert found["test"]["statistic"] == pytest.approx(
+        expected.test.statistic, rel=1e-9
+    )
     (note,) = found["data"]["notes"]
     assert note["text"] == (
         "5 of 150 rows were dropped for missing values (the first: line 5 of gaps.csv)."
@@ -254,7 +297,9 @@ def test_errors_after_dropped_rows_name_the_line_of_the_file(folder, said):
 
 
 def test_a_label_such_as_none_is_a_gap_only_where_it_is_no_class(folder, said):
-    (folder / "t.csv").write_text("none,snow,y\n0.7,0.3,none\n0.2,0.8,snow\n0.5,0.5,NA\n")
+    (folder / "t.csv").write_text(
+        "none,snow,y\n0.7,0.3,none\n0.2,0.8,snow\n0.5,0.5,NA\n"
+    )
     p = read_predictions("t.csv", label="y", missing="drop")
     assert p.classes == ("none", "snow")
     assert p.codes.tolist() == [0, 1]
@@ -279,8 +324,20 @@ def yes_no(column="chance", words=RAIN):
     [
         ("chance", RAIN, "--positive yes --classes chance", ["yes", "no"], False),
         ("chance", RAIN, "--positive yes --classes chance", ["yes", "no"], True),
-        ("rain", np.where(RAIN == "yes", "rain", "dry"), "--positive rain", ["rain", "dry"], False),
-        ("rain", RAIN, "--positive rain", ["yes", "no"], False),  # the column is named after it
+        (
+            "rain",
+            np.where(RAIN == "yes", "rain", "dry"),
+            "--positive rain",
+            ["rain", "dry"],
+            False,
+        ),
+        (
+            "rain",
+            RAIN,
+            "--positive rain",
+            ["yes", "no"],
+            False,
+        ),  # the column is named after it
     ],
 )
 def test_one_column_of_probabilities(
@@ -288,13 +345,17 @@ def test_one_column_of_probabilities(
 ):
     (folder / "t.csv").write_text(yes_no(column, words))
     if blocks:
-        monkeypatch.setattr("mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10)
+        monkeypatch.setattr(
+            "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", 10
+        )
     code, out, err = said(f"assess t.csv --label came {options} --json --seed 1")
     assert (code, err) == (0, "")
     found = json.loads(out)
     p = MILLS[:, 1] / 1000
     expected = mcllo.assess(np.column_stack([p, 1 - p]), words, classes=classes, seed=1)
-    assert found["test"]["statistic"] == pytest.approx(expected.test.statistic, rel=1e-9)
+    assert found["test"]["statistic"] == pytest.approx(
+        expected.test.statistic, rel=1e-9
+    )
     assert found["data"]["classes"] == classes
     (note,) = found["data"]["notes"]
     assert note["text"].startswith(f"Column {column!r} was read as the probability of")
@@ -316,7 +377,10 @@ def test_what_to_type_for_one_column(folder, said):
         ("", "pass --positive yes and name it with --classes."),
         ("--positive rain", "Name it: --classes chance."),
         ("--positive rain --classes chance", "Say --positive yes or --positive no."),
-        ("--positive yes --classes day,chance", "name one column beside --positive yes"),
+        (
+            "--positive yes --classes day,chance",
+            "name one column beside --positive yes",
+        ),
     ):
         code, out, err = said(f"assess t.csv --label came {options}")
         assert (code, out) == (2, "")
@@ -328,7 +392,9 @@ def test_what_to_type_for_one_column(folder, said):
 
 
 def test_a_chance_above_1_is_shown_as_it_stands(folder, said):
-    (folder / "t.csv").write_text(yes_no().replace(f"d,{MILLS[4, 1] / 1000},", "d,45,", 1))
+    (folder / "t.csv").write_text(
+        yes_no().replace(f"d,{MILLS[4, 1] / 1000},", "d,45,", 1)
+    )
     err = said("assess t.csv --label came --positive yes --classes chance")[2]
     assert "got 45 in column 'chance', line " in err
     assert "For percentages pass --percent" in err
@@ -369,7 +435,9 @@ def test_apply_takes_every_way_and_what_it_writes_reads_the_same_way(
     assert code == 0
     assert err.count("mcllo: note: ") == len(notes)
     found = read_predictions(out, label="seen", classes=CLASSES, **given)
-    np.testing.assert_allclose(found.probs, model.predict_proba(PROBS), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        found.probs, model.predict_proba(PROBS), rtol=0, atol=1e-12
+    )
     assert [found.classes[code] for code in found.codes] == SEEN.tolist()
 
 
@@ -385,14 +453,18 @@ def test_csv_cells_are_written_as_they_came(folder, said, model):
         assert float(cell[:-1].replace(",", ".")) == pytest.approx(100 * p, rel=1e-12)
 
 
-def test_a_workbook_keeps_dates_and_formats_and_a_formula_stays_a_text(folder, said, model):
+def test_a_workbook_keeps_dates_and_formats_and_a_formula_stays_a_text(
+    folder, said, model
+):
     workbook(folder / "t.xlsx", lambda m: m / 1000, "0.0%")
     assert said("apply model.json t.xlsx -o out.xlsx")[0] == 0
     rows = list(openpyxl.load_workbook("out.xlsx").active.iter_rows())
     assert [cell.value for cell in rows[0]] == ["day", *CLASSES, "seen"]
     assert rows[1][0].value == datetime.datetime(2025, 1, 1)
     assert rows[1][1].number_format == "0.0%"
-    assert rows[1][1].value == pytest.approx(model.predict_proba(PROBS)[0, 0], rel=1e-12)
+    assert rows[1][1].value == pytest.approx(
+        model.predict_proba(PROBS)[0, 0], rel=1e-12
+    )
     said("apply model.json t.xlsx -o out.csv")
     assert (folder / "out.csv").read_text().splitlines()[1].startswith("2025-01-01,")
     (folder / "t.csv").write_text("day,dry,rain,snow\n=1+1,0.5,0.25,0.25\n")
@@ -417,11 +489,16 @@ def test_one_column_is_recalibrated_alone(folder, said):
     assert code == 0
     assert "Column 'chance' was read as" in err
     p = MILLS[:, 1] / 1000
-    expected = mcllo.load_calibrator("one.json").predict_proba(np.column_stack([p, 1 - p]))[:, 0]
+    expected = mcllo.load_calibrator("one.json").predict_proba(
+        np.column_stack([p, 1 - p])
+    )[:, 0]
     found = pd.read_csv("out.csv")
     np.testing.assert_allclose(found["chance"], expected, rtol=1e-14)
     assert found["came"].tolist() == RAIN.tolist()
-    assert "one of the two classes" in said("apply one.json t.csv --positive maybe -o o.csv")[2]
+    assert (
+        "one of the two classes"
+        in said("apply one.json t.csv --positive maybe -o o.csv")[2]
+    )
 
 
 def test_apply_drops_rows_with_gaps(folder, said, model):
@@ -432,9 +509,13 @@ def test_apply_drops_rows_with_gaps(folder, said, model):
     assert "4 of 150 rows were dropped for missing values (the first: line 5" in err
     assert "146 rows recalibrated" in out
     kept = np.setdiff1d(np.arange(N), list(GAPS))
-    found = read_predictions("out.csv.zst", label="seen", classes=CLASSES, missing="drop")
+    found = read_predictions(
+        "out.csv.zst", label="seen", classes=CLASSES, missing="drop"
+    )
     kept = kept[kept != 60]
-    np.testing.assert_allclose(found.probs, model.predict_proba(PROBS[kept]), atol=1e-12)
+    np.testing.assert_allclose(
+        found.probs, model.predict_proba(PROBS[kept]), atol=1e-12
+    )
 
 
 # ---- limits and refusals
@@ -461,12 +542,17 @@ def test_a_workbook_without_openpyxl(folder, said, monkeypatch):
 
 def test_pickled_arrays_are_never_loaded(folder, said):
     np.save("t.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    assert "it holds Python objects, which are never loaded" in said("assess t.npy --label y")[2]
+    assert (
+        "it holds Python objects, which are never loaded"
+        in said("assess t.npy --label y")[2]
+    )
 
 
 def test_arrays_that_do_not_say_what_they_are(folder, said):
     one = {"a": PROBS, "y": SEEN}
-    no_labels = "it has ['0', '1', '2']. Labels in a file of their own are --label y.npy."
+    no_labels = (
+        "it has ['0', '1', '2']. Labels in a file of their own are --label y.npy."
+    )
     for arrays, options, words in (
         (one | {"b": PROBS}, "", "holds 2 tables: a and b. Choose one with --sheet"),
         (one, "", "give them with --classes"),
@@ -489,20 +575,30 @@ def test_a_sheet_is_chosen_by_name(folder, said):
     book.move_sheet("B", -1)
     book.save("t.xlsx")  # notes come first
     err = said(f"assess t.xlsx {NAMED}")[2]
-    assert "got ['nothing']. Sheet 'B' was read, the first; choose another with --sheet A." in err
+    assert (
+        "got ['nothing']. Sheet 'B' was read, the first; choose another with --sheet A."
+        in err
+    )
 
 
 def test_shares_are_no_percentages(folder, said):
     (folder / "t.csv").write_text(text())
     err = said(f"assess t.csv {NAMED} --percent")[2]
-    assert "line 2 of t.csv sums to 0.01. They are shares already: leave --percent out." in err
-    (folder / "t.csv").write_text(text().replace("d0,", "d0,9", 1))  # 9 percent, and 1 in all
+    assert (
+        "line 2 of t.csv sums to 0.01. They are shares already: leave --percent out."
+        in err
+    )
+    (folder / "t.csv").write_text(
+        text().replace("d0,", "d0,9", 1)
+    )  # 9 percent, and 1 in all
     assert "leave --percent out" not in said(f"assess t.csv {NAMED} --percent")[2]
 
 
 def test_a_fit_says_nothing_of_p_values(folder, said):
     # what was raised matters to them, and a fit has none
-    (folder / "t.csv").write_text("a,b,y\n" + "1,0,a\n0.3,0.7,b\n0.4,0.6,a\n0.6,0.4,b\n" * 9)
+    (folder / "t.csv").write_text(
+        "a,b,y\n" + "1,0,a\n0.3,0.7,b\n0.4,0.6,a\n0.6,0.4,b\n" * 9
+    )
     code, _, err = said("fit t.csv --label y -o m.json")
     assert code == 0
     assert "9 were clipped to 1e-06" in err
@@ -514,17 +610,26 @@ def test_a_cell_of_a_workbook_is_named_by_its_row(folder, said):
     book = openpyxl.load_workbook("t.xlsx")
     book.active["C9"] = "soon"
     book.save("t.xlsx")
-    assert "column 'rain' must hold numbers; row 9 has 'soon'" in said(f"assess t.xlsx {NAMED}")[2]
+    assert (
+        "column 'rain' must hold numbers; row 9 has 'soon'"
+        in said(f"assess t.xlsx {NAMED}")[2]
+    )
     book.active["C9"] = 0.999
     book.save("t.xlsx")
     assert "row 9 of t.xlsx sums to" in said(f"assess t.xlsx {NAMED}")[2]
 
 
 def test_python_reads_the_same_and_keeps_what_was_assumed(folder):
-    (folder / "t.csv").write_bytes(text(";", ",", "%", label="möglich").encode("latin-1"))
+    (folder / "t.csv").write_bytes(
+        text(";", ",", "%", label="möglich").encode("latin-1")
+    )
     p = read_predictions("t.csv", label="möglich", classes=CLASSES)
     assert isinstance(p, Predictions)
-    assert [note.kind for note in p.notes] == ["note.encoding", "note.decimal", "note.percent"]
+    assert [note.kind for note in p.notes] == [
+        "note.encoding",
+        "note.decimal",
+        "note.percent",
+    ]
     with pytest.raises(InputError, match="missing must be 'refuse' or 'drop'"):
         read_predictions("t.csv", label="möglich", missing="ignore")
     with pytest.raises(FileFormatError, match="cannot be read as utf-16 text"):
@@ -536,13 +641,17 @@ def test_a_directory_is_read_whole_for_a_report(folder, said):
     (folder / "parts").mkdir()
     lines = text().splitlines()
     for k, (a, b) in enumerate(((1, 60), (60, 100), (100, N + 1))):
-        (folder / "parts" / f"{k}.csv").write_text("\n".join([lines[0], *lines[a:b]]) + "\n")
+        (folder / "parts" / f"{k}.csv").write_text(
+            "\n".join([lines[0], *lines[a:b]]) + "\n"
+        )
     p = read_predictions("parts", label="seen", classes=CLASSES)
     np.testing.assert_array_equal(p.probs, PROBS)
     code, _, err = said(f"assess parts {NAMED} --html report.html --seed 1")
     assert (code, err) == (0, "report.html: report written\n")
     assert "150 predictions" in (folder / "report.html").read_text()
-    (folder / "parts" / "1.csv").write_text("\n".join([lines[0], *lines[60:99], "d,1,1,1,dry"]))
+    (folder / "parts" / "1.csv").write_text(
+        "\n".join([lines[0], *lines[60:99], "d,1,1,1,dry"])
+    )
     err = said(f"assess parts {NAMED} --html report.html")[2]
     assert "line 41 of parts/1.csv sums to 3" in err
 
@@ -567,14 +676,29 @@ def test_a_prefix_and_a_label_column_of_a_frame():
     named = wide.rename(columns=lambda name: name.removeprefix("prob_"))
     for call, words in (
         (lambda: mcllo.assess(only, SEEN), "pass prefix='prob_'"),
-        (lambda: mcllo.assess(wide, "seen"), "pass prefix='prob_'"),  # 'id' is no probability
-        (lambda: mcllo.assess(named, "seen"), "If 'id' is not a class, pass classes=['dry', "),
-        (lambda: mcllo.assess("wide.csv", "seen"), "read_predictions('wide.csv', label='seen')"),
+        (
+            lambda: mcllo.assess(wide, "seen"),
+            "pass prefix='prob_'",
+        ),  # 'id' is no probability
+        (
+            lambda: mcllo.assess(named, "seen"),
+            "If 'id' is not a class, pass classes=['dry', ",
+        ),
+        (
+            lambda: mcllo.assess("wide.csv", "seen"),
+            "read_predictions('wide.csv', label='seen')",
+        ),
         *(
-            (lambda make=make: make().fit(only, SEEN), "rename them: X.columns = [name.remove")
+            (
+                lambda make=make: make().fit(only, SEEN),
+                "rename them: X.columns = [name.remove",
+            )
             for make in (mcllo.MCLLOCalibrator, mcllo.CALIBRATORS["isotonic"])
         ),
-        (lambda: mcllo.assess(PROBS, SEEN, prefix="prob_"), "needs a frame whose columns"),
+        (
+            lambda: mcllo.assess(PROBS, SEEN, prefix="prob_"),
+            "needs a frame whose columns",
+        ),
         (lambda: mcllo.assess(wide, SEEN, prefix="p_"), "at least two columns"),
         (lambda: mcllo.assess(wide, "sen", prefix="prob_"), "did you mean 'seen'?"),
     ):
@@ -583,4 +707,6 @@ def test_a_prefix_and_a_label_column_of_a_frame():
         assert words in str(caught.value)
     only.columns = [name.removeprefix("prob_") for name in only.columns]  # as it says
     assert mcllo.MCLLOCalibrator().fit(only, SEEN).classes_.tolist() == list(CLASSES)
-    assert mcllo.compare(wide, y="seen", prefix="prob_", cv=2, methods=["temperature"]).rows
+    assert mcllo.compare(
+        wide, y="seen", prefix="prob_", cv=2, methods=["temperature"]
+    ).rows

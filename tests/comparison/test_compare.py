@@ -20,7 +20,9 @@ TRAIN, HOLDOUT = sharpened(800, 0), sharpened(400, 1)
 
 def recalibrated(calibrator, held):
     """Return what a map of the rows that are not held out makes of those that are."""
-    return calibrator.fit(TRAIN[0][~held], TRAIN[1][~held]).predict_proba(TRAIN[0][held])
+    return calibrator.fit(TRAIN[0][~held], TRAIN[1][~held]).predict_proba(
+        TRAIN[0][held]
+    )
 
 
 def test_cross_validation_judges_every_row_once():
@@ -71,7 +73,9 @@ def test_mixture_tail_limits():
 def judged(n_train, **options):
     """Return a comparison of MCLLO fitted to some rows and judged on 120 others."""
     train, holdout = sharpened(n_train, 5), sharpened(120, 6)
-    return compare(train, holdout, methods=["mcllo"], n_resamples=99, seed=0, **options)["mcllo"]
+    return compare(
+        train, holdout, methods=["mcllo"], n_resamples=99, seed=0, **options
+    )["mcllo"]
 
 
 def test_with_few_training_errors_labels_of_both_samples_are_drawn():
@@ -92,6 +96,8 @@ def test_a_corrected_p_that_cannot_be_drawn_is_withheld_and_says_why():
     train = Predictions.from_arrays(
         *sharpened(30, 5), sample_weight=np.full(30, 1.5), weight_kind="importance"
     )
-    row = compare(train, sharpened(120, 6), methods=["mcllo"], n_resamples=99, seed=0)["mcllo"]
+    row = compare(train, sharpened(120, 6), methods=["mcllo"], n_resamples=99, seed=0)[
+        "mcllo"
+    ]
     assert "rows are grouped, or weighted by no counts" in row.correction.text
     assert row.to_dict()["corrected_reason"] == row.corrected_reason

@@ -24,7 +24,9 @@ def two(sure, **options):
     """Return two-class rows in which the label 0, which came true, has the probability `sure`."""
     sure = np.asarray(sure, dtype=float)
     probs = np.column_stack([sure, 1.0 - sure])
-    return Predictions.from_arrays(probs, np.zeros(len(sure), int), classes=[0, 1], **options)
+    return Predictions.from_arrays(
+        probs, np.zeros(len(sure), int), classes=[0, 1], **options
+    )
 
 
 def uniform(n, seed):
@@ -102,7 +104,11 @@ def test_ties_runner_up_and_the_simplest():
     assert (r.method, r.improves) == ("auto", True)
     assert r.ties == ("temperature",)
     assert r.simplest == r.runner_up.method == "temperature"
-    assert [d.method for d in r.differences] == ["temperature", "histogram", "uncalibrated"]
+    assert [d.method for d in r.differences] == [
+        "temperature",
+        "histogram",
+        "uncalibrated",
+    ]
 
 
 def test_a_difference_that_four_decimals_do_not_show_is_none():
@@ -120,7 +126,10 @@ def test_a_difference_that_four_decimals_do_not_show_is_none():
 def test_weights_count_rows():
     a, b, rng = uniform(40, 2)
     w = rng.integers(0, 4, 40)
-    weighted = {"uncalibrated": two(a, sample_weight=w), "beta": two(b, sample_weight=w)}
+    weighted = {
+        "uncalibrated": two(a, sample_weight=w),
+        "beta": two(b, sample_weight=w),
+    }
     repeated = {"uncalibrated": two(np.repeat(a, w)), "beta": two(np.repeat(b, w))}
     x, y = recommend(weighted), recommend(repeated)
     assert x.log_loss == pytest.approx(y.log_loss)
@@ -131,7 +140,9 @@ def test_weights_count_rows():
 def test_groups_of_equal_rows_are_as_many_units_as_groups():
     a, b, _ = uniform(30, 3)
     rows, groups = {"uncalibrated": a, "beta": b}, np.repeat(np.arange(30), 5)
-    x = recommend({name: two(np.repeat(one, 5), groups=groups) for name, one in rows.items()})
+    x = recommend(
+        {name: two(np.repeat(one, 5), groups=groups) for name, one in rows.items()}
+    )
     y = recommend({name: two(one) for name, one in rows.items()})
     first, second = x.differences[0], y.differences[0]
     assert (first.low, first.high) == pytest.approx((second.low, second.high), rel=0.02)
@@ -214,7 +225,9 @@ def test_where_nothing_helps_a_winner_is_rarely_declared():
     for seed in range(400):
         rng = np.random.default_rng(seed)
         raw = two(np.full(300, 0.5))
-        sets = {"uncalibrated": raw} | {f"m{j}": two(noisy(rng, 300, 0.0)) for j in range(10)}
+        sets = {"uncalibrated": raw} | {
+            f"m{j}": two(noisy(rng, 300, 0.0)) for j in range(10)
+        }
         r = recommend(sets)
         adjusted += r.improves
         gain = r.gain

@@ -25,7 +25,13 @@ from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
 from mcllo.exceptions import InputError
 
 READING = {"label": "y", "classes": CLASSES, "baseline": None, "weight": None}
-PARAMS = {"penalty": 0.0, "center": "identity", "gate": None, "normalize": False, "clip": None}
+PARAMS = {
+    "penalty": 0.0,
+    "center": "identity",
+    "gate": None,
+    "normalize": False,
+    "clip": None,
+}
 FLAGS = ["--label", "y", "--classes", ",".join(CLASSES)]
 NOTHING = {"penalty": None, "center": None, "gate": None}
 TIDY = {"prefix": "", "logits": False, "normalize": False, "clip": None}
@@ -85,7 +91,8 @@ def test_both_ways_give_one_answer(parquet):
 
 
 @pytest.mark.parametrize(
-    ("more", "options"), [({"groups": "g"}, {}), ({}, {"rule": "auto"}), ({}, {"whole": True})]
+    ("more", "options"),
+    [({"groups": "g"}, {}), ({}, {"rule": "auto"}), ({}, {"whole": True})],
 )
 def test_what_needs_all_rows_reads_all(parquet, more, options):
     found = assess_file(parquet.parent, {**READING, **more}, seed=1, **options)
@@ -107,7 +114,9 @@ def test_the_command_line_streams(parquet, tmp_path, capsys):
     assert run(["assess", *flags, "--seed", "1", "--json", "--workers", "2"]) == 0
     content = json.loads(capsys.readouterr().out)
     probs = read_predictions(parquet, **READING)
-    assert content["test"]["statistic"] == pytest.approx(assess(probs, seed=1).test.statistic)
+    assert content["test"]["statistic"] == pytest.approx(
+        assess(probs, seed=1).test.statistic
+    )
     assert run(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
     assert "map of 3 classes (baseline: truck) from 900 rows" in capsys.readouterr().out
 
@@ -124,7 +133,11 @@ def test_the_command_line_streams(parquet, tmp_path, capsys):
 def test_folders_are_read_whole_where_need_be_and_there_is_room(
     parquet, tmp_path, monkeypatch, capsys, command, flags
 ):
-    more = ["--seed", "1", "--json"] if command == "assess" else ["-o", str(tmp_path / "m.json")]
+    more = (
+        ["--seed", "1", "--json"]
+        if command == "assess"
+        else ["-o", str(tmp_path / "m.json")]
+    )
     line = [*FLAGS, *flags, *more]
     assert run([command, str(parquet), *line]) == 0
     small = capsys.readouterr().out
@@ -144,7 +157,9 @@ def test_folders_are_read_whole_where_need_be_and_there_is_room(
 
 
 @pytest.mark.parametrize("method", ["auto", "beta", "mcllo"])
-def test_a_file_gives_what_its_rows_give_and_a_saved_map_the_same(good, tmp_path, method):
+def test_a_file_gives_what_its_rows_give_and_a_saved_map_the_same(
+    good, tmp_path, method
+):
     rows = read_predictions(good, label="y")
     expected = CALIBRATORS[method]().fit(rows).predict_proba(rows.probs)
     fitted = fit_method(good, reading(), method, NOTHING)
@@ -176,12 +191,19 @@ def test_logits_stay_logits(scores, method):
 
 def test_options_reach_the_method(good, scores):
     auto = fit_method(good, reading(normalize=True), "auto", {**NOTHING, "gate": 0.05})
-    assert auto.calibrator.get_params() == AutoCalibrator(gate=0.05, normalize=True).get_params()
-    ridge = fit_method(scores, reading(logits=True), "vector", {**NOTHING, "penalty": 2.0})
+    assert (
+        auto.calibrator.get_params()
+        == AutoCalibrator(gate=0.05, normalize=True).get_params()
+    )
+    ridge = fit_method(
+        scores, reading(logits=True), "vector", {**NOTHING, "penalty": 2.0}
+    )
     assert ridge.calibrator.penalty == 2.0
     floor = fit_method(good, reading(clip=1e-4), "temperature", NOTHING).calibrator
     assert floor.get_params() == TemperatureScaling(clip=1e-4).get_params()
-    every = fit_method(good, reading(), "mcllo", {**NOTHING, "penalty": 1.0}, rule="all")
+    every = fit_method(
+        good, reading(), "mcllo", {**NOTHING, "penalty": 1.0}, rule="all"
+    )
     assert every.calibrator.baseline == "all"
 
 
@@ -194,8 +216,12 @@ def test_auto_of_rows_too_few_to_leave_out_has_no_error(tmp_path):
 
 def test_a_folder_is_one_file_where_there_is_room(scores, monkeypatch):
     small = fit_method(scores, reading(logits=True), "auto", NOTHING)
-    assert str(fit_method(scores.parent, reading(logits=True), "auto", NOTHING)) == str(small)
+    assert str(fit_method(scores.parent, reading(logits=True), "auto", NOTHING)) == str(
+        small
+    )
     # 120 rows of 3 classes and a label in float64, four copies: 15 kB
     monkeypatch.setenv("MCLLO_MEMORY", "15e-6")
-    with pytest.raises(InputError, match=r"method='auto' needs all rows in memory, and 120 rows"):
+    with pytest.raises(
+        InputError, match=r"method='auto' needs all rows in memory, and 120 rows"
+    ):
         fit_method(scores.parent, reading(logits=True), "auto", NOTHING)

@@ -9,7 +9,11 @@ import pytest
 from independent import draw, simplex
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.attribution import attribute_miscalibration, name_classes, smallest_sets
+from mcllo._diagnostics.attribution import (
+    attribute_miscalibration,
+    name_classes,
+    smallest_sets,
+)
 from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, describe_class
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._fit.fit import fit_predictions
@@ -91,7 +95,11 @@ def test_one_temperature_is_said_once():
     ):
         found = miscalibrated_classes(rows(slope=tuple((k, slope) for k in range(4))))
         (said,) = found.statements()
-        assert (found.kind, found.labels, said.kind) == ("temperature", (), "attribution.all")
+        assert (found.kind, found.labels, said.kind) == (
+            "temperature",
+            (),
+            "attribution.all",
+        )
         assert words in said.text
         assert found.slope_low < slope < found.slope_high
 
@@ -113,7 +121,8 @@ def test_a_temperature_that_explains_most_is_said_with_a_but():
     assert nested_models.chosen != "temperature"
     nested_models = replace(nested_models, chosen="mcllo")
     rest = [
-        replace(row, bic=0.0 if row.model == "temperature" else 1.0) for row in nested_models.rows
+        replace(row, bic=0.0 if row.model == "temperature" else 1.0)
+        for row in nested_models.rows
     ]
     test = calibration_test(p, seed=1)
     found = attribute_miscalibration(
@@ -194,11 +203,26 @@ def test_how_a_class_is_wrong_is_a_fit_of_two_classes():
     expected = fit.recalibrate([[found.given, 1 - found.given]])[0, 0]
     assert found.true == pytest.approx(expected)
     wider = describe_class(p, [3], 3, 0.99)
-    assert wider.true_low < found.true_low < found.true < found.true_high < wider.true_high
+    assert (
+        wider.true_low < found.true_low < found.true < found.true_high < wider.true_high
+    )
 
 
 BLAMED = MiscalibratedClass(
-    "owl", 1.5, 0.6, (1.2, 1.8), (0.5, 0.7), 0.12, 0.181, 0.164, 0.199, 0.05, 0.9, 0.79, 0.74, 0.83
+    "owl",
+    1.5,
+    0.6,
+    (1.2, 1.8),
+    (0.5, 0.7),
+    0.12,
+    0.181,
+    0.164,
+    0.199,
+    0.05,
+    0.9,
+    0.79,
+    0.74,
+    0.83,
 )
 NOT_STEEP = {"gamma_interval": (0.9, 1.1)}
 NOT_SHIFTED = {"predicted": 0.17}
@@ -206,7 +230,10 @@ NOT_SHIFTED = {"predicted": 0.17}
 
 def test_what_is_said_of_a_miscalibrated_class():
     for changes, words in (
-        (NOT_STEEP, "'owl' is predicted too rarely: its probability is 12.0 % on average"),
+        (
+            NOT_STEEP,
+            "'owl' is predicted too rarely: its probability is 12.0 % on average",
+        ),
         (NOT_STEEP | {"predicted": 0.25}, "'owl' is predicted too often"),
         (
             NOT_SHIFTED,
@@ -214,10 +241,17 @@ def test_what_is_said_of_a_miscalibrated_class():
         ),
         (NOT_SHIFTED | {"gamma_interval": (1.2, 1.4)}, "are underconfident"),
         (NOT_SHIFTED | {"gamma_interval": (-1.2, -0.4)}, "are upside down"),
-        (NOT_SHIFTED | {"gamma_interval": (np.nan, np.nan)}, "do not show in which way"),
+        (
+            NOT_SHIFTED | {"gamma_interval": (np.nan, np.nan)},
+            "do not show in which way",
+        ),
     ):
         said = replace(BLAMED, **changes).statement(0.95)
-        assert (said.kind, said.level, said.numbers["label"]) == ("attribution", "bad", "owl")
+        assert (said.kind, said.level, said.numbers["label"]) == (
+            "attribution",
+            "bad",
+            "owl",
+        )
         assert words in said.text
 
 
@@ -226,11 +260,19 @@ def test_many_alternatives_are_counted_not_listed():
     nobody = replace(found, labels=(), details=())
     hundred = replace(nobody, table=Table({"class": range(100)}))
     for result, words in (
-        (replace(hundred, one_of=tuple((k,) for k in range(7))), "One class of 7 is off"),
-        (replace(hundred, one_of=tuple((k, k + 1) for k in range(7))), "One class or more of 8"),
+        (
+            replace(hundred, one_of=tuple((k,) for k in range(7))),
+            "One class of 7 is off",
+        ),
+        (
+            replace(hundred, one_of=tuple((k, k + 1) for k in range(7))),
+            "One class or more of 8",
+        ),
         (replace(found, one_of=(("cat",), ("dog",))), "One of these is also off"),
         (
-            replace(found, labels=(), details=(), one_of=(("cat",), ("dog",), ("fox",))),
+            replace(
+                found, labels=(), details=(), one_of=(("cat",), ("dog",), ("fox",))
+            ),
             "Some class is off",
         ),
     ):
@@ -284,7 +326,10 @@ def test_a_temperature_does_not_hide_a_single_class():
 
 def test_the_answer_comes_from_the_seed_alone():
     p = rows(n=150, shift=((3, 1.2),))
-    assert miscalibrated_classes(p, seed=3).to_dict() == miscalibrated_classes(p, seed=3).to_dict()
+    assert (
+        miscalibrated_classes(p, seed=3).to_dict()
+        == miscalibrated_classes(p, seed=3).to_dict()
+    )
 
 
 def test_a_stricter_level_names_fewer():

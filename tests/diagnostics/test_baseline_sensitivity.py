@@ -28,7 +28,9 @@ def test_decisions_that_differ_are_said():
 def test_a_flat_fit_is_not_called_separated():
     notes = result(separated=[True, False], converged=[False, False]).notes
     assert notes[0].startswith("for 1 of 2 baselines (cat) the estimate does not exist")
-    assert notes[1].startswith("for 1 of 2 baselines (dog) the estimate is not determined")
+    assert notes[1].startswith(
+        "for 1 of 2 baselines (dog) the estimate is not determined"
+    )
     assert notes[2] == "2 of 3 baselines were tried."
 
 

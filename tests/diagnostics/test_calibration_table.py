@@ -18,7 +18,9 @@ from mcllo._fit.covariance import robust_fit
 from mcllo._fit.fit import fit_predictions
 from mcllo.exceptions import InputError
 
-VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_nested_models.json").read_text())
+VGAM = json.loads(
+    (Path(__file__).parents[1] / "reference" / "vgam_nested_models.json").read_text()
+)
 
 
 def estimates(found, model, parameter):
@@ -75,7 +77,9 @@ def test_standard_errors_are_those_of_a_numeric_hessian():
     }
     found = calibration_table(x, y, seed=0)
     for model, (size, objective) in models.items():
-        end = minimize(objective, np.full(size, 0.7), method="BFGS", options={"gtol": 1e-8})
+        end = minimize(
+            objective, np.full(size, 0.7), method="BFGS", options={"gtol": 1e-8}
+        )
         step, eye = 1e-4, np.eye(size)
         hessian = np.array(
             [
@@ -98,7 +102,10 @@ def test_standard_errors_are_those_of_a_numeric_hessian():
         errors = np.sqrt(np.diagonal(np.linalg.inv(hessian)))
         np.testing.assert_allclose([r["se"] for r in rows], errors, rtol=1e-3)
         for row in rows:
-            ends = row["estimate"] - 1.959964 * row["se"], row["estimate"] + 1.959964 * row["se"]
+            ends = (
+                row["estimate"] - 1.959964 * row["se"],
+                row["estimate"] + 1.959964 * row["se"],
+            )
             assert (row["low"], row["high"]) == pytest.approx(ends)
 
 
@@ -138,7 +145,9 @@ def test_profiles_end_where_the_likelihood_has_fallen(model):
         tau = b[:2] if model != "temperature" else np.zeros(2)
         gamma = b[-1] if model != "shift" else 1.0
         eta = np.column_stack([tau + gamma * odds, np.zeros(len(odds))])
-        return -(eta[np.arange(len(TOY_Y)), TOY_Y] - np.log(np.exp(eta).sum(axis=1))).sum()
+        return -(
+            eta[np.arange(len(TOY_Y)), TOY_Y] - np.log(np.exp(eta).sum(axis=1))
+        ).sum()
 
     best = [row["estimate"] for row in rows]
     least = loss(np.array(best))
@@ -149,7 +158,9 @@ def test_profiles_end_where_the_likelihood_has_fallen(model):
                 return loss(np.insert(free, k, end))
 
             start = np.delete(best, k)
-            value = minimize(held, start, method="BFGS").fun if len(start) else held(start)
+            value = (
+                minimize(held, start, method="BFGS").fun if len(start) else held(start)
+            )
             assert 2 * (value - least) == pytest.approx(2.705543, rel=1e-3)
 
 
@@ -157,9 +168,13 @@ def test_weights_are_rows():
     x, y = sample(150)
     weight = np.random.default_rng(1).integers(0, 4, 150)
     one = calibration_table(x, y, sample_weight=weight, seed=0)
-    other = calibration_table(np.repeat(x, weight, axis=0), np.repeat(y, weight), seed=0)
+    other = calibration_table(
+        np.repeat(x, weight, axis=0), np.repeat(y, weight), seed=0
+    )
     for name in ("estimate", "se", "pvalue", "adjusted"):
-        np.testing.assert_allclose(one.parameters[name], other.parameters[name], rtol=1e-6)
+        np.testing.assert_allclose(
+            one.parameters[name], other.parameters[name], rtol=1e-6
+        )
 
 
 def test_dependent_rows_have_robust_errors_and_no_joint_tests():
@@ -171,7 +186,9 @@ def test_dependent_rows_have_robust_errors_and_no_joint_tests():
     assert len(found.tests) == 0
     fit = robust_fit(rows, fit_predictions(rows))
     ours = [row["se"] for row in found.parameters.rows() if row["model"] == "mcllo"]
-    np.testing.assert_allclose(ours, np.stack([fit.se_tau, fit.se_gamma], axis=1).ravel())
+    np.testing.assert_allclose(
+        ours, np.stack([fit.se_tau, fit.se_gamma], axis=1).ravel()
+    )
     with pytest.raises(InputError, match="interval='profile' needs independent rows"):
         calibration_table(rows, interval="profile")
 
@@ -179,17 +196,23 @@ def test_dependent_rows_have_robust_errors_and_no_joint_tests():
 def test_holm_adjusts_within_intercepts_and_slopes():
     x, y = sample()
     rows = calibration_table(x, y, seed=0).parameters.rows()
-    slopes = [row for row in rows if row["parameter"] == "slope" and row["model"] == "mcllo"]
+    slopes = [
+        row for row in rows if row["parameter"] == "slope" and row["model"] == "mcllo"
+    ]
     small, large = sorted(row["pvalue"] for row in slopes)
     assert sorted(row["adjusted"] for row in slopes) == pytest.approx(
         [min(1.0, 2 * small), min(1.0, max(2 * small, large))]
     )
-    common = next(row for row in rows if row["model"] == "common_slope" and row["class"] is None)
+    common = next(
+        row for row in rows if row["model"] == "common_slope" and row["class"] is None
+    )
     assert common["adjusted"] == common["pvalue"]
 
 
 def test_separated_and_constant_rows_have_empty_places():
-    x = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.2, 0.8], [0.1, 0.9]])
+    x = np.array(
+        [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.2, 0.8], [0.1, 0.9]]
+    )
     for interval in ("wald", "profile"):
         found = calibration_table(x, [0, 0, 0, 1, 1, 1], interval=interval, seed=0)
         assert np.isnan(estimates(found, "mcllo", "slope")).all()
@@ -199,7 +222,9 @@ def test_separated_and_constant_rows_have_empty_places():
     same = calibration_table(np.full((20, 2), [0.3, 0.7]), [0] * 8 + [1] * 12, seed=0)
     # log odds of .3 are the same in every row: only the intercept can be told
     assert np.isnan(estimates(same, "mcllo", "slope")).all()
-    assert estimates(same, "shift", "intercept") == pytest.approx([logit(0.4) - logit(0.3)])
+    assert estimates(same, "shift", "intercept") == pytest.approx(
+        [logit(0.4) - logit(0.3)]
+    )
     assert np.isnan(estimates(same, "common_slope", "slope")).all()
 
 
@@ -209,7 +234,11 @@ def test_a_class_that_never_occurs():
     found = calibration_table(x, y, classes=[0, 1, 2], seed=0)
     assert np.isnan(estimates(found, "shift", "intercept")).all()
     rest = calibration_table(x, y, classes=[0, 1, 2], versus="rest", seed=0)
-    assert np.isnan(estimates(rest, "shift", "intercept")).tolist() == [False, True, False]
+    assert np.isnan(estimates(rest, "shift", "intercept")).tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_papers_and_files(tmp_path):
@@ -246,7 +275,10 @@ def test_an_assessment_has_the_same_table():
 def test_bad_options_are_refused():
     for options, words in (
         ({"versus": "all"}, "versus must be 'baseline' or 'rest'; got versus='all'"),
-        ({"interval": "exact"}, "interval must be 'wald' or 'profile'; got interval='exact'"),
+        (
+            {"interval": "exact"},
+            "interval must be 'wald' or 'profile'; got interval='exact'",
+        ),
         ({"level": 2}, "level must lie in"),
     ):
         with pytest.raises(InputError, match=words):

@@ -25,12 +25,18 @@ def test_in_the_large_by_hand():
 
 
 def test_weights_that_are_not_whole_use_the_normal_distribution():
-    half = in_the_large(Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5)))
+    half = in_the_large(
+        Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+    )
     whole = in_the_large(Predictions.from_arrays(TOY_X, TOY_Y))
     np.testing.assert_allclose(np.array(half["z"]), np.array(whole["z"]) / np.sqrt(2.0))
     np.testing.assert_allclose(half["large_pvalue"], 2 * norm.sf(np.abs(half["z"])))
-    twice = in_the_large(Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0)))
-    rows = in_the_large(Predictions.from_arrays(np.tile(TOY_X, (2, 1)), np.tile(TOY_Y, 2)))
+    twice = in_the_large(
+        Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0))
+    )
+    rows = in_the_large(
+        Predictions.from_arrays(np.tile(TOY_X, (2, 1)), np.tile(TOY_Y, 2))
+    )
     np.testing.assert_allclose(twice["large_pvalue"], rows["large_pvalue"], rtol=1e-9)
 
 
@@ -48,7 +54,9 @@ def test_statistics_against_independent_restricted_fits(baseline):
             theta[free] = x
             return direct_nll(theta, odds, codes)
 
-        return minimize(nll, theta[free].copy(), method="BFGS", options={"gtol": 1e-8}).fun
+        return minimize(
+            nll, theta[free].copy(), method="BFGS", options={"gtol": 1e-8}
+        ).fun
 
     for j, column in enumerate(order):
         other = [1 - j, 3 - j]

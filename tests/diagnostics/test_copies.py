@@ -60,7 +60,9 @@ def test_rounded_rows_that_are_equal_anyway_are_not_counted_in_a_repeated_table(
     x, y = np.column_stack([1.0 - event, event]), (rng.random(400) < event).astype(int)
     x, y = x[(event > 0.0) & (event < 1.0)], y[(event > 0.0) & (event < 1.0)]
     assert finding(x, y) is None
-    extra = np.array([[0.25, 0.75], [0.25, 0.75], [0.35, 0.65]])  # 18 and 3 different rows
+    extra = np.array(
+        [[0.25, 0.75], [0.25, 0.75], [0.35, 0.65]]
+    )  # 18 and 3 different rows
     x, y = np.r_[x, extra], np.r_[y, [0, 1, 1]]
     found = finding(np.r_[x, x], np.r_[y, y])
     assert found.numbers == {"n_copies": len(x), "times": 2}
@@ -85,14 +87,18 @@ def test_copies_among_votes_that_are_equal_anyway_are_seen(seed):
     assert finding(x, y) is None
     p = Predictions.from_arrays(x[copied], y[copied])
     as_auto = COPIES_KEPT_TOGETHER_LEVEL
-    assert labels_agree_too_often(p, lambda rows: rows.probs, equal_rows(p), chance=as_auto)
+    assert labels_agree_too_often(
+        p, lambda rows: rows.probs, equal_rows(p), chance=as_auto
+    )
 
 
 def test_labels_that_differ_by_chance_are_no_copies(rows):
     x, _ = rows
     rng = np.random.default_rng(5)
     y = (rng.random((600, 1)) > np.tile(x, (2, 1)).cumsum(axis=1)[:, :-1]).sum(axis=1)
-    assert finding(np.tile(x, (2, 1)), y) is None  # every probability twice, labels anew
+    assert (
+        finding(np.tile(x, (2, 1)), y) is None
+    )  # every probability twice, labels anew
 
 
 def test_underconfident_leaves_are_no_copies():
@@ -125,7 +131,9 @@ def test_the_bound_is_that_of_the_docstring():
 
 
 def test_equal_rows_share_a_number_and_others_do_not():
-    x = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
+    x = np.array(
+        [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
+    )
     sets = equal_rows(Predictions.from_arrays(x, [0, 1, 2, 0]))
     assert sets[0] == sets[2]
     assert len(set(sets.tolist())) == 3
@@ -149,7 +157,9 @@ def test_text_json_and_report_say_so(rows):
     x, y = rows
     a = mcllo.assess(np.tile(x, (2, 1)), np.tile(y, 2), seed=0, n_resamples=99)
     assert "Every row is there twice" in a.text(brief=True)
-    assert any("Every row is there twice" in words for words in a.to_dict()["data_checks"])
+    assert any(
+        "Every row is there twice" in words for words in a.to_dict()["data_checks"]
+    )
     assert a.statements()[-1].kind.startswith("metric")
     page = mcllo.report(a).html()
     assert "Every row is there twice" in page

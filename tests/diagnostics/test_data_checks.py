@@ -51,7 +51,9 @@ def test_a_recalibration_judged_on_its_own_rows_is_noticed(rows):
     with suppress_warnings():
         recalibrated = MCLLOCalibrator().fit(sharp, y).predict_proba(sharp)
     assert list(said(recalibrated, y)) == ["data_check.own_rows"]
-    assert list(said(recalibrated.round(6), y, normalize=True)) == ["data_check.own_rows"]
+    assert list(said(recalibrated.round(6), y, normalize=True)) == [
+        "data_check.own_rows"
+    ]
 
 
 def test_a_recalibration_judged_on_other_rows_is_not(rows):
@@ -73,7 +75,9 @@ def test_few_distinct_rows_may_fit_exactly_by_chance():
 
 def test_weights_that_sum_to_one_make_no_small_statistic(rows):
     x, y = rows
-    p = Predictions.from_arrays(x, y, sample_weight=np.full(1500, 1e-9), weight_kind="survey")
+    p = Predictions.from_arrays(
+        x, y, sample_weight=np.full(1500, 1e-9), weight_kind="survey"
+    )
     with suppress_warnings():
         fit = fit_predictions(p)
     assert fit.statistic < 1e-6
@@ -82,8 +86,12 @@ def test_weights_that_sum_to_one_make_no_small_statistic(rows):
 
 def test_rows_out_of_memory_have_only_the_first_data_check(rows):
     fit = SimpleNamespace(converged=True, separated=False, df=6, statistic=1e-9)
-    many, few = (SimpleNamespace(n_samples=n, sample_weight=2.0 * n) for n in (10**6, 50))
-    assert [hint.kind for hint in check_data(many, fit, NO_TEST)] == ["data_check.own_rows"]
+    many, few = (
+        SimpleNamespace(n_samples=n, sample_weight=2.0 * n) for n in (10**6, 50)
+    )
+    assert [hint.kind for hint in check_data(many, fit, NO_TEST)] == [
+        "data_check.own_rows"
+    ]
     assert check_data(few, fit, NO_TEST) == []
 
 
@@ -129,14 +137,20 @@ def test_one_bias_is_no_other_order():
     table = np.array([[5.0, 900.0], [3.0, 200.0]])
     assert columns_order(LabelPredictionCounts(table, 1.0)) is None
     # and a class without rows looks like nothing
-    assert columns_order(LabelPredictionCounts(np.array([[0.0, 900.0], [0.0, 0.0]]), 1.0)) is None
+    assert (
+        columns_order(LabelPredictionCounts(np.array([[0.0, 900.0], [0.0, 0.0]]), 1.0))
+        is None
+    )
 
 
 def test_few_rows_or_dependent_ones_are_not_enough():
     # 2 classes: log(1e-6) - 2 log 2 = -15.2 needs 22 rows, each of which counts log 2
     swapped = np.array([[0.0, 11.0], [11.0, 0.0]])
     assert columns_order(LabelPredictionCounts(swapped, 1.0)) is not None
-    assert columns_order(LabelPredictionCounts(swapped - np.array([[0, 1], [0, 0]]), 1.0)) is None
+    assert (
+        columns_order(LabelPredictionCounts(swapped - np.array([[0, 1], [0, 0]]), 1.0))
+        is None
+    )
     assert columns_order(LabelPredictionCounts(swapped, 0.5)) is None
 
 
@@ -183,7 +197,9 @@ def test_rows_that_weigh_nothing_and_single_rows_are_left_alone():
 def test_underconfident_or_few_labels_promise_too_little():
     x, y = sample(200, 3, seed=1, sharpness=0.3)
     y = np.random.default_rng(2).permutation(y)
-    assert not LabelCovariances.from_predictions(Predictions.from_arrays(x, y)).are_unrelated
+    assert not LabelCovariances.from_predictions(
+        Predictions.from_arrays(x, y)
+    ).are_unrelated
     sharp = np.where(np.arange(3) == np.arange(90)[:, None] % 3, 0.98, 0.01)
     few = Predictions.from_arrays(sharp, [0] * 80 + [1] * 5 + [2] * 5)
     assert not LabelCovariances.from_predictions(few).are_unrelated

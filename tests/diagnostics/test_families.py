@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from independent import central_differences, designs, direct_nll, log_odds_of, sample, simplex
+from independent import (
+    central_differences,
+    designs,
+    direct_nll,
+    log_odds_of,
+    sample,
+    simplex,
+)
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
@@ -43,7 +50,9 @@ def test_a_shift_by_hand():
     p = Predictions.from_arrays([[0.5, 0.5]] * 4, [0, 0, 0, 1])
     fit = restricted_fit(Family(p), mcllo_bases(1)["shift"])
     assert fit.theta[0] == pytest.approx(np.log(3.0), abs=1e-8)
-    assert fit.log_likelihood == pytest.approx(3 * np.log(0.75) + np.log(0.25), abs=1e-10)
+    assert fit.log_likelihood == pytest.approx(
+        3 * np.log(0.75) + np.log(0.25), abs=1e-10
+    )
 
 
 def test_separated_rows_are_not_settled():
@@ -55,7 +64,9 @@ def test_separated_rows_are_not_settled():
 
 
 def test_constant_log_odds_leave_one_parameter_less():
-    middle = np.linspace(0.1, 0.5, 12)  # class 0 has the baseline's probability in every row
+    middle = np.linspace(
+        0.1, 0.5, 12
+    )  # class 0 has the baseline's probability in every row
     probs = np.column_stack([np.full(12, 0.2), middle, 0.6 - middle, np.full(12, 0.2)])
     p = Predictions.from_arrays(probs, [0, 2, 1, 3, 2, 1, 0, 1, 2, 3, 1, 2])
     family = Family(p)
@@ -64,10 +75,14 @@ def test_constant_log_odds_leave_one_parameter_less():
     assert family.identified(bases["scale"]).shape[1] == 2
     assert family.identified(bases["shift"]).shape[1] == 3
     fit = restricted_fit(family, family.identified(bases["mcllo"]))
-    assert fit.log_likelihood == pytest.approx(fit_predictions(p).log_likelihood, abs=1e-7)
+    assert fit.log_likelihood == pytest.approx(
+        fit_predictions(p).log_likelihood, abs=1e-7
+    )
 
 
-@pytest.mark.parametrize("model", ["temperature", "mcllo"])  # the smallest and the largest
+@pytest.mark.parametrize(
+    "model", ["temperature", "mcllo"]
+)  # the smallest and the largest
 def test_batched_gains_are_those_of_single_fits(model):
     probs, y = sample(60, 3, 2)
     p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
@@ -86,7 +101,9 @@ def test_the_full_map_in_batches():
     family = Family(TOY, full=True)
     ratio = likelihood_ratio(family, np.eye(6), family.identity)
     # methods specification 8f, TOY: full multinomial logit
-    assert ratio.statistics(family.statistic[None])[0] == pytest.approx(1.410980507, abs=1e-7)
+    assert ratio.statistics(family.statistic[None])[0] == pytest.approx(
+        1.410980507, abs=1e-7
+    )
 
 
 @settings(deadline=None, max_examples=25)
@@ -96,7 +113,8 @@ def test_larger_models_fit_better(design):
     p = Predictions.from_arrays(probs, codes, classes=list(range(probs.shape[1])))
     family, bases = Family(p), mcllo_bases(probs.shape[1] - 1)
     reached = {
-        m: restricted_fit(family, family.identified(b)).log_likelihood for m, b in bases.items()
+        m: restricted_fit(family, family.identified(b)).log_likelihood
+        for m, b in bases.items()
     }
     for small, large in [
         ("identity", "temperature"),
@@ -129,7 +147,10 @@ def test_statistic_by_hand():
 
 def test_value_and_derivatives_against_a_direct_sum():
     rng = np.random.default_rng(0)
-    x, weight = design_matrix(log_odds_of(simplex(rng, 30, 4))), rng.uniform(0.5, 2.0, 30)
+    x, weight = (
+        design_matrix(log_odds_of(simplex(rng, 30, 4))),
+        rng.uniform(0.5, 2.0, 30),
+    )
     partition = FullPartition(x, weight)
 
     def direct(theta):
@@ -139,7 +160,9 @@ def test_value_and_derivatives_against_a_direct_sum():
     theta = full_identity(3) + rng.normal(scale=0.3, size=12)
     terms = partition(theta)
     assert terms.value == pytest.approx(direct(theta), rel=1e-12)
-    np.testing.assert_allclose(terms.gradient, central_differences(direct, theta), atol=1e-6)
+    np.testing.assert_allclose(
+        terms.gradient, central_differences(direct, theta), atol=1e-6
+    )
     slopes = central_differences(lambda t: partition(t).gradient, theta)
     np.testing.assert_allclose(terms.hessian, slopes, atol=1e-6)
 
@@ -149,10 +172,15 @@ def test_chunks_do_not_matter():
     x = design_matrix(log_odds_of(simplex(np.random.default_rng(1), 40_000, 3)))
     whole, partition = FullPartition(x), FullPartition(x[:, :9000])
     assert whole._rows < 40_000
-    first, second = partition(full_identity(2)), FullPartition(x[:, 9000:])(full_identity(2))
+    first, second = (
+        partition(full_identity(2)),
+        FullPartition(x[:, 9000:])(full_identity(2)),
+    )
     found = whole(full_identity(2))
     assert found.value == pytest.approx(first.value + second.value, rel=1e-12)
-    np.testing.assert_allclose(found.hessian, first.hessian + second.hessian, rtol=1e-10)
+    np.testing.assert_allclose(
+        found.hessian, first.hessian + second.hessian, rtol=1e-10
+    )
 
 
 @settings(deadline=None, max_examples=30)
@@ -165,7 +193,9 @@ def test_a_diagonal_map_is_mcllo(design):
     whole[places] = theta
     ours, theirs = FullPartition(design_matrix(odds))(whole), LogPartition(odds)(theta)
     assert ours.value == pytest.approx(theirs.value, rel=1e-10)
-    np.testing.assert_allclose(ours.gradient[places], theirs.gradient, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        ours.gradient[places], theirs.gradient, rtol=1e-8, atol=1e-10
+    )
     statistic = full_statistic(design_matrix(odds), codes, None)[places]
     np.testing.assert_allclose(statistic, sufficient_statistic(odds, codes), atol=1e-10)
 
@@ -176,12 +206,16 @@ def test_draws_are_the_statistics_of_drawn_labels(baseline):
     labels = draw_labels(p.probs, 5, 2, 3)
     found = FullDraws(p, 5)(2, 3)
     for drawn, row in zip(labels, found, strict=True):
-        again = Predictions.from_arrays(TOY_X, drawn, classes=[0, 1, 2], baseline=baseline)
+        again = Predictions.from_arrays(
+            TOY_X, drawn, classes=[0, 1, 2], baseline=baseline
+        )
         expected = full_statistic(design_matrix(p.log_odds), again.model_codes, None)
         np.testing.assert_allclose(row, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("model", ["temperature", "shift", "scale", "common_slope", "mcllo"])
+@pytest.mark.parametrize(
+    "model", ["temperature", "shift", "scale", "common_slope", "mcllo"]
+)
 def test_restricted_fits_against_scipy(model):
     basis, identity = BASES[model], np.array([0.0, 0.0, 1.0, 1.0])
     odds = log_odds_of(TOY_X)

@@ -22,7 +22,9 @@ def test_by_hand():
     # U = (.25, .25 log 3); V = (.25 + .1875, -.1875 log 3; ., .1875 log^2 3)
     # in units of log 3: U = (.25, .25), V = (.4375, -.1875; -.1875, .1875), |V| = .046875
     # U' V^-1 U = (.1875 + 2 * .1875 + .4375) * .0625 / .046875 = 4/3
-    found = leave_out([[0.2, 0.2, 0.6], [0.1, 0.3, 0.6], [0.3, 0.3, 0.4]], [0, 1, 2])({2})
+    found = leave_out([[0.2, 0.2, 0.6], [0.1, 0.3, 0.6], [0.3, 0.3, 0.4]], [0, 1, 2])(
+        {2}
+    )
     assert found.statistic == pytest.approx(4 / 3)
     np.testing.assert_allclose(found.scores, [4 / 3, 4 / 3, 0.0])
     assert found.suspects.tolist() == [0, 1]  # of equals the first
@@ -36,7 +38,9 @@ def test_two_classes_left_are_the_two_class_score_test(out):
     rows = probs[y != out][:, kept]
     rows /= rows.sum(axis=1, keepdims=True)
     labels = np.searchsorted(kept, y[y != out])
-    expected = calibration_test(rows, labels, classes=[0, 1], statistic="score", method="chi2")
+    expected = calibration_test(
+        rows, labels, classes=[0, 1], statistic="score", method="chi2"
+    )
     found = leave_out(probs, y)({out})
     assert found.statistic == pytest.approx(expected.statistic)
     assert (found.pvalue, found.method) == (pytest.approx(expected.pvalue), "chi2")
@@ -59,9 +63,16 @@ def test_each_class_is_held_to_its_own_odds():
         for j, k in enumerate([0, 2, 3])
     ]
     found = leave_out(probs, y)({1})
-    np.testing.assert_allclose(found.scores[[0, 2, 3]], [test.statistic for test in tests])
-    assert found.pvalue == pytest.approx(min(1.0, 3 * min(test.pvalue for test in tests)))
-    assert found.suspects[0] == [0, 2, 3][int(np.argmax([test.statistic for test in tests]))]
+    np.testing.assert_allclose(
+        found.scores[[0, 2, 3]], [test.statistic for test in tests]
+    )
+    assert found.pvalue == pytest.approx(
+        min(1.0, 3 * min(test.pvalue for test in tests))
+    )
+    assert (
+        found.suspects[0]
+        == [0, 2, 3][int(np.argmax([test.statistic for test in tests]))]
+    )
 
 
 def test_few_rows_are_simulated_and_the_p_value_is_exact():
@@ -69,14 +80,18 @@ def test_few_rows_are_simulated_and_the_p_value_is_exact():
     probs, y = simplex(rng, 9, 3), np.array([0, 1, 0, 0, 1, 1, 0, 2, 2])
     rows = probs[:7, :2] / probs[:7, :2].sum(axis=1, keepdims=True)
     value, tail = leave_out(probs, y)({2}).statistic, 0.0
-    for labels in itertools.product([0, 1], repeat=7):  # all 128, each with its probability
+    for labels in itertools.product(
+        [0, 1], repeat=7
+    ):  # all 128, each with its probability
         own = leave_out(np.vstack([probs[:7], probs[7:]]), [*labels, 2, 2])
         own.draws = False
         if own({2}).statistic >= value * (1 - 1e-9):
             tail += float(np.prod(rows[np.arange(7), labels]))
     found = leave_out(probs, y, alpha=0.999, n_resamples=3999)({2})
     assert found.method == "exact"
-    assert found.pvalue == pytest.approx(tail, abs=4 * np.sqrt(tail * (1 - tail) / 3999))
+    assert found.pvalue == pytest.approx(
+        tail, abs=4 * np.sqrt(tail * (1 - tail) / 3999)
+    )
 
 
 def test_draws_stop_as_soon_as_they_decide():
@@ -98,7 +113,11 @@ def test_a_p_value_that_is_small_anyway_is_not_simulated():
 
 def test_whole_weights_are_repeated_rows_and_fractions_are_not_drawn():
     rng = np.random.default_rng(4)
-    probs, y, times = simplex(rng, 80, 4), rng.integers(0, 4, 80), rng.integers(0, 4, 80)
+    probs, y, times = (
+        simplex(rng, 80, 4),
+        rng.integers(0, 4, 80),
+        rng.integers(0, 4, 80),
+    )
     once = leave_out(np.repeat(probs, times, axis=0), np.repeat(y, times))({1})
     assert leave_out(probs, y, sample_weight=times)({1}).pvalue == once.pvalue
     half = leave_out(probs, y, sample_weight=times + 0.5)({1})
@@ -114,7 +133,9 @@ def test_rows_beyond_the_budget_are_left_out_and_draws_become_few():
     y = draw(probs, rng)
     tests = leave_out(probs, y, work=2.4e5)
     assert (tests.n_samples, tests.n_resamples) == (1200, N_DRAWS_OF_COSTLY_SET)
-    assert tests({3}).pvalue == leave_out(probs, y, work=2.4e5)({3}).pvalue  # from the seed alone
+    assert (
+        tests({3}).pvalue == leave_out(probs, y, work=2.4e5)({3}).pvalue
+    )  # from the seed alone
 
 
 def test_a_constant_class_has_no_slope_and_no_rows_no_evidence():

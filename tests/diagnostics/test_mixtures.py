@@ -30,9 +30,13 @@ NAMES = ["cat", "dog", "fox", "owl", "yak"]
 
 def counted(rows, counts):
     """Predictions with so many labels of each class for each row."""
-    probs = [row for row, own in zip(rows, counts, strict=True) for _ in range(sum(own))]
+    probs = [
+        row for row, own in zip(rows, counts, strict=True) for _ in range(sum(own))
+    ]
     y = [k for own in counts for k, many in enumerate(own) for _ in range(many)]
-    return MixtureRows(Predictions.from_arrays(probs, y, classes=list(range(len(rows[0])))), 0)
+    return MixtureRows(
+        Predictions.from_arrays(probs, y, classes=list(range(len(rows[0])))), 0
+    )
 
 
 def test_a_share_by_hand():
@@ -74,13 +78,17 @@ def test_a_lapse_may_follow_the_mean_prediction():
     probs = rng.dirichlet([0.4, 0.1, 0.02], 4000) * 0.999 + 0.001 / 3
     shares = probs.mean(axis=0)
     y = draw(0.9 * probs + 0.1 * shares, rng)
-    found = fit_lapse(MixtureRows(Predictions.from_arrays(probs, y, classes=[0, 1, 2]), 0))
+    found = fit_lapse(
+        MixtureRows(Predictions.from_arrays(probs, y, classes=[0, 1, 2]), 0)
+    )
     np.testing.assert_allclose(found.target, shares)
     assert found.lapse_share == pytest.approx(0.1, abs=0.03)
 
 
 def test_however_sure_needs_sure_rows():
-    unsure = counted([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]], [(500, 250, 250), (250, 500, 250)])
+    unsure = counted(
+        [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]], [(500, 250, 250), (250, 500, 250)]
+    )
     assert not has_sure_rows(unsure, fit_lapse(unsure))
     sure = counted([[0.98, 0.01, 0.01]], [(900, 50, 50)])
     assert has_sure_rows(sure, fit_lapse(sure))
@@ -100,11 +108,15 @@ def test_a_leak_by_hand():
 
 def test_a_swap_by_hand():
     # a quarter goes either way: (.6, .2, .2) becomes (.5, .3, .2), and (.2, .6, .2) (.3, .5, .2)
-    rows = counted([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]], [(500, 300, 200), (300, 500, 200)])
+    rows = counted(
+        [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]], [(500, 300, 200), (300, 500, 200)]
+    )
     found = fit_pair(rows)
     assert (found.mixture.model, found.mixture.labels) == ("swap", (0, 1))
     assert found.mixture.share == found.mixture.back == pytest.approx(0.25, rel=1e-4)
-    np.testing.assert_allclose(found.probs[[0, -1]], [[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]], rtol=1e-4)
+    np.testing.assert_allclose(
+        found.probs[[0, -1]], [[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]], rtol=1e-4
+    )
 
 
 def test_a_confusion_has_two_shares():
@@ -149,7 +161,8 @@ def swapped(probs, share=0.3):
 
 def tempered(probs, slope, shift=()):
     return softmax(
-        slope * np.log(probs) + np.array([*shift, *[0.0] * probs.shape[1]])[: probs.shape[1]]
+        slope * np.log(probs)
+        + np.array([*shift, *[0.0] * probs.shape[1]])[: probs.shape[1]]
     )
 
 
@@ -186,7 +199,9 @@ def test_a_swap_names_the_pair():
     assert found.mixture.low < 0.3 < found.mixture.high
     (said,) = found.statements()
     assert (said.kind, said.level) == ("attribution.pair", "bad")
-    assert said.text.startswith("'cat' and 'dog' are confused: of the rows that should be one")
+    assert said.text.startswith(
+        "'cat' and 'dog' are confused: of the rows that should be one"
+    )
 
 
 def test_a_lapse_is_no_temperature():
@@ -205,7 +220,9 @@ def test_a_lapse_beside_a_temperature():
     found = miscalibrated_classes(rows("both"))
     assert found.kind == "lapse"
     assert found.mixture.slope == pytest.approx(0.8, abs=0.1)
-    assert found.statements()[0].text.endswith("Beside that, all classes are overconfident, alike.")
+    assert found.statements()[0].text.endswith(
+        "Beside that, all classes are overconfident, alike."
+    )
 
 
 def test_a_class_beside_a_temperature():
@@ -214,7 +231,9 @@ def test_a_class_beside_a_temperature():
     assert found.slope_low < 0.75 < found.slope_high
     every, dog = found.statements()
     assert every.kind == "attribution.all"
-    assert every.text.startswith("All classes are overconfident, alike: divide the logits by 1.")
+    assert every.text.startswith(
+        "All classes are overconfident, alike: divide the logits by 1."
+    )
     assert dog.text.startswith("'dog' is predicted too rarely")
     # what is said of the class is said of the probabilities after the temperature
     (detail,) = found.details
@@ -231,13 +250,20 @@ def test_a_temperature_is_no_lapse():
 def test_few_rows_do_not_tell_a_lapse_from_a_temperature():
     found = miscalibrated_classes(rows("temperature", n=250, seed=12))
     assert (found.kind, found.rival) == ("temperature", "lapse")
-    assert found.statements()[0].text.endswith("the two explain these rows about equally well.")
+    assert found.statements()[0].text.endswith(
+        "the two explain these rows about equally well."
+    )
 
 
 def test_what_is_far_likelier_and_not_all_is_said_so():
-    found = replace(miscalibrated_classes(rows("temperature")), kind="spread", rival="lapse")
+    found = replace(
+        miscalibrated_classes(rows("temperature")), kind="spread", rival="lapse"
+    )
     (said,) = found.statements()
-    assert "improbable labels come true more often than any temperature allows" in said.text
+    assert (
+        "improbable labels come true more often than any temperature allows"
+        in said.text
+    )
     assert "On the whole" not in said.text
 
 
@@ -255,7 +281,9 @@ def test_the_order_of_the_classes_does_not_matter(truth):
     order = [3, 1, 4, 0, 2]
     classes = [NAMES[k] for k in order]
     y = [NAMES[k] for k in p.codes]
-    moved = miscalibrated_classes(Predictions.from_arrays(p.probs[:, order], y, classes=classes))
+    moved = miscalibrated_classes(
+        Predictions.from_arrays(p.probs[:, order], y, classes=classes)
+    )
     found = miscalibrated_classes(p)
     assert (moved.kind, set(moved.labels)) == (found.kind, set(found.labels))
     if found.mixture is not None:
@@ -324,7 +352,9 @@ def test_what_is_said_of_a_pair(words):
 
 def test_text_report_and_json_say_the_same():
     found = mcllo.assess(rows("lapse"), seed=0)
-    assert "Sure predictions fail, however sure they are" in " ".join(str(found).split())
+    assert "Sure predictions fail, however sure they are" in " ".join(
+        str(found).split()
+    )
     assert "divide the logits" not in str(found)
     assert found.to_dict()["miscalibrated_classes"]["mixture"]["model"] == "lapse"
     page = mcllo.report(found).markdown()

@@ -48,8 +48,23 @@ MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", 
 def test_toy():
     # methods specification 8f, TOY: negative log likelihoods, and lambda against the identity
     rows = NESTED_MODELS.rows
-    reached = [12.6033816017, 12.302730003, 12.460926236, 12.298153121, 12.138374571, 12.030275892]
-    expected = [0.0, 0.601303196, 0.284910732, 0.610456962, 0.930014060, 1.146211420, 1.410980507]
+    reached = [
+        12.6033816017,
+        12.302730003,
+        12.460926236,
+        12.298153121,
+        12.138374571,
+        12.030275892,
+    ]
+    expected = [
+        0.0,
+        0.601303196,
+        0.284910732,
+        0.610456962,
+        0.930014060,
+        1.146211420,
+        1.410980507,
+    ]
     assert [row.model for row in rows] == list(MODELS)
     assert [-row.log_likelihood for row in rows] == pytest.approx(
         [*reached, 11.897891348], abs=2e-9
@@ -65,19 +80,32 @@ def test_toy():
 
 def test_a_fit_and_a_test_made_already_are_used():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit, test = fit_predictions(p), calibration_test(p, method="exact", n_resamples=49, seed=9)
+    fit, test = (
+        fit_predictions(p),
+        calibration_test(p, method="exact", n_resamples=49, seed=9),
+    )
     found = fit_nested_models(p, fit, test=test, n_resamples=99, seed=3)
-    assert found.row("mcllo").pvalue == found.row("identity").larger_pvalue == test.pvalue
-    score = calibration_test(p, statistic="score", method="exact", n_resamples=49, seed=9)
-    again = fit_nested_models(p, fit, test=score, n_resamples=99, seed=3)  # not a likelihood ratio
+    assert (
+        found.row("mcllo").pvalue == found.row("identity").larger_pvalue == test.pvalue
+    )
+    score = calibration_test(
+        p, statistic="score", method="exact", n_resamples=49, seed=9
+    )
+    again = fit_nested_models(
+        p, fit, test=score, n_resamples=99, seed=3
+    )  # not a likelihood ratio
     assert again.row("mcllo").n_resamples != 49
-    assert again.to_dict() == nested_models(TOY_X, TOY_Y, n_resamples=99, seed=3).to_dict()
+    assert (
+        again.to_dict() == nested_models(TOY_X, TOY_Y, n_resamples=99, seed=3).to_dict()
+    )
 
 
 def test_results_as_dict_frame_and_text():
     found = NESTED_MODELS
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert {"model", "df", "statistic", "pvalue", "aic", "bic"} <= set(content["rows"][0])
+    assert {"model", "df", "statistic", "pvalue", "aic", "bic"} <= set(
+        content["rows"][0]
+    )
     assert content["rows"][6]["larger_pvalue"] is None
     assert found.to_frame()["model"].tolist() == list(MODELS)
     assert found.table["df"] == [row.df for row in found.rows]
@@ -105,8 +133,13 @@ def nested_models_pvalues(predictions, seed):
     )
     bases = mcllo_bases(2)
     null = restricted_fit(family, bases.pop("identity"))
-    values = {m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()}
-    return [against_identity(plan, family, bases[m], value).pvalue for m, value in values.items()]
+    values = {
+        m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()
+    }
+    return [
+        against_identity(plan, family, bases[m], value).pvalue
+        for m, value in values.items()
+    ]
 
 
 def models_of(probs, y, **options):
@@ -131,7 +164,10 @@ def test_inside_says_what_the_directions_say():
             both = np.hstack([bases[model], bases[other]])
             rank = np.linalg.matrix_rank(both) if both.size else 0
             contained = bases[other].size == 0 or rank == bases[model].shape[1]
-            assert contained == (other == model or other in INSIDE[model]), (model, other)
+            assert contained == (other == model or other in INSIDE[model]), (
+                model,
+                other,
+            )
 
 
 def test_models_without_a_baseline():
@@ -145,9 +181,15 @@ def test_models_without_a_baseline():
 def test_for_two_classes_models_coincide():
     probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
     found = nested_models(probs, TOY_Y % 2, n_resamples=99, seed=0)
-    assert found.row("common_slope").larger_pvalue == found.row("mcllo").larger_pvalue == 1.0
+    assert (
+        found.row("common_slope").larger_pvalue
+        == found.row("mcllo").larger_pvalue
+        == 1.0
+    )
     fits = models_of(probs, TOY_Y % 2).fits
-    assert fits["scale"].log_likelihood == pytest.approx(fits["temperature"].log_likelihood)
+    assert fits["scale"].log_likelihood == pytest.approx(
+        fits["temperature"].log_likelihood
+    )
     for model in ("common_slope", "full"):
         assert fits[model].df == fits["mcllo"].df == 2
         assert fits[model].log_likelihood == pytest.approx(fits["mcllo"].log_likelihood)
@@ -160,7 +202,9 @@ def test_the_full_map_is_left_out_with_a_reason():
     models = models_of(*sample(1200, 31, 0), classes=list(range(31)))
     assert "more than 30 classes" in models.skipped
     assert "full" not in models.fits
-    p = Predictions.from_arrays(TOY_X, TOY_Y)  # 16 rows x 6^2 = 576 products at 200 a cell
+    p = Predictions.from_arrays(
+        TOY_X, TOY_Y
+    )  # 16 rows x 6^2 = 576 products at 200 a cell
     assert "too much data" in Models(p, fit_predictions(p), work=2.0).skipped
     assert Models(p, fit_predictions(p), work=3.0).skipped == ""
 
@@ -168,7 +212,9 @@ def test_the_full_map_is_left_out_with_a_reason():
 def rows_of(alpha, y=TOY_Y, method="chi2"):
     p = Predictions.from_arrays(TOY_X, y)
     fit = fit_predictions(p)
-    plan = PValuePlan.from_predictions(p, method=method, n_resamples=99, seed=0, n_tests=10)
+    plan = PValuePlan.from_predictions(
+        p, method=method, n_resamples=99, seed=0, n_tests=10
+    )
     test = run_test(p, fit, method=method, n_resamples=99, seed=0)
     return {r.model: r for r in nested_models_rows(Models(p, fit), plan, test, alpha)}
 
@@ -188,10 +234,14 @@ def test_rejections_are_those_of_closed_testing(alpha):
     # models below MCLLO leave a fifth of the level to MCLLO's test against the full map (p = .877)
     rows = rows_of(alpha)
     own = {name: row.larger_pvalue for name, row in rows.items()}
-    local = {name: p <= 0.8 * alpha or own["mcllo"] <= 0.2 * alpha for name, p in own.items()}
+    local = {
+        name: p <= 0.8 * alpha or own["mcllo"] <= 0.2 * alpha for name, p in own.items()
+    }
     local |= {name: own[name] <= alpha for name in ("identity", "mcllo", "full")}
     for name, row in rows.items():
-        assert row.rejected == (local[name] and all(local[part] for part in INSIDE[name]))
+        assert row.rejected == (
+            local[name] and all(local[part] for part in INSIDE[name])
+        )
     assert not rows["full"].rejected
 
 
@@ -199,7 +249,9 @@ def test_chi_square_p_values_are_there_whatever_the_method():
     chi2, exact = rows_of(0.05), rows_of(0.05, method="exact")
     for name, row in exact.items():
         for column in ("chi2_pvalue", "larger_chi2_pvalue"):
-            assert getattr(row, column) == pytest.approx(getattr(chi2[name], column), nan_ok=True)
+            assert getattr(row, column) == pytest.approx(
+                getattr(chi2[name], column), nan_ok=True
+            )
 
 
 def climbed(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
@@ -210,21 +262,26 @@ def climbed(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
     rows = [
         replace(
             row,
-            rejected=order.index(row.model) < order.index(chosen) and row.model not in kept,
+            rejected=order.index(row.model) < order.index(chosen)
+            and row.model not in kept,
             aic=10.0 * (row.model != chosen),
             bic=10.0 * (row.model != chosen),
             **(top if row.model == "mcllo" else {}),
         )
         for row in NESTED_MODELS.rows
     ]
-    kind = kind_words(chosen, RestrictedFit(np.array(theta), -1.0, np.eye(4), True), TOY)
+    kind = kind_words(
+        chosen, RestrictedFit(np.array(theta), -1.0, np.eye(4), True), TOY
+    )
     return replace(NESTED_MODELS, rows=tuple(rows), chosen=chosen, kind=kind)
 
 
 def better(found, **best):
     """The nested models with AIC and BIC smallest at other models."""
     rows = [
-        replace(row, **{name: -10.0 for name, model in best.items() if model == row.model})
+        replace(
+            row, **{name: -10.0 for name, model in best.items() if model == row.model}
+        )
         for row in found.rows
     ]
     return replace(found, rows=tuple(rows))
@@ -245,10 +302,14 @@ SAID = {
     "the full map above one temperature": replace(
         climbed("full", larger_pvalue=0.001), simple="temperature"
     ),
-    "the full map, a bound": climbed("full", larger_pvalue=2e-20, larger_method="bound"),
+    "the full map, a bound": climbed(
+        "full", larger_pvalue=2e-20, larger_method="bound"
+    ),
     "separated": replace(climbed("temperature"), separated=True, kind=UNTOLD),
     "AIC against it": better(climbed("temperature"), aic="common_slope"),
-    "AIC and BIC against it": better(climbed("scale"), aic="temperature", bic="temperature"),
+    "AIC and BIC against it": better(
+        climbed("scale"), aic="temperature", bic="temperature"
+    ),
     "AIC and BIC disagree": better(climbed("shift"), aic="full", bic="temperature"),
     "weak evidence": climbed("mcllo", **COSTLY),
     "a bound is not weak": climbed("mcllo", larger_method="bound", **COSTLY),
@@ -256,14 +317,21 @@ SAID = {
 
 
 def test_what_is_said_of_each_choice(approve):
-    lines = {name: "\n".join(map(str, found.statements())) for name, found in SAID.items()}
+    lines = {
+        name: "\n".join(map(str, found.statements())) for name, found in SAID.items()
+    }
     check_text("nested_models.txt", sections(lines), approve)
 
 
 def test_the_full_map_belongs_to_the_closed_test():
     # temperature is not rejected against MCLLO, but MCLLO is against the full map
     def found(temperature, full, **tail):
-        local = {"identity": 0.001, "temperature": temperature, "shift": 0.001, "scale": 0.001}
+        local = {
+            "identity": 0.001,
+            "temperature": temperature,
+            "shift": 0.001,
+            "scale": 0.001,
+        }
         local |= {"common_slope": 0.001, "mcllo": full}
         above = {k: TestResult(1.0, 1, p, "exact") for k, p in local.items()}
         above["mcllo"] = TestResult(1.0, 1, full, **({"method": "exact"} | tail))
@@ -276,7 +344,9 @@ def test_the_full_map_belongs_to_the_closed_test():
     assert found(0.04, 0.04)["mcllo"]  # nothing below stands: MCLLO has the whole level
     costly = Reason("few_errors", 1.0, ("full_map",))
     assert not found(0.3, 1e-9, method="chi2", why=costly)["mcllo"]  # not to be trusted
-    assert found(0.045, 1e-9, method="chi2", why=costly)["temperature"]  # and so takes no share
+    assert found(0.045, 1e-9, method="chi2", why=costly)[
+        "temperature"
+    ]  # and so takes no share
 
 
 def test_no_kind_is_named_where_labels_are_separated():
@@ -323,7 +393,9 @@ def test_likelihoods_and_estimates_are_those_of_vgam(fitted):
     reference, fits = fitted
     for model in MODELS[1:]:
         expected = reference[model]["log_likelihood"]
-        assert fits[model].log_likelihood == pytest.approx(expected, rel=1e-11, abs=1e-9), model
+        assert fits[model].log_likelihood == pytest.approx(
+            expected, rel=1e-11, abs=1e-9
+        ), model
     for model in MODELS[1:-1]:
         ours = free_part(model, fits[model].theta)
         expected = np.array(reference[model]["coefficients"])

@@ -72,7 +72,9 @@ def test_chi_square_counts_the_difference_of_parameters():
 def shifted(probs, fit):
     """Return the rows after a fitted shift, written out."""
     odds = np.exp(fit.theta[:2]) * probs[:, :2] / probs[:, 2:]
-    return np.column_stack([odds, np.ones(len(odds))]) / (1.0 + odds.sum(axis=1, keepdims=True))
+    return np.column_stack([odds, np.ones(len(odds))]) / (
+        1.0 + odds.sum(axis=1, keepdims=True)
+    )
 
 
 def test_bootstrap_draws_from_the_fitted_smaller_model():
@@ -85,7 +87,9 @@ def test_bootstrap_draws_from_the_fitted_smaller_model():
     for u in np.random.default_rng(0).random((99, 40)):
         codes = (u[:, None] > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
         other = Family(rows_of(probs, codes))
-        hits += gain(*fitted("shift", "mcllo", family=other)) >= gain(small, large) - 1e-6
+        hits += (
+            gain(*fitted("shift", "mcllo", family=other)) >= gain(small, large) - 1e-6
+        )
     tail = against_larger(plan_for(p, n_resamples=99), family, small, family, large)
     assert (tail.method, tail.n_resamples) == ("bootstrap", 99)
     assert tail.pvalue == (1 + hits) / 100
@@ -95,7 +99,10 @@ def test_weights_are_rows_written_out():
     weight = np.resize([2.0, 1.0, 0.0], len(TOY_Y))
     rows = np.repeat(np.arange(len(TOY_Y)), weight.astype(int))
     found = []
-    for p in (Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight), TOY.take(rows)):
+    for p in (
+        Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight),
+        TOY.take(rows),
+    ):
         family = Family(p)
         small, large = fitted("scale", "mcllo", family=family)
         found.append(against_larger(plan_for(p), family, small, family, large).pvalue)
@@ -139,7 +146,9 @@ def test_far_off_models_have_a_bound_and_no_draws():
     ):
         assert (found.method, found.n_resamples) == ("bound", 0)
         assert found.pvalue < 1 / (20 * 200)
-    assert against_larger(plan_for(p), family, shift, family, mcllo).method == "bootstrap"
+    assert (
+        against_larger(plan_for(p), family, shift, family, mcllo).method == "bootstrap"
+    )
 
 
 def test_arguments_are_checked():
@@ -160,7 +169,9 @@ def test_too_few_rows_show_nothing():
 
 
 def test_against_the_identity_it_is_the_split_ratio():
-    p = Predictions.from_arrays(TOY_X[:, [2, 0, 1]], np.tile([0, 2], 8), classes=range(3))
+    p = Predictions.from_arrays(
+        TOY_X[:, [2, 0, 1]], np.tile([0, 2], 8), classes=range(3)
+    )
     found = nested_bound(p, BASES["identity"], BASES["mcllo"], full=False)
     assert found == pytest.approx(split_pvalue(p), rel=1e-8)
 
@@ -182,7 +193,9 @@ def test_against_scipy():
             away = basis @ beta
             return nll(origin + away, half) + 0.5 * ridge * away @ away
 
-        found = minimize(objective, np.zeros(basis.shape[1]), method="BFGS", options={"gtol": 1e-8})
+        found = minimize(
+            objective, np.zeros(basis.shape[1]), method="BFGS", options={"gtol": 1e-8}
+        )
         return origin + basis @ found.x
 
     for half in (0, 1):
@@ -197,7 +210,9 @@ def test_against_scipy():
 
 
 def test_weights_count_rows():
-    weight = np.resize([2.0, 1.0], 16)  # rows of weight 2 in one half, of weight 1 in the other
+    weight = np.resize(
+        [2.0, 1.0], 16
+    )  # rows of weight 2 in one half, of weight 1 in the other
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight)
     halves = np.empty(32, dtype=int)
     halves[::2] = np.repeat(np.arange(0, 16, 2), 2)
@@ -236,7 +251,9 @@ def test_two_rows_by_hand():
 
 def test_against_the_identity_it_is_the_score_of_the_calibration_test():
     score, drawn = scored("identity"), StatisticDraws(TOY, 0)(0, 50)
-    np.testing.assert_allclose(score(drawn), LikelihoodRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
+    np.testing.assert_allclose(
+        score(drawn), LikelihoodRatio(TOY.log_odds).scores(drawn), rtol=1e-9
+    )
     # methods specification 0.4, TOY, baseline 2
     assert score(FAMILY.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
 

@@ -27,11 +27,17 @@ def rows(n, c=3, slopes=(1.0,), sizes=None, seed=0, alpha=1.0, **options):
     rng = np.random.default_rng(seed)
     honest = rng.dirichlet(np.full(c, alpha), n)
     labels = (rng.random((n, 1)) > honest.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    by = np.arange(n) % len(slopes) if sizes is None else np.repeat(np.arange(len(sizes)), sizes)
+    by = (
+        np.arange(n) % len(slopes)
+        if sizes is None
+        else np.repeat(np.arange(len(sizes)), sizes)
+    )
     power = honest ** np.asarray(slopes)[by][:, None]
     probs = power / power.sum(axis=1, keepdims=True)
     divided = by if by.max() else None
-    return Predictions.from_arrays(probs, labels, classes=range(c), by=divided, **options)
+    return Predictions.from_arrays(
+        probs, labels, classes=range(c), by=divided, **options
+    )
 
 
 def one_map(p, **options):
@@ -52,7 +58,10 @@ def test_the_statistic_is_the_gain_of_separate_maps():
     p = rows(6000, slopes=(1.3, 0.9))
     test = one_map(p)
     assert (test.kind, test.method, test.df) == ("lr", "chi2", 4)
-    pooled, fits = fit_predictions(p), [fit_predictions(p.take(part)) for part in p.by.parts]
+    pooled, fits = (
+        fit_predictions(p),
+        [fit_predictions(p.take(part)) for part in p.by.parts],
+    )
     separate = sum(
         softmax_loglik(fit.theta, p.log_odds[:, part], p.model_codes[part])
         for fit, part in zip(fits, p.by.parts, strict=True)
@@ -81,7 +90,10 @@ def test_scores_are_those_of_a_finite_difference():
     value, total_u, total_h = 0.0, np.zeros(size), np.zeros((size, size))
     for part in parts:
         each = np.eye(size) * step
-        u = [(loglik(theta + e, part) - loglik(theta - e, part)) / (2 * step) for e in each]
+        u = [
+            (loglik(theta + e, part) - loglik(theta - e, part)) / (2 * step)
+            for e in each
+        ]
         h = np.array(
             [
                 [
@@ -175,7 +187,9 @@ def test_one_row_is_a_subgroup():
 
 def test_rows_that_determine_no_map():
     p = rows(40)
-    right = Predictions.from_arrays(p.probs, p.probs.argmax(axis=1), by=np.arange(40) % 2)
+    right = Predictions.from_arrays(
+        p.probs, p.probs.argmax(axis=1), by=np.arange(40) % 2
+    )
     found = found_of(right)
     assert found.test.pvalue > 0.5
     assert found.slope.value == found.slope.high == math.inf
@@ -184,7 +198,9 @@ def test_rows_that_determine_no_map():
 
 def found_of(p, seed=1, **options):
     with suppress_warnings():
-        return assess_subgroups(p, pooled=fit_and_test(p, seed=seed), seed=seed, **options)
+        return assess_subgroups(
+            p, pooled=fit_and_test(p, seed=seed), seed=seed, **options
+        )
 
 
 def test_subgroups_are_tested_by_themselves_and_adjusted():
@@ -197,7 +213,9 @@ def test_subgroups_are_tested_by_themselves_and_adjusted():
     adjusted = holm([group.test.pvalue for group in found.groups])
     assert [group.adjusted for group in found.groups] == adjusted.tolist()
     assert found.confidence == pytest.approx(1 - 0.05 / 3)
-    assert {group.effect_size.confidence for group in found.groups} == {found.confidence}
+    assert {group.effect_size.confidence for group in found.groups} == {
+        found.confidence
+    }
 
 
 def test_zeros_are_counted_where_they_are():
@@ -234,7 +252,9 @@ def test_flat_predictions_have_no_slope():
 def test_power_at_a_stricter_level():
     shift = 7.0
     power = ncx2.sf(chi2.isf(0.05, 6), 6, shift)
-    assert power_at(power, 6, 0.01) == pytest.approx(ncx2.sf(chi2.isf(0.01, 6), 6, shift))
+    assert power_at(power, 6, 0.01) == pytest.approx(
+        ncx2.sf(chi2.isf(0.01, 6), 6, shift)
+    )
     assert power_at(0.05, 6, 0.01) == 0.05
     assert math.isnan(power_at(math.nan, 6, 0.01))
 

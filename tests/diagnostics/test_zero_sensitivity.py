@@ -12,7 +12,11 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, zero_sensitivity
-from mcllo._diagnostics.zero_sensitivity import CLIP_VALUES, _floors, compute_zero_sensitivity
+from mcllo._diagnostics.zero_sensitivity import (
+    CLIP_VALUES,
+    _floors,
+    compute_zero_sensitivity,
+)
 from mcllo._fit.fit import fit_predictions
 from mcllo._validation.rounding import for_recalibration
 
@@ -22,7 +26,9 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 def votes(seed, n=150, c=3, total=25):
     """Votes that labels follow: a label is one of the votes, so never one without."""
     rng = np.random.default_rng(seed)
-    probs = np.array([rng.multinomial(total, row) for row in rng.dirichlet([0.6] * c, size=n)])
+    probs = np.array(
+        [rng.multinomial(total, row) for row in rng.dirichlet([0.6] * c, size=n)]
+    )
     return probs / total, draw(probs / total, rng)
 
 
@@ -38,7 +44,12 @@ def test_hand_sized():
     probs = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
     found = zero_sensitivity(probs, [0, 1, 0, 1], method="chi2")
     assert found.floors == CLIP_VALUES == (1e-12, 1e-6, 1e-4)
-    assert (found.n_probs, found.n_clipped, found.n_clipped_true, found.all_zero) == (8, 2, 0, True)
+    assert (found.n_probs, found.n_clipped, found.n_clipped_true, found.all_zero) == (
+        8,
+        2,
+        0,
+        True,
+    )
     # identity: -log L = 2 log 2 - 2 log(1 - floor); nothing fits better but for the last term
     assert found.table["statistic"] == pytest.approx([0.0, 4e-6, 4e-4], abs=1e-6)
 
@@ -76,7 +87,9 @@ def test_the_default_floor_gives_the_test_itself():
     found = zero_sensitivity(probs, y, n_resamples=199, seed=5)
     test = calibration_test(probs, y, n_resamples=199, seed=5)
     assert found.tests[1].to_dict() == test.to_dict()
-    same = compute_zero_sensitivity(Predictions.from_arrays(probs, y), n_resamples=199, seed=5)
+    same = compute_zero_sensitivity(
+        Predictions.from_arrays(probs, y), n_resamples=199, seed=5
+    )
     assert same.to_dict() == found.to_dict()
 
 
@@ -145,12 +158,16 @@ def test_obesity_forests_of_25_trees_recalibrate_better_with_half_a_vote():
     frame = pd.read_csv(path)
     y = frame.pop("NObeyesdad").to_numpy()
     x = pd.get_dummies(frame.drop(columns=["Height", "Weight"])).to_numpy(float)
-    for seed in range(3):  # gains of .10 to .12 in each, far beyond the noise between splits
+    for seed in range(
+        3
+    ):  # gains of .10 to .12 in each, far beyond the noise between splits
         rows = np.random.default_rng(seed).permutation(len(y))
         grow, fit, judge = rows[:-528], rows[-528:-132], rows[-132:]
         forest = RandomForestClassifier(25, random_state=seed).fit(x[grow], y[grow])
         classes = list(forest.classes_)
-        train = Predictions.from_arrays(forest.predict_proba(x[fit]), y[fit], classes=classes)
+        train = Predictions.from_arrays(
+            forest.predict_proba(x[fit]), y[fit], classes=classes
+        )
         assert for_recalibration(train).clip == 0.02
         new, codes = forest.predict_proba(x[judge]), np.searchsorted(classes, y[judge])
         loss = []

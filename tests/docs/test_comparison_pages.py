@@ -45,7 +45,9 @@ def test_every_line_does_what_the_table_says(package, tmp_path, monkeypatch):
     assert len(rows) >= 15  # or the table was not read whole
     assert all(len(row) == 3 for row in rows)
     for todo, *cells in rows:
-        both = [None if cell.startswith("(") else outcome(cell, names) for cell in cells]
+        both = [
+            None if cell.startswith("(") else outcome(cell, names) for cell in cells
+        ]
         if within := re.search(r"agrees within (\S+)", cells[1]):
             gap = np.abs(np.asarray(both[0], float) - np.asarray(both[1], float)).max()
             assert gap <= float(within[1]), (todo, gap)

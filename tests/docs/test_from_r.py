@@ -28,7 +28,11 @@ def is_installed():
     """Return whether R can load reticulate."""
     if shutil.which("Rscript") is None:
         return False
-    asked = ["Rscript", "-e", "quit(status = !requireNamespace('reticulate', quietly = TRUE))"]
+    asked = [
+        "Rscript",
+        "-e",
+        "quit(status = !requireNamespace('reticulate', quietly = TRUE))",
+    ]
     return subprocess.run(asked, capture_output=True).returncode == 0
 
 
@@ -36,7 +40,9 @@ def is_installed():
 def printed():
     """Return what R prints, line ends stripped; skip where R, reticulate or pandas are missing."""
     if not is_installed():
-        pytest.skip("needs R with reticulate: apt-get install r-base-core r-cran-reticulate")
+        pytest.skip(
+            "needs R with reticulate: apt-get install r-base-core r-cran-reticulate"
+        )
     if importlib.util.find_spec("pandas") is None:
         pytest.skip("needs pandas, which reticulate makes of a data frame")
     package = str(Path(mcllo.__file__).parents[1])
@@ -80,9 +86,13 @@ def test_r_prints_what_the_page_shows():
 def test_the_table_of_two_classes_has_the_numbers_that_r_prints():
     if not HOCKEY.exists():
         pytest.skip("needs brcal/hockey.csv in ../shared/data")
-    printed_rows = re.findall(r"^(mcllo|glm|optim) +(\S+) +(\S+) +(\S+) +(\S+)$", printed(), re.M)
+    printed_rows = re.findall(
+        r"^(mcllo|glm|optim) +(\S+) +(\S+) +(\S+) +(\S+)$", printed(), re.M
+    )
     assert len(printed_rows) == 3
     table = PAGE[PAGE.index("| hockey, x |") :]
     for name, *numbers in printed_rows:
         row = next(line for line in table.splitlines() if f"`{name}`" in line)
-        assert [f"{float(number):.6f}" for number in numbers] == re.findall(r"\d\.\d{6}", row)[:4]
+        assert [f"{float(number):.6f}" for number in numbers] == re.findall(
+            r"\d\.\d{6}", row
+        )[:4]

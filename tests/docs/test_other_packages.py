@@ -7,14 +7,18 @@ from benchmarks import tasks
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/other-packages.md").read_text()
+PAGE = (
+    Path(__file__).resolve().parents[2] / "docs/how-to/other-packages.md"
+).read_text()
 
 
 def said():
     """Yield (task, package, what happens) of every cell with a line."""
     for number, part in enumerate(PAGE.split("\n## ")[1:]):
         for row in part.splitlines()[4:]:
-            package, line, happens = (cell.strip() for cell in row.strip("|").split(" | "))
+            package, line, happens = (
+                cell.strip() for cell in row.strip("|").split(" | ")
+            )
             yield number, package, line.strip("`"), happens
 
 
@@ -44,4 +48,7 @@ def test_what_happens(package):
         if whose == package and line:
             found = tasks.outcome(line, names)
             # by the error's name or that it works: words and last digits are other versions'
-            assert happens.split(":")[0].split(";")[0] == found.split(":")[0], (number, found)
+            assert happens.split(":")[0].split(";")[0] == found.split(":")[0], (
+                number,
+                found,
+            )

@@ -7,7 +7,9 @@ import mcllo
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "studies" / "paper-to-code.md"
-ITEMS = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|(.*)\|$", PAGE.read_text(), flags=re.MULTILINE)
+ITEMS = re.findall(
+    r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|(.*)\|$", PAGE.read_text(), flags=re.MULTILINE
+)
 NAMES = sorted(set(re.findall(r"`(mcllo\.[\w.]+)`", PAGE.read_text())))
 FIGURES = {f"figure{i}" for i in range(1, 7)}
 TABLES = {f"table{i}" for i in range(1, 5)}

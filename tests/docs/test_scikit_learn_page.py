@@ -45,14 +45,18 @@ def check(cell, names):
         if raised:
             with pytest.raises(ValueError) as error:
                 eval(line, names)
-            assert raised.group(1) in {cls.__name__ for cls in type(error.value).__mro__}, cell
+            assert raised.group(1) in {
+                cls.__name__ for cls in type(error.value).__mro__
+            }, cell
             return
         result = eval(line, names)
     ours = [one for one in caught if issubclass(one.category, UserWarning)]
     assert bool(ours) == ("warns" in said), cell
     if hasattr(result, "predict_proba"):
         rows = names["probs"] if line.startswith("mcllo.MCLLO") else names["X"]
-        np.testing.assert_allclose(result.predict_proba(rows).sum(axis=1), 1.0, err_msg=cell)
+        np.testing.assert_allclose(
+            result.predict_proba(rows).sum(axis=1), 1.0, err_msg=cell
+        )
 
 
 def test_our_lines_do_what_the_table_says(names):

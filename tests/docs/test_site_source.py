@@ -40,7 +40,9 @@ def test_an_index_leads_to_every_page_of_its_folder(site):
     for folder in ("how-to", "explanation", "studies", "reference"):
         index = DOCS / folder / "index.md"
         linked = {link for link, _ in site.LINK.findall(index.read_text())}
-        assert {page.name for page in index.parent.glob("*.md")} - {"index.md"} <= linked, folder
+        assert {page.name for page in index.parent.glob("*.md")} - {
+            "index.md"
+        } <= linked, folder
 
 
 def test_links_of_staged_pages_lead_to_files(site, staged):
@@ -59,7 +61,10 @@ def test_every_page_stands_in_one_table_of_contents(staged):
     for page in staged.rglob("*.md"):
         for block in CONTENTS.findall(page.read_text()):
             entries.update(line.lstrip("/") for line in block.split())
-    pages = {page.relative_to(staged).with_suffix("").as_posix() for page in staged.rglob("*.md")}
+    pages = {
+        page.relative_to(staged).with_suffix("").as_posix()
+        for page in staged.rglob("*.md")
+    }
     assert set(entries) >= pages - {"index"}
     assert set(entries.values()) == {1}
 
@@ -74,7 +79,10 @@ def test_examples_lose_the_empty_line_that_ends_them_and_nothing_else(staged):
 
 
 def test_pages_that_differ_by_case_only_get_files_that_do_not(site):
-    assert site.page_name("mcllo.Subgroups", ["mcllo.subgroups"]) == "mcllo.Subgroups-class"
+    assert (
+        site.page_name("mcllo.Subgroups", ["mcllo.subgroups"])
+        == "mcllo.Subgroups-class"
+    )
     assert site.page_name("mcllo.Subgroups", ["mcllo.assess"]) == "mcllo.Subgroups"
 
 
@@ -88,14 +96,20 @@ def test_members_are_those_that_this_package_wrote(site):
 
 def test_the_gallery_has_an_order_for_every_script():
     order = script(DOCS / "_site" / "figures.py").ORDER
-    assert sorted(order) == sorted(path.stem for path in (DOCS / "gallery").glob("*.py"))
+    assert sorted(order) == sorted(
+        path.stem for path in (DOCS / "gallery").glob("*.py")
+    )
     assert len(order) >= 12
 
 
 def test_exit_codes_are_those_of_the_program():
-    listed = re.findall(r"^\| (\d+) \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.M)
+    listed = re.findall(
+        r"^\| (\d+) \|", (DOCS / "reference" / "exit-codes.md").read_text(), re.M
+    )
     said = re.findall(r"^(\d+) |\((\d+): terminated\)", program.__doc__, re.M)
-    assert {*map(int, listed)} == {int(number) for pair in said for number in pair if number}
+    assert {*map(int, listed)} == {
+        int(number) for pair in said for number in pair if number
+    }
 
 
 ALONE = """
@@ -110,14 +124,27 @@ sys.meta_path.insert(0, Missing())
 import pytest
 sys.exit(pytest.main(sys.argv[1:]))
 """
-ABSENT = {"hypothesis", "polars", "mpmath", "dask", "duckdb", "sqlglot", "starlette", "lightgbm"}
+ABSENT = {
+    "hypothesis",
+    "polars",
+    "mpmath",
+    "dask",
+    "duckdb",
+    "sqlglot",
+    "starlette",
+    "lightgbm",
+}
 """Packages of the extra `test` that the extra `docs` has not."""
 
 
 @pytest.mark.slow
 def test_make_docs_runs_with_what_it_installs():
     recipe = (ROOT / "Makefile").read_text().split("\ndocs:")[1].split("\n\n")[0]
-    calls = [line for line in recipe.replace("\\\n", " ").splitlines() if " -m pytest " in line]
+    calls = [
+        line
+        for line in recipe.replace("\\\n", " ").splitlines()
+        if " -m pytest " in line
+    ]
     assert len(calls) == 2
     for call in calls:
         words = shlex.split(call.split(" -m pytest ")[1], comments=True)
@@ -133,8 +160,12 @@ def test_make_docs_runs_with_what_it_installs():
             "no:cacheprovider",
         ]
         quiet = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, env=quiet)
-        assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: skipped without a site
+        done = subprocess.run(
+            asked, cwd=ROOT, capture_output=True, text=True, env=quiet
+        )
+        assert done.returncode in (0, 5), (
+            done.stdout + done.stderr
+        )  # 5: skipped without a site
 
 
 def test_options_keep_their_dashes_and_commands_are_commands(staged):

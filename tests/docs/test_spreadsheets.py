@@ -21,7 +21,9 @@ def write_forecasts(path):
     rng = np.random.default_rng(0)
     honest = rng.dirichlet([1.0, 1.0, 1.0], size=400)
     codes = (honest.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
-    mills = np.maximum(np.round(1000 * honest**2 / (honest**2).sum(axis=1, keepdims=True)), 1)
+    mills = np.maximum(
+        np.round(1000 * honest**2 / (honest**2).sum(axis=1, keepdims=True)), 1
+    )
     mills[np.arange(400), mills.argmax(axis=1)] += 1000 - mills.sum(axis=1)
     book = openpyxl.Workbook()
     book.active.append(["day", *CLASSES, "seen"])
@@ -56,12 +58,16 @@ def test_the_walk_through_prints_what_the_page_shows(tmp_path, monkeypatch, caps
         out, err = capsys.readouterr()
         assert code == (2 if shown.startswith("mcllo: ") else 0), err
         said = err if code else out
-        assert re.match(pattern(shown.removesuffix("\n...")), said), f"$ mcllo {command}\n{said}"
+        assert re.match(pattern(shown.removesuffix("\n...")), said), (
+            f"$ mcllo {command}\n{said}"
+        )
     assert "70% is 0.7" in Path("report.html").read_text()
     model = load_calibrator("model.json")
     given = read_predictions("forecasts.xlsx", label="seen", classes=CLASSES)
     recalibrated = read_predictions("recalibrated.xlsx", label="seen", classes=CLASSES)
-    np.testing.assert_allclose(recalibrated.probs, model.predict_proba(given.probs), atol=1e-12)
+    np.testing.assert_allclose(
+        recalibrated.probs, model.predict_proba(given.probs), atol=1e-12
+    )
     first = openpyxl.load_workbook("recalibrated.xlsx").active[2]
     assert first[0].value == datetime.datetime(2025, 1, 1)
     assert first[1].number_format == "0.0%"

@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from independent import central_differences, direct_nll, log_odds_of, power_formula, sample
+from independent import (
+    central_differences,
+    direct_nll,
+    log_odds_of,
+    power_formula,
+    sample,
+)
 
 import mcllo
 from mcllo.exceptions import SeparationWarning
@@ -10,7 +16,9 @@ from mcllo.exceptions import SeparationWarning
 
 def curvature(function, theta, h=1e-4):
     """Return the Hessian by differences of differences."""
-    return central_differences(lambda at: central_differences(function, at, h), theta, h)
+    return central_differences(
+        lambda at: central_differences(function, at, h), theta, h
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -43,7 +51,9 @@ def test_it_is_not_convex_in_delta():
 
     for d in (0.5, 2.0):
         assert bend(d) == pytest.approx(-4 / (1 + d) ** 2 + 1 / d**2, abs=1e-4)
-    assert bend(0.5) > 0 > bend(2.0)  # d / (1 + d) = 1/3 and 2/3, sqrt(1 / 4) between them
+    assert (
+        bend(0.5) > 0 > bend(2.0)
+    )  # d / (1 + d) = 1/3 and 2/3, sqrt(1 / 4) between them
 
 
 @pytest.mark.parametrize("absent", [0, 2])
@@ -58,10 +68,18 @@ def test_a_class_that_never_comes_true_leaves_no_maximum(absent):
 def test_another_baseline_adds_a_term_where_slopes_differ():
     # log(g_j / g_b) = tau_j - tau_b + gamma_j log(x_j / x_b) + (gamma_j - gamma_b) log(x_b / x_c)
     probs, _ = sample(50, 3, 1)
-    (tau_j, tau_b), (gamma_j, gamma_b) = tau, gamma = np.array([0.4, -0.3]), np.array([0.7, 1.2])
+    (tau_j, tau_b), (gamma_j, gamma_b) = tau, gamma = (
+        np.array([0.4, -0.3]),
+        np.array([0.7, 1.2]),
+    )
     g = power_formula(probs, np.exp(tau), gamma)
     x_j, x_b, x_c = probs.T
-    right = tau_j - tau_b + gamma_j * np.log(x_j / x_b) + (gamma_j - gamma_b) * np.log(x_b / x_c)
+    right = (
+        tau_j
+        - tau_b
+        + gamma_j * np.log(x_j / x_b)
+        + (gamma_j - gamma_b) * np.log(x_b / x_c)
+    )
     np.testing.assert_allclose(np.log(g[:, 0] / g[:, 1]), right, atol=1e-12)
     last = -tau_b + gamma_b * np.log(x_c / x_b)
     np.testing.assert_allclose(np.log(g[:, 2] / g[:, 1]), last, atol=1e-12)
@@ -70,7 +88,9 @@ def test_another_baseline_adds_a_term_where_slopes_differ():
 def test_odds_that_stay_where_they_are():
     odds = 0.583 ** (1 / (1 - 0.7))
     same = np.array([[odds, 1.0]]) / (1 + odds)
-    np.testing.assert_allclose(power_formula(same, np.array([0.583]), np.array([0.7])), same)
+    np.testing.assert_allclose(
+        power_formula(same, np.array([0.583]), np.array([0.7])), same
+    )
 
 
 def test_classes_that_become_more_frequent_have_that_delta():
@@ -79,5 +99,7 @@ def test_classes_that_become_more_frequent_have_that_delta():
     before = joint / joint.sum(axis=1, keepdims=True)
     after = joint * [2.0, 1.0, 1.0]
     after /= after.sum(axis=1, keepdims=True)
-    shifted = mcllo.MCLLOMap(np.log([2.0, 1.0]), np.ones(2), (0, 1, 2), 2).recalibrate(before)
+    shifted = mcllo.MCLLOMap(np.log([2.0, 1.0]), np.ones(2), (0, 1, 2), 2).recalibrate(
+        before
+    )
     np.testing.assert_allclose(shifted, after, atol=1e-12)

@@ -43,7 +43,9 @@ def test_there_is_one_for_each_audience_and_the_index_names_them():
     index = (make_tutorials.FOLDER / "index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\(([\w-]+\.md)\)", index)) == names
     drawn = {path.name for path in (make_tutorials.FOLDER / "figures").glob("*")}
-    shown = [name for page in PAGES for name in make_tutorials.pictures(page.read_text())]
+    shown = [
+        name for page in PAGES for name in make_tutorials.pictures(page.read_text())
+    ]
     assert sorted(shown) == sorted(drawn), "each picture is on one page"
 
 
@@ -82,7 +84,9 @@ $ mcllo --version
 def test_what_does_not_agree_is_seen(tmp_path):
     ran = make_tutorials.run_page(PAGE, tmp_path)
     assert ran.text == PAGE.replace("```text\n5\n", "```text\n4\n")
-    assert ran.loose == ["1000"]  # of the text nothing but the hidden 1000 stands for it
+    assert ran.loose == [
+        "1000"
+    ]  # of the text nothing but the hidden 1000 stands for it
     again = make_tutorials.run_page(ran.text, tmp_path)
     assert again.text == ran.text
     silent = make_tutorials.run_page(PAGE.replace("print(2 + 2)", "2 + 2"), tmp_path)
@@ -103,7 +107,10 @@ def test_the_workbooks_are_those_of_the_script(tmp_path):
     script["main"](tmp_path)
     for name in ("forecasts.xlsx", "next-week.xlsx"):
         made, kept = (
-            [[cell.value for cell in row] for row in openpyxl.load_workbook(path).active]
+            [
+                [cell.value for cell in row]
+                for row in openpyxl.load_workbook(path).active
+            ]
             for path in (tmp_path / name, make_tutorials.FOLDER / name)
         )
         assert made == kept, "run: python examples/forecasts.py docs/tutorials"

@@ -41,8 +41,13 @@ def measured(name, form):
         if form == "PostgreSQL":
             return _in_postgres(calibrator)
         if form == TRANSLATED:
-            few = len(calibrator.classes_) <= 20  # long queries take sqlglot half a minute each
-            found = [_translated(calibrator, other) for other in (OTHERS if few else OTHERS[:1])]
+            few = (
+                len(calibrator.classes_) <= 20
+            )  # long queries take sqlglot half a minute each
+            found = [
+                _translated(calibrator, other)
+                for other in (OTHERS if few else OTHERS[:1])
+            ]
             return max(found, key=lambda check: check.difference)
         return check(calibrator, to, **options)
     except ExportError as error:
@@ -54,7 +59,9 @@ def _in_postgres(calibrator):
     program = build_program(calibrator)
     rows = hard_rows(program)
     found = postgres.run_postgres(database(), text, rows, list(program.classes))
-    return compare_with_calibrator("sql (postgres)", calibrator, program, rows, found, "float64")
+    return compare_with_calibrator(
+        "sql (postgres)", calibrator, program, rows, found, "float64"
+    )
 
 
 def _translated(calibrator, dialect):

@@ -69,7 +69,9 @@ def _of_trees(n_classes, n=1500):
 
 def _adapted(calibrator):
     X = rows(160, 1.0)[0]
-    many_of_one = X[np.argsort(-X[:, 0])[:60]]  # as they come they are no other than the model's
+    many_of_one = X[
+        np.argsort(-X[:, 0])[:60]
+    ]  # as they come they are no other than the model's
     return _fit(calibrator, power=2.5).adapt(many_of_one)
 
 
@@ -83,7 +85,9 @@ MAKERS = {
     "identity, normalize": lambda: _fit(c.Identity(normalize=True)),
     "mcllo": lambda: _fit(c.MCLLOCalibrator()),
     "mcllo, first baseline": lambda: _fit(c.MCLLOCalibrator(baseline="east")),
-    "mcllo, all baselines": lambda: _fit(c.MCLLOCalibrator(baseline="all", penalty=1.0)),
+    "mcllo, all baselines": lambda: _fit(
+        c.MCLLOCalibrator(baseline="all", penalty=1.0)
+    ),
     "mcllo, clip 0.01": lambda: _fit(c.MCLLOCalibrator(clip=0.01)),
     "mcllo, open gate": lambda: _fit(c.MCLLOCalibrator(gate=0.05), power=3.0),
     "mcllo, closed gate": lambda: _fit(c.MCLLOCalibrator(gate=1e-9), power=1.0),
@@ -94,7 +98,9 @@ MAKERS = {
     ),
     "mcllo, frequencies kept": lambda: _fit(c.MCLLOCalibrator(prior="keep")),
     "auto, closed gate": lambda: _fit(c.AutoCalibrator(gate=1e-9), power=1.0),
-    "auto, estimated frequencies": lambda: _adapted(c.AutoCalibrator(prior="unlabelled")),
+    "auto, estimated frequencies": lambda: _adapted(
+        c.AutoCalibrator(prior="unlabelled")
+    ),
     "auto, removed class": lambda: _fit(
         named(c.AutoCalibrator, prior="keep"), without="north", power=2.5
     ),
@@ -111,7 +117,9 @@ MAKERS = {
     "temperature, logits": lambda: _fit(c.TemperatureScaling(on="logits")),
     "vector": lambda: _fit(c.VectorScaling(penalty=1.0)),
     "vector, log probs": lambda: _fit(c.VectorScaling(on="log_probs", penalty=1.0)),
-    "vector, absent class": lambda: _fit(named(c.VectorScaling, penalty=1.0), without="north"),
+    "vector, absent class": lambda: _fit(
+        named(c.VectorScaling, penalty=1.0), without="north"
+    ),
     "matrix": lambda: _fit(c.MatrixScaling(penalty=1.0)),
     "matrix, log probs": lambda: _fit(c.MatrixScaling(on="log_probs", penalty=1.0)),
     "matrix, absent class": lambda: _fit(
@@ -125,7 +133,9 @@ MAKERS = {
     ),
     "histogram, absent class": lambda: _fit(named(c.HistogramBinning), without="south"),
     "isotonic": lambda: _fit(c.IsotonicCalibration()),
-    "isotonic, absent class": lambda: _fit(named(c.IsotonicCalibration), without="south"),
+    "isotonic, absent class": lambda: _fit(
+        named(c.IsotonicCalibration), without="south"
+    ),
     "beta": lambda: _fit(c.BetaCalibration()),
     "beta, absent class": lambda: _fit(named(c.BetaCalibration), without="west"),
     "xu_davoine": lambda: _fit(c.XuDavoine()),

@@ -15,7 +15,9 @@ import numpy as np
 
 def program(name):
     """Return the path of a program of PostgreSQL, None where it is not installed."""
-    return shutil.which(name) or max(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None)
+    return shutil.which(name) or max(
+        glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None
+    )
 
 
 def why_not():
@@ -24,7 +26,9 @@ def why_not():
     if missing:
         return f"PostgreSQL is not installed: no {missing[0]}"
     if os.geteuid() == 0 and _user() is None:
-        return "PostgreSQL refuses to run as root, and there is no user postgres or nobody"
+        return (
+            "PostgreSQL refuses to run as root, and there is no user postgres or nobody"
+        )
     return ""
 
 
@@ -45,13 +49,36 @@ def server():
     as_user = {} if user is None else {"user": user.pw_uid, "group": user.pw_gid}
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **as_user}
+    quiet = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "cwd": folder,
+        **as_user,
+    }
     data = folder / "data"
-    make = [program("initdb"), "-D", str(data), "-A", "trust", "-U", "mcllo", "--no-sync"]
+    make = [
+        program("initdb"),
+        "-D",
+        str(data),
+        "-A",
+        "trust",
+        "-U",
+        "mcllo",
+        "--no-sync",
+    ]
     process = None
     try:
         subprocess.run(make, check=True, **quiet)
-        start = [program("postgres"), "-D", str(data), "-k", str(folder), "-h", "", "-F"]
+        start = [
+            program("postgres"),
+            "-D",
+            str(data),
+            "-k",
+            str(folder),
+            "-h",
+            "",
+            "-F",
+        ]
         process = subprocess.Popen(start, **quiet)
         client = [program("psql"), "-h", str(folder), "-U", "mcllo", "-d", "postgres"]
         client += ["-X", "-q", "-v", "ON_ERROR_STOP=1"]
@@ -80,7 +107,9 @@ def run_postgres(run, text, rows, columns):
     """Return what a query with the key ``mcllo_key`` makes of rows, in their order."""
     quoted = [f'''"{name.replace('"', '""')}"''' for name in columns]
     kinds = ", ".join(f"{name} double precision" for name in quoted)
-    lines = ["\t".join([*map(repr, row), str(key)]) for key, row in enumerate(rows.tolist())]
+    lines = [
+        "\t".join([*map(repr, row), str(key)]) for key, row in enumerate(rows.tolist())
+    ]
     script = "\n".join(
         [
             f"CREATE TEMP TABLE predictions ({kinds}, mcllo_key integer);",

@@ -90,12 +90,16 @@ def test_a_recalibration_behind_logits_of_half_precision():
         [helper.make_tensor_value_info("x", kind, ["rows", 4])],
         [helper.make_tensor_value_info("logits", kind, ["rows", 4])],
     )
-    network = helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    network = helper.make_model(
+        body, opset_imports=[helper.make_opsetid("", 18)], ir_version=8
+    )
     calibrator = models.model("temperature, logits")
     rows = np.array([[1.0, -2.0, 0.5, 3.0]], dtype=np.float16)
     (found,) = run(append_to_onnx(network, calibrator), rows)
     assert found.dtype == np.float16
-    np.testing.assert_allclose(found, calibrator.predict_proba(-rows.astype(float)), atol=1e-3)
+    np.testing.assert_allclose(
+        found, calibrator.predict_proba(-rows.astype(float)), atol=1e-3
+    )
 
 
 def predict(calibrator, rows):
@@ -144,8 +148,12 @@ def classifiers():
     return {
         "logistic, mcllo": lambda X, y: whole(logistic()),
         "pipeline, auto": lambda X, y: whole(scaled, AutoCalibrator()),
-        "forest, isotonic": lambda X, y: whole(forest, IsotonicCalibration(), ensemble=False),
-        "frozen": lambda X, y: whole(FrozenEstimator(logistic().fit(X, y)), TemperatureScaling()),
+        "forest, isotonic": lambda X, y: whole(
+            forest, IsotonicCalibration(), ensemble=False
+        ),
+        "frozen": lambda X, y: whole(
+            FrozenEstimator(logistic().fit(X, y)), TemperatureScaling()
+        ),
         "scores": lambda X, y: whole(logistic(), VectorScaling(penalty=1.0)),
         "log probabilities": lambda X, y: whole(forest, VectorScaling(penalty=1.0)),
         "in a pipeline": lambda X, y: make_pipeline(
@@ -197,9 +205,13 @@ def test_a_recalibration_behind_an_onnx_classifier(zipmap, opset, iris):
     X, y = iris
     rows = X.astype(np.float32)
     classifier = logistic().fit(X, y)
-    before = skl2onnx.to_onnx(classifier, rows[:1], options={"zipmap": zipmap}, target_opset=opset)
+    before = skl2onnx.to_onnx(
+        classifier, rows[:1], options={"zipmap": zipmap}, target_opset=opset
+    )
     kept = before.SerializeToString()
-    raw = run(skl2onnx.to_onnx(classifier, rows[:1], options={"zipmap": False}), rows)[1]
+    raw = run(skl2onnx.to_onnx(classifier, rows[:1], options={"zipmap": False}), rows)[
+        1
+    ]
     calibrator = mcllo.MCLLOCalibrator(penalty=1.0).fit(classifier.predict_proba(X), y)
     after = append_to_onnx(before, calibrator)
     assert before.SerializeToString() == kept
@@ -229,7 +241,10 @@ def test_what_cannot_be_appended(iris):
     with pytest.raises(InputError, match="name an output of shape"):
         append_to_onnx(plain, other)
     old = skl2onnx.to_onnx(
-        logistic().fit(X, y), X[:1].astype(np.float32), options={"zipmap": False}, target_opset=12
+        logistic().fit(X, y),
+        X[:1].astype(np.float32),
+        options={"zipmap": False},
+        target_opset=12,
     )
     right = TemperatureScaling().fit(np.full((3, 3), 1 / 3), np.unique(y))
     with pytest.raises(FileFormatError, match="opset 13 or later"):

@@ -43,24 +43,38 @@ def test_logits_for_a_calibrator_of_probabilities():
 
 
 def test_every_member_of_the_pool_counts_in_some_model():
-    weights = [models.model(name).weights_ for name in models.MAKERS if name.startswith("auto")]
-    counted = {member for own in weights for member, weight in own.items() if weight > 0.0}
+    weights = [
+        models.model(name).weights_ for name in models.MAKERS if name.startswith("auto")
+    ]
+    counted = {
+        member for own in weights for member, weight in own.items() if weight > 0.0
+    }
     assert counted == set(MEMBER_NAMES)
 
 
 def test_a_row_that_frequencies_make_0_stays_as_it_is():
     calibrator = models.model("mcllo, closed gate, two classes to come")
-    rows = np.array([[0.0, 0.0, 0.25, 0.75], [5e-324, 0.0, 0.0, 1.0], [0.5, 0.0, 0.5, 0.0]])
+    rows = np.array(
+        [[0.0, 0.0, 0.25, 0.75], [5e-324, 0.0, 0.0, 1.0], [0.5, 0.0, 0.5, 0.0]]
+    )
     expected = calibrator.predict_proba(rows)
-    assert (expected[:2, 3] > 0.7).all()  # though nothing is to come of the last two classes
+    assert (
+        expected[:2, 3] > 0.7
+    ).all()  # though nothing is to come of the last two classes
     assert expected[2].tolist() == [1.0, 0.0, 0.0, 0.0]
-    np.testing.assert_allclose(build_program(calibrator).run(rows), expected, atol=1e-15)
+    np.testing.assert_allclose(
+        build_program(calibrator).run(rows), expected, atol=1e-15
+    )
     made = {}
     exec(calibrator.export("python"), made)
-    np.testing.assert_allclose(made["predict_proba"](rows.tolist()), expected, atol=1e-15)
+    np.testing.assert_allclose(
+        made["predict_proba"](rows.tolist()), expected, atol=1e-15
+    )
 
 
-@pytest.mark.parametrize("form", ["python", pytest.param("sql", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "form", ["python", pytest.param("sql", marks=pytest.mark.slow)]
+)
 def test_far_look_alike_classes_stay_finite(form):
     # log(softmax) would be -inf, and the full maps of it NaN
     calibrator = models._fit(AutoCalibrator(), power=2.5)
@@ -82,7 +96,10 @@ def test_steps_that_nothing_needs_are_left_out():
     answer = made.scale_and_shift(p, 2.0)
     made.step("exp", answer)
     short = made.ending(answer)
-    assert [(step.op, step.of) for step in short.steps] == [("input", ()), ("scale", (0,))]
+    assert [(step.op, step.of) for step in short.steps] == [
+        ("input", ()),
+        ("scale", (0,)),
+    ]
     assert short.run([[0.5, 0.25]]).tolist() == [[1.0, 0.5]]
 
 
@@ -107,7 +124,9 @@ def test_the_hard_rows_are_hard():
     assert ((rows > 0.0) & (rows < 1e-250)).any()
     ties = np.sort(rows, axis=1)
     assert ((ties[:, 1:] == ties[:, :-1]) & (ties[:, 1:] > 0.0)).any(axis=1).sum() > 50
-    knots = np.concatenate(build_program(models.model("isotonic")).steps[-2].numbers["at"])
+    knots = np.concatenate(
+        build_program(models.model("isotonic")).steps[-2].numbers["at"]
+    )
     assert np.isin(rows, knots).any(axis=1).sum() > 50
 
 
@@ -115,17 +134,24 @@ def test_a_program_can_be_wrong():
     # the check is worth something: another slope is found
     calibrator = models.model("temperature")
     program = build_program(calibrator)
-    next(step for step in program.steps if step.op == "scale").numbers["weight"][:] *= 1.0 + 1e-9
+    next(step for step in program.steps if step.op == "scale").numbers["weight"][:] *= (
+        1.0 + 1e-9
+    )
     rows = hard_rows(program)
     assert not compare_with_calibrator(
         "wrong", calibrator, program, rows, program.run(rows), "float64"
     ).holds
     nothing = np.full_like(rows, np.nan)
-    assert not compare_with_calibrator("nan", calibrator, program, rows, nothing, "float64").holds
+    assert not compare_with_calibrator(
+        "nan", calibrator, program, rows, nothing, "float64"
+    ).holds
 
 
 def test_gates_are_as_their_names_say():
     assert models.model("mcllo, open gate").gate_.recalibrates
     for name in ("mcllo, closed gate", "auto, closed gate"):
         assert not models.model(name).gate_.recalibrates
-        assert [step.op for step in build_program(models.model(name)).steps] == ["input", "unit"]
+        assert [step.op for step in build_program(models.model(name)).steps] == [
+            "input",
+            "unit",
+        ]

@@ -25,8 +25,13 @@ def test_files_import_nothing_that_is_to_be_installed():
     for name in ("mcllo", "auto", "histogram", "isotonic", "beta", "xu_davoine"):
         python = ast.parse(models.model(name).export("python"))
         imports = [node for node in ast.walk(python) if isinstance(node, ast.Import)]
-        assert {alias.name for node in imports for alias in node.names} == {"bisect", "math"}, name
-        assert not any(isinstance(node, ast.ImportFrom) for node in ast.walk(python)), name
+        assert {alias.name for node in imports for alias in node.names} == {
+            "bisect",
+            "math",
+        }, name
+        assert not any(isinstance(node, ast.ImportFrom) for node in ast.walk(python)), (
+            name
+        )
         module = models.model(name).export("js")
         assert "import" not in module, name
         assert "require" not in module, name
@@ -47,7 +52,9 @@ def test_python_runs_alone(tmp_path):
         text=True,
         check=True,
     )
-    np.testing.assert_allclose(json.loads(done.stdout), calibrator.predict_proba(rows), atol=1e-15)
+    np.testing.assert_allclose(
+        json.loads(done.stdout), calibrator.predict_proba(rows), atol=1e-15
+    )
 
 
 ROWS = [
@@ -73,7 +80,9 @@ def test_a_model_without_a_floor_refuses_zeros():
     exec(strict.export("python"), made)
     with pytest.raises(ValueError, match="positive"):
         made["predict_proba"]([[1.0, 0.0, 0.0, 0.0]])
-    np.testing.assert_allclose(made["predict_proba"](X), strict.predict_proba(X), atol=1e-15)
+    np.testing.assert_allclose(
+        made["predict_proba"](X), strict.predict_proba(X), atol=1e-15
+    )
     assert "v0.includes(0)" in strict.export("js")
 
 
@@ -135,7 +144,11 @@ def test_a_module_has_its_types(tmp_path):
     module = (tmp_path / "recalibration.mjs").read_text()
     exported = set(re.findall(r"export (?:function|const) (\w+)", module))
     declared = set(re.findall(r"export declare (?:function|const) (\w+)", text))
-    assert exported == declared == {"method", "classes", "predictRow", "predictProba", "predict"}
+    assert (
+        exported
+        == declared
+        == {"method", "classes", "predictRow", "predictProba", "predict"}
+    )
     assert declaration_path("a/b.js").name == "b.d.ts"
     numbers = Identity().fit([[0.5, 0.5], [0.2, 0.8]], [3, 4])
     assert "ReadonlyArray<number>" in write_declaration(build_program(numbers))
@@ -143,6 +156,8 @@ def test_a_module_has_its_types(tmp_path):
 
 def test_whole_numbers_that_javascript_has_not():
     far = Identity().fit([[0.5, 0.5], [0.2, 0.8]], [1, 2**53 + 1])
-    with pytest.raises(ExportError, match="JavaScript has no whole number 9007199254740993"):
+    with pytest.raises(
+        ExportError, match="JavaScript has no whole number 9007199254740993"
+    ):
         far.export("js")
     assert far.export("python")

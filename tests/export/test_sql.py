@@ -10,7 +10,12 @@ import numpy as np
 import postgres
 import pytest
 
-from mcllo.calibrators import HistogramBinning, MatrixScaling, MCLLOCalibrator, TemperatureScaling
+from mcllo.calibrators import (
+    HistogramBinning,
+    MatrixScaling,
+    MCLLOCalibrator,
+    TemperatureScaling,
+)
 from mcllo.exceptions import InputError
 from mcllo.export import ExportError, check, export
 from mcllo.export._sql import DIALECTS
@@ -24,7 +29,9 @@ HOSTILE = ['a"b', "select", "c; DROP TABLE x --", "é ü", "1", "`t`"]
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", ["mcllo", "histogram"])
 def test_every_dialect_can_be_read_again(name, dialect):
-    text = models.model(name).export("sql", dialect=dialect, table="lab.scores", keep=["id"])
+    text = models.model(name).export(
+        "sql", dialect=dialect, table="lab.scores", keep=["id"]
+    )
     (query,) = sqlglot.parse(text, dialect=dialect)
     assert query.named_selects == ["id", *models.CLASSES]
     tables = {t.sql(dialect) for t in query.find_all(sqlglot.exp.Table) if t.db}
@@ -46,7 +53,9 @@ def test_hostile_names_are_only_names(dialect):
 
 def test_a_prefix_and_a_key():
     calibrator = models.model("temperature")
-    text = calibrator.export("sql", dialect="sqlite", table="t", prefix="p_", keep=["id", "day"])
+    text = calibrator.export(
+        "sql", dialect="sqlite", table="t", prefix="p_", keep=["id", "day"]
+    )
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE t (id, p_west, p_east, p_south, p_north, day)")
     database.execute("INSERT INTO t VALUES (7, 0.1, 0.5, 0.2, 0.2, 'monday')")
@@ -74,10 +83,18 @@ def test_a_gap_makes_the_whole_answer_null(name, dialect):
     if dialect == "postgres":
         if postgres.why_not():
             pytest.skip(postgres.why_not())
-        lines = ["\t".join(["\\N" if v is None else str(v) for v in row]) + "\t0" for row in GAPS]
+        lines = [
+            "\t".join(["\\N" if v is None else str(v) for v in row]) + "\t0"
+            for row in GAPS
+        ]
         kinds = ", ".join(f"{label} double precision" for label in models.CLASSES)
         script = [f"CREATE TEMP TABLE predictions ({kinds}, mcllo_key integer);"]
-        script += ["COPY predictions FROM stdin;", *lines, r"\.", f"COPY ({text}) TO STDOUT;"]
+        script += [
+            "COPY predictions FROM stdin;",
+            *lines,
+            r"\.",
+            f"COPY ({text}) TO STDOUT;",
+        ]
         found = forms.database()("\n".join(script)).splitlines()
         assert found == ["\t".join(["0", *["\\N"] * 4])] * len(GAPS)
         return
@@ -98,7 +115,11 @@ def test_a_gap_makes_the_whole_answer_null(name, dialect):
     ("names", "dialect", "said"),
     [
         (["A", "a", "b"], "duckdb", "duckdb takes the columns 'A' and 'a' for one"),
-        (["x" * 70 + "1", "x" * 70 + "2", "b"], "postgres", "for one; name the columns with"),
+        (
+            ["x" * 70 + "1", "x" * 70 + "2", "b"],
+            "postgres",
+            "for one; name the columns with",
+        ),
         (["", "a", "b"], "postgres", "a column must have a name"),
         (["a\0z", "a", "b"], "sqlite", "a column must have a name"),
     ],
@@ -133,7 +154,9 @@ def test_columns_by_name_and_names_that_the_query_uses_itself():
 
 
 def test_what_is_asked_wrongly():
-    with pytest.raises(InputError, match="columns must name a column for each of the 4 classes"):
+    with pytest.raises(
+        InputError, match="columns must name a column for each of the 4 classes"
+    ):
         export(models.model("mcllo"), "sql", columns=["a", "b"])
     with pytest.raises(InputError, match="table must name a table"):
         export(models.model("mcllo"), "sql", table="")
@@ -145,7 +168,10 @@ def test_what_is_asked_wrongly():
 
 @pytest.mark.parametrize(
     ("make", "n_classes"),
-    [(TemperatureScaling, 300), (lambda: MatrixScaling(on="log_probs", penalty=1.0), 45)],
+    [
+        (TemperatureScaling, 300),
+        (lambda: MatrixScaling(on="log_probs", penalty=1.0), 45),
+    ],
 )
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
 def test_many_classes(make, n_classes, dialect):

@@ -54,7 +54,9 @@ def differs(name, form):
 
 
 def test_every_step_has_a_carrier():
-    used = {step.op for name in CARRIERS for step in build_program(models.model(name)).steps}
+    used = {
+        step.op for name in CARRIERS for step in build_program(models.model(name)).steps
+    }
     assert used == set(RUN)
 
 
@@ -64,7 +66,9 @@ def test_steps_in_plain_python(name):
     program = build_program(calibrator)
     rows = hard_rows(program, 120)
     found = run_python(calibrator.export("python"), rows)
-    found = compare_with_calibrator("python", calibrator, program, rows, found, "float64")
+    found = compare_with_calibrator(
+        "python", calibrator, program, rows, found, "float64"
+    )
     assert found.holds, str(found)
 
 

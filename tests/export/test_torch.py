@@ -11,7 +11,14 @@ from mcllo.export._targets import hard_rows
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
-ONES = ["mcllo", "auto", "vector, absent class", "beta", "isotonic", "histogram, absent class"]
+ONES = [
+    "mcllo",
+    "auto",
+    "vector, absent class",
+    "beta",
+    "isotonic",
+    "histogram, absent class",
+]
 ONES += ["xu_davoine"]  # together: every step
 
 
@@ -67,7 +74,10 @@ def test_parameters_are_trainable():
 def test_every_parameter_gets_a_gradient(name):
     module, rows = torch_module(models.model(name)), rows_of(name)
     (module(rows) ** 2).sum().backward()
-    grown = [p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in module.parameters()]
+    grown = [
+        p.grad is not None and bool(torch.isfinite(p.grad).all())
+        for p in module.parameters()
+    ]
     assert grown
     assert all(grown)
 
@@ -78,7 +88,9 @@ def test_float32_in_float32_out_and_any_leading_axes():
     X = data.drawn(12, models.CLASSES, 3)[0]
     single = module(torch.from_numpy(X.astype(np.float32)))
     assert single.dtype == torch.float32
-    np.testing.assert_allclose(single.detach().numpy(), calibrator.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(
+        single.detach().numpy(), calibrator.predict_proba(X), atol=1e-6
+    )
     boxed = module(torch.from_numpy(X.reshape(3, 4, 4)))
     np.testing.assert_allclose(
         boxed.detach().numpy().reshape(12, 4), calibrator.predict_proba(X), atol=1e-15

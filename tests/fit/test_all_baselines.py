@@ -45,7 +45,9 @@ def test_permuting_classes_permutes_the_result(design, random, penalty):
     c = probs.shape[1]
     order = np.array(random.sample(range(c), c))
     p = Predictions.from_arrays(probs, codes, classes=range(c))
-    q = Predictions.from_arrays(probs[:, order], np.argsort(order)[codes], classes=range(c))
+    q = Predictions.from_arrays(
+        probs[:, order], np.argsort(order)[codes], classes=range(c)
+    )
     there = fit_all_baselines(p, penalty=penalty)
     back = fit_all_baselines(q, penalty=penalty)
     assert back.weights == pytest.approx(there.weights[np.ix_(order, order)], abs=1e-6)
@@ -59,7 +61,9 @@ def test_relabelling_and_the_baseline_of_the_predictions_change_nothing():
     q = Predictions.from_arrays(TOY_X, names[TOY_Y], classes=names, baseline="ant")
     found = fit_all_baselines(q)
     assert found.classes == ("zebra", "ant", "cow")
-    assert np.array_equal(found.recalibrate(TOY_X), fit_all_baselines(TOY).recalibrate(TOY_X))
+    assert np.array_equal(
+        found.recalibrate(TOY_X), fit_all_baselines(TOY).recalibrate(TOY_X)
+    )
 
 
 def test_two_classes_are_plain_mcllo():
@@ -82,7 +86,9 @@ def test_rows_and_columns_of_the_weights_sum_to_zero():
 def test_logits_are_as_good_as_probabilities():
     found = fit_all_baselines(TOY)
     logits = np.log(TOY_X) + 700.0 * np.arange(16)[:, None]
-    assert found.recalibrate(logits=logits) == pytest.approx(found.recalibrate(TOY_X), abs=1e-9)
+    assert found.recalibrate(logits=logits) == pytest.approx(
+        found.recalibrate(TOY_X), abs=1e-9
+    )
     small = np.array([[3.0, 1.0, 0.0]])
     far = found.recalibrate(logits=small + 2.0**50)  # whole numbers: the sum is exact
     assert np.array_equal(far, found.recalibrate(logits=small))
@@ -93,7 +99,9 @@ def test_logits_are_as_good_as_probabilities():
 def test_whole_weights_are_repetitions():
     repeat = np.resize([1, 2, 3], 16)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
-    long = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
+    long = Predictions.from_arrays(
+        np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat)
+    )
     expected = fit_all_baselines(long).weights
     assert fit_all_baselines(weighted).weights == pytest.approx(expected, abs=1e-8)
 
@@ -109,23 +117,33 @@ def test_it_survives_a_file():
 
 
 def test_one_warning_speaks_for_all_fits():
-    p = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))  # separated by construction
+    p = Predictions.from_arrays(
+        TOY_X, TOY_X.argmax(axis=1)
+    )  # separated by construction
     with pytest.warns(SeparationWarning, match="estimate does not exist: ") as caught:
         fit_all_baselines(p)
     assert "(baseline 0 and 2 more)" in caught[0].message.text()
     assert caught[0].message.numbers == {"baselines": (0, 1, 2)}
     assert len(caught) == 1
     assert [f.separated for f in fit_each_baseline(p, p.classes)] == [True] * 3
-    assert np.isfinite(fit_all_baselines(p, penalty=1.0).weights).all()  # needs no warning
+    assert np.isfinite(
+        fit_all_baselines(p, penalty=1.0).weights
+    ).all()  # needs no warning
 
 
 def test_what_is_refused():
     maps = [MCLLOMap(np.zeros(2), np.ones(2), ("a", "b", "c"), b) for b in "abb"]
-    with pytest.raises(InputError, match=r"one map for each of the 3 classes.*'a', 'b', 'b'"):
+    with pytest.raises(
+        InputError, match=r"one map for each of the 3 classes.*'a', 'b', 'b'"
+    ):
         AllBaselinesMap.from_maps(maps)
     content = {**fit_all_baselines(TOY).to_dict(), "intercepts": [0.0, 0.0]}
-    with pytest.raises(ValueError, match=r"shapes \(3, 3\) and \(3,\); got \(3, 3\) and \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"shapes \(3, 3\) and \(3,\); got \(3, 3\) and \(2,\)"
+    ):
         AllBaselinesMap.from_dict(content)
     p = Predictions.from_arrays(np.full((2, 51), 1 / 51), [0, 1], classes=range(51))
-    with pytest.raises(InputError, match=r"at most 50 baselines.*got 51 classes.*baseline="):
+    with pytest.raises(
+        InputError, match=r"at most 50 baselines.*got 51 classes.*baseline="
+    ):
         fit_all_baselines(p)

@@ -23,7 +23,9 @@ quick = settings(deadline=None, max_examples=25)
 TOY_L = log_odds_of(TOY_X)
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
-ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
+ABSENT = Predictions.from_arrays(
+    TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3)
+)
 
 
 def margins(log_odds, codes, direction):
@@ -35,7 +37,9 @@ def margins(log_odds, codes, direction):
 
 def classes_of(probs, codes, **options):
     c = np.shape(probs)[1]
-    return separated_classes(Predictions.from_arrays(probs, codes, classes=range(c), **options))
+    return separated_classes(
+        Predictions.from_arrays(probs, codes, classes=range(c), **options)
+    )
 
 
 def test_one_overlapping_pair_by_hand():
@@ -52,7 +56,10 @@ def test_one_overlapping_pair_by_hand():
 
 def test_toy_separated_values():
     for codes, value in [
-        (TOY_X.argmax(axis=1), 15.1751),  # methods specification 8c: labels = first argmax
+        (
+            TOY_X.argmax(axis=1),
+            15.1751,
+        ),  # methods specification 8c: labels = first argmax
         (np.where(TOY_Y == 2, 0, TOY_Y), 16.0),  # 8c: baseline absent, all 16 rows kept
     ]:
         lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
@@ -78,7 +85,10 @@ def test_an_absent_class_separates():
 )
 def test_two_classes_equal_the_textbook_condition(values, labels):
     # with an intercept and one regressor, labels are (quasi-)separated iff a threshold splits them
-    odds, codes = np.array([values], dtype=float), np.array(labels[: len(values)], dtype=int)
+    odds, codes = (
+        np.array([values], dtype=float),
+        np.array(labels[: len(values)], dtype=int),
+    )
     assume(np.ptp(odds) > 0.0)
     first, second = odds[0, codes == 0], odds[0, codes == 1]
     if len(first) == 0 or len(second) == 0:
@@ -134,7 +144,9 @@ def test_what_separates():
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
     odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
-    monkeypatch.setattr(module, "_solve_program", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    monkeypatch.setattr(
+        module, "_solve_program", lambda rows, total: (np.array([0.0, 1.0]), 1.0)
+    )
     assert separating_direction(odds, codes) is None
 
 
@@ -160,7 +172,10 @@ def test_the_class_that_is_always_found_is_the_cause(found, baseline):
     share = np.repeat([0.3, 0.5, 0.7], 20)
     probs[:, found] = rng.uniform(0.01, 0.1, size=60)
     probs[:20, found] = rng.uniform(0.8, 0.9, size=20)
-    probs[:, a], probs[:, b] = (1 - probs[:, found]) * share, (1 - probs[:, found]) * (1 - share)
+    probs[:, a], probs[:, b] = (
+        (1 - probs[:, found]) * share,
+        (1 - probs[:, found]) * (1 - share),
+    )
     codes[:] = np.where(rng.random(60) < share, a, b)
     codes[:20] = found
     shuffled = rng.permutation(60)
@@ -173,7 +188,10 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
     # class 0 has log odds 1 in its own rows and in those of the baseline, half and half, and in
     # class 1's rows less: gamma_0 up and tau_0 down by as much moves only the rows of class 1
     odds = np.array(
-        [[1.0] * 4 + [0.2, 0.5, -0.4, 0.1] + [1.0] * 4, np.tile([0.5, -0.3, 0.9, 0.1], 3)]
+        [
+            [1.0] * 4 + [0.2, 0.5, -0.4, 0.1] + [1.0] * 4,
+            np.tile([0.5, -0.3, 0.9, 0.1], 3),
+        ]
     )
     codes = np.repeat([0, 1, 2], 4)
     predictions = Predictions.from_arrays(
@@ -188,7 +206,9 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
 def test_two_classes_by_hand():
     # 0 splits the labels: gamma may only grow, and tau may be anything beside it
     logits = np.array([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]])
-    found = unbounded_parameters(Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits))
+    found = unbounded_parameters(
+        Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits)
+    )
     np.testing.assert_array_equal(found, [[True, True], [False, True]])
     assert not unbounded_parameters(TOY).any()
 
@@ -196,7 +216,9 @@ def test_two_classes_by_hand():
 def test_an_absent_class_may_fall_and_turn():
     # its log odds have both signs: tau falls, or gamma goes either way while tau falls faster
     codes = np.where(TOY_Y == 1, 0, TOY_Y)
-    found = unbounded_parameters(Predictions.from_arrays(TOY_X, codes, classes=range(3)))
+    found = unbounded_parameters(
+        Predictions.from_arrays(TOY_X, codes, classes=range(3))
+    )
     np.testing.assert_array_equal(
         found, [[False, False], [True, False], [False, False], [True, True]]
     )
@@ -235,7 +257,9 @@ def test_sharp_network_subsets_agree_with_what_fits_find():
 def found(predictions, penalty=0.0, **options):
     likelihood = FreeLikelihood.from_predictions(predictions)
     end = estimate(likelihood, predictions, penalty, "identity")
-    return check_separation(end, likelihood, predictions.absent, lambda: predictions, **options)
+    return check_separation(
+        end, likelihood, predictions.absent, lambda: predictions, **options
+    )
 
 
 def test_a_penalty_makes_it_exist():

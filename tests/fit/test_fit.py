@@ -25,7 +25,12 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import AllBaselinesMap, read_simplex
 from mcllo._fit.objective import FreeLikelihood, free_of_range
 from mcllo._utils.statements import suppress_warnings
-from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
+from mcllo.exceptions import (
+    ConvergenceWarning,
+    InputError,
+    MclloWarning,
+    SeparationWarning,
+)
 
 quick = settings(deadline=None, max_examples=20)
 ARGMAX = TOY_X.argmax(axis=1)
@@ -34,7 +39,9 @@ PERFECT = Predictions.from_arrays(TOY_X, ARGMAX)
 
 
 def fit(probs, y, penalty=0.0, **options):
-    return fit_predictions(Predictions.from_arrays(probs, y, **options), penalty=penalty)
+    return fit_predictions(
+        Predictions.from_arrays(probs, y, **options), penalty=penalty
+    )
 
 
 def quiet_fit(probs, y, **options):
@@ -87,10 +94,15 @@ def test_the_supremum_equals_a_long_scipy_optimisation(seed):
 def test_nearly_separated_rows_have_a_huge_maximum():
     # forty sharp rows are right; six rows within 2e-5 of even odds overlap. In units of 1e-5 the
     # six are a plain logit, beside which the sharp rows add nothing
-    tiny, labels = np.array([2.0, 2.0, 1.0, -1.0, -2.0, -2.0]), np.array([0, 0, 1, 0, 1, 1])
+    tiny, labels = (
+        np.array([2.0, 2.0, 1.0, -1.0, -2.0, -2.0]),
+        np.array([0, 0, 1, 0, 1, 1]),
+    )
     odds = np.concatenate([1e-5 * tiny, np.full(20, 8.0), np.full(20, -8.0)])
     codes = np.concatenate([labels, np.repeat([0, 1], 20)])
-    with pytest.warns(ConvergenceWarning, match="likelihood is all but flat: ") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match="likelihood is all but flat: "
+    ) as caught:
         found = fit(None, codes, logits=np.column_stack([odds, np.zeros(46)]))
     assert "statistic holds" in caught[0].message.text()
     assert caught[0].message.numbers["n_iter"] == found.n_iter
@@ -138,8 +150,14 @@ def test_refitting_recalibrated_training_data_gives_the_identity(design, data):
     classes = range(probs.shape[1])
     baseline = data.draw(st.sampled_from(list(classes)))
     found = quiet_fit(probs, codes, classes=classes, baseline=baseline)
-    assume(found.converged and np.abs(found.theta).max() < 15.0 and abs(found.gamma).min() > 0.01)
-    again = fit(found.recalibrate(probs), codes, classes=classes, baseline=baseline, clip=0.0)
+    assume(
+        found.converged
+        and np.abs(found.theta).max() < 15.0
+        and abs(found.gamma).min() > 0.01
+    )
+    again = fit(
+        found.recalibrate(probs), codes, classes=classes, baseline=baseline, clip=0.0
+    )
     np.testing.assert_allclose(again.tau, 0.0, atol=1e-5)
     np.testing.assert_allclose(again.gamma, 1.0, atol=1e-5)
     assert again.statistic == pytest.approx(0.0, abs=1e-8)
@@ -154,7 +172,9 @@ def test_for_two_classes_the_baseline_does_not_matter(design):
     assume(last.converged)
     np.testing.assert_allclose(first.gamma, last.gamma, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(first.tau, -last.tau, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(first.recalibrate(probs), last.recalibrate(probs), atol=1e-6)
+    np.testing.assert_allclose(
+        first.recalibrate(probs), last.recalibrate(probs), atol=1e-6
+    )
 
 
 @quick
@@ -168,7 +188,9 @@ def test_permuting_the_other_classes_permutes_the_parameters(design, seed):
     assume(found.converged and np.abs(found.theta).max() < 15.0)
     moved = fit(probs[:, order], place[codes], classes=range(c))
     np.testing.assert_allclose(moved.tau, found.tau[order[:-1]], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(moved.gamma, found.gamma[order[:-1]], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        moved.gamma, found.gamma[order[:-1]], rtol=1e-5, atol=1e-6
+    )
     assert moved.statistic == pytest.approx(found.statistic, rel=1e-7, abs=1e-9)
 
 
@@ -178,8 +200,12 @@ def test_duplicating_the_data_doubles_the_statistic(design):
     probs, codes = design
     classes = range(probs.shape[1])
     once = quiet_fit(probs, codes, classes=classes)
-    twice = quiet_fit(np.vstack([probs, probs]), np.append(codes, codes), classes=classes)
-    weighted = quiet_fit(probs, codes, classes=classes, sample_weight=np.full(len(codes), 2.0))
+    twice = quiet_fit(
+        np.vstack([probs, probs]), np.append(codes, codes), classes=classes
+    )
+    weighted = quiet_fit(
+        probs, codes, classes=classes, sample_weight=np.full(len(codes), 2.0)
+    )
     assert twice.statistic == pytest.approx(2.0 * once.statistic, rel=1e-7, abs=1e-8)
     assert weighted.statistic == pytest.approx(twice.statistic, rel=1e-9, abs=1e-10)
     assume(once.converged and np.abs(once.theta).max() < 15.0)
@@ -212,7 +238,9 @@ def test_a_slope_is_free_where_log_odds_vary_by_more_than_rounding():
 
 
 def end_of(predictions, penalty=0.0):
-    return estimate(FreeLikelihood.from_predictions(predictions), predictions, penalty, "identity")
+    return estimate(
+        FreeLikelihood.from_predictions(predictions), predictions, penalty, "identity"
+    )
 
 
 def left(predictions, penalty=0.0):
@@ -246,7 +274,9 @@ def test_information_left_by_hand():
 
 def test_a_covariance_by_hand():
     free, diagonal = np.array([True, True]), np.diag([4.0, 2.0])
-    np.testing.assert_array_equal(covariance(diagonal, free, True), np.diag([0.25, 0.5]))
+    np.testing.assert_array_equal(
+        covariance(diagonal, free, True), np.diag([0.25, 0.5])
+    )
     assert np.isnan(covariance(diagonal, free, False)).all()  # not determined
     free = np.array([True, False, True])  # a fixed parameter has none
     found = covariance(diagonal, free, True)
@@ -292,7 +322,9 @@ def test_group_laws(design, data):
     unit = np.concatenate([np.zeros(c - 1), np.ones(c - 1)])
     np.testing.assert_allclose(a.compose(a.inverse()).theta, unit, atol=1e-12)
     np.testing.assert_allclose(a.inverse().compose(a).theta, unit, atol=1e-12)
-    np.testing.assert_allclose(a.inverse().inverse().theta, a.theta, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        a.inverse().inverse().theta, a.theta, rtol=1e-12, atol=1e-14
+    )
     back = a.inverse().recalibrate(a.recalibrate(probs), clip=0.0)
     np.testing.assert_allclose(back, probs, atol=1e-8)
 

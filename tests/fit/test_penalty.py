@@ -28,7 +28,9 @@ ARGMAX = TOY_X.argmax(axis=1)
 
 
 def predictions_of(probs, y, **options):
-    return Predictions.from_arrays(probs, y, classes=range(np.shape(probs)[1]), **options)
+    return Predictions.from_arrays(
+        probs, y, classes=range(np.shape(probs)[1]), **options
+    )
 
 
 TOY = predictions_of(TOY_X, TOY_Y)
@@ -84,10 +86,14 @@ def test_the_exponent_is_the_likeliest():
     def nll(u):
         return direct_nll(np.array([0.0, 0.0, u, u]), odds, TOY_Y)
 
-    best = minimize_scalar(nll, bounds=(0.1, 5.0), method="bounded", options={"xatol": 1e-9})
+    best = minimize_scalar(
+        nll, bounds=(0.1, 5.0), method="bounded", options={"xatol": 1e-9}
+    )
     assert temperature_exponent(TOY) == pytest.approx(best.x, abs=1e-6)
     assert temperature_exponent(predictions_of(TOY_X, ARGMAX)) is None
-    assert temperature_exponent(predictions_of(np.full((4, 2), 0.5), [0, 0, 0, 1])) == 1.0
+    assert (
+        temperature_exponent(predictions_of(np.full((4, 2), 0.5), [0, 0, 0, 1])) == 1.0
+    )
 
 
 def test_auto_is_the_best_of_a_fine_grid():
@@ -96,7 +102,9 @@ def test_auto_is_the_best_of_a_fine_grid():
     predictions = predictions_of(sharp, y)
     found = fit_predictions(predictions, penalty="auto")
     powers = np.arange(-1.0, 3.01, 0.02)
-    best = 10.0 ** powers[np.argmax([evidence_at(predictions, 10.0**p) for p in powers])]
+    best = (
+        10.0 ** powers[np.argmax([evidence_at(predictions, 10.0**p) for p in powers])]
+    )
     assert 0.05 < best < 500.0
     assert found.penalty == pytest.approx(best, rel=0.06)
     assert found.penalty_rule == "auto"
@@ -110,7 +118,8 @@ def test_auto_is_the_best_of_a_fine_grid():
 
 @settings(deadline=None, max_examples=15)
 @given(
-    designs(min_rows=6, max_rows=30, max_classes=4), st.sampled_from(["identity", "temperature"])
+    designs(min_rows=6, max_rows=30, max_classes=4),
+    st.sampled_from(["identity", "temperature"]),
 )
 def test_penalised_fits_are_stationary(design, center):
     probs, codes = design
@@ -120,7 +129,9 @@ def test_penalised_fits_are_stationary(design, center):
     except SeparationWarning:
         return
     likelihood = FreeLikelihood.from_predictions(predictions)
-    ridge = Ridge(likelihood, 0.7, penalty_center(predictions.log_odds, found.center_gamma))
+    ridge = Ridge(
+        likelihood, 0.7, penalty_center(predictions.log_odds, found.center_gamma)
+    )
     assert found.converged
     np.testing.assert_allclose(ridge(found.theta).gradient, 0.0, atol=1e-4)
     assert -found.log_likelihood == pytest.approx(
@@ -132,12 +143,16 @@ def test_constant_log_odds_have_the_same_map_at_the_centre():
     # class 0 always has twice the baseline's probability: its gamma stays 1, so the exponent u
     # must show as tau = (u - 1) log 2
     odds = np.array([np.full(5, np.log(2.0)), [0.1, 0.2, 0.3, 0.4, 0.5]])
-    np.testing.assert_allclose(penalty_center(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6])
+    np.testing.assert_allclose(
+        penalty_center(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6]
+    )
 
 
 def test_the_strength_stays_in_its_range():
     assert (
-        strongest_evidence(FreeLikelihood.from_predictions(TOY), penalty_center(TOY.log_odds, 1.0))
+        strongest_evidence(
+            FreeLikelihood.from_predictions(TOY), penalty_center(TOY.log_odds, 1.0)
+        )
         == 1e4
     )
     separated = fit_predictions(predictions_of(TOY_X, ARGMAX), penalty="auto")
@@ -163,7 +178,9 @@ def direct_objective(theta, odds, codes, weight=None):
         g = np.exp(eta - np.logaddexp.reduce(np.append(eta, 0.0)))
         z = np.hstack([np.eye(k), np.diag(odds[:, i])])
         information += weight[i] * z.T @ (np.diag(g) - np.outer(g, g)) @ z
-    return direct_nll(theta, odds, codes, weight) - 0.5 * np.linalg.slogdet(information)[1]
+    return (
+        direct_nll(theta, odds, codes, weight) - 0.5 * np.linalg.slogdet(information)[1]
+    )
 
 
 def test_balanced_labels_stay_where_they_are():
@@ -182,20 +199,32 @@ def test_derivatives_match_finite_differences(theta):
     weight = np.linspace(0.5, 2.0, 16)
     odds, theta = log_odds_of(TOY_X), np.array(theta)
     predictions = predictions_of(TOY_X, TOY_Y, sample_weight=weight)
-    objective = FirthObjective(FreeLikelihood.from_predictions(predictions), predictions)
-    expected = central_differences(lambda t: direct_objective(t, odds, TOY_Y, weight), theta)
-    assert objective(theta).value == pytest.approx(direct_objective(theta, odds, TOY_Y, weight))
+    objective = FirthObjective(
+        FreeLikelihood.from_predictions(predictions), predictions
+    )
+    expected = central_differences(
+        lambda t: direct_objective(t, odds, TOY_Y, weight), theta
+    )
+    assert objective(theta).value == pytest.approx(
+        direct_objective(theta, odds, TOY_Y, weight)
+    )
     np.testing.assert_allclose(objective(theta).gradient, expected, atol=1e-7)
 
 
 def test_the_slope_adds_over_chunks():
     rng = np.random.default_rng(0)
-    odds, theta = rng.normal(size=(3, 30_000)), rng.normal(size=6)  # more than one chunk
+    odds, theta = (
+        rng.normal(size=(3, 30_000)),
+        rng.normal(size=6),
+    )  # more than one chunk
     inverse = np.linalg.inv(LogPartition(odds)(theta).hessian)
     parts = [
-        information_slope(theta, odds[:, rows], inverse) for rows in (slice(9), slice(9, None))
+        information_slope(theta, odds[:, rows], inverse)
+        for rows in (slice(9), slice(9, None))
     ]
-    np.testing.assert_allclose(information_slope(theta, odds, inverse), sum(parts), rtol=1e-9)
+    np.testing.assert_allclose(
+        information_slope(theta, odds, inverse), sum(parts), rtol=1e-9
+    )
 
 
 @settings(deadline=None, max_examples=8)
@@ -205,7 +234,9 @@ def test_scipy_finds_no_better_place(design):
     solution = solve(probs, codes)
     odds = log_odds_of(probs)
     assert solution.converged
-    found = scipy_minimize(direct_objective, solution.x, args=(odds, codes), method="BFGS")
+    found = scipy_minimize(
+        direct_objective, solution.x, args=(odds, codes), method="BFGS"
+    )
     here = direct_objective(solution.x, odds, codes)
     assert here == pytest.approx(solution.value, rel=1e-7, abs=1e-7)
     assert found.fun >= here - 1e-6

@@ -33,7 +33,9 @@ def brute_deviance(k, value, odds, labels, least, start, centre=None, rho=0.0):
         away = 0.0 if centre is None else 0.5 * rho * np.sum((theta - centre) ** 2)
         return direct_nll(theta, odds, labels) + away
 
-    found = scipy_minimize(loss, np.delete(start, k), method="BFGS", options={"gtol": 1e-7})
+    found = scipy_minimize(
+        loss, np.delete(start, k), method="BFGS", options={"gtol": 1e-7}
+    )
     return 2.0 * (found.fun - least)
 
 
@@ -60,7 +62,10 @@ def test_scipy_profiles_agree(labels, n_infinite):
 def test_scipy_profiles_agree_with_a_ridge():
     center = "temperature"
     predictions = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit, odds = fit_predictions(predictions, penalty=0.5, center=center), log_odds_of(TOY_X)
+    fit, odds = (
+        fit_predictions(predictions, penalty=0.5, center=center),
+        log_odds_of(TOY_X),
+    )
     centre = np.array([0.0, 0.0, fit.center_gamma, fit.center_gamma])
     least = -fit.log_likelihood + 0.25 * np.sum((fit.theta - centre) ** 2)
     ends = ends_of(profile_intervals(predictions, penalty=0.5, center=center))
@@ -76,7 +81,9 @@ def test_levels_are_nested_around_the_estimate(design):
     predictions = Predictions.from_arrays(probs, codes, classes=range(probs.shape[1]))
     fit = quiet_fit(predictions)
     assume(fit.converged)
-    narrow, wide = (ends_of(profile_intervals(predictions, fit=fit, level=q)) for q in (0.5, 0.9))
+    narrow, wide = (
+        ends_of(profile_intervals(predictions, fit=fit, level=q)) for q in (0.5, 0.9)
+    )
     assert (wide[:, 0] < narrow[:, 0]).all()
     assert (narrow[:, 0] < fit.theta).all()
     assert (fit.theta < narrow[:, 1]).all()

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import central_differences, designs, draw, power_formula, sample, simplex
+from independent import (
+    central_differences,
+    designs,
+    draw,
+    power_formula,
+    sample,
+    simplex,
+)
 from scipy.special import expit, logit
 from scipy.stats import norm
 from toy import TOY_X, TOY_Y
@@ -20,7 +27,9 @@ Z = norm.ppf(0.975)
 
 
 def toy_fit(baseline=None, **options):
-    return fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline), **options)
+    return fit_predictions(
+        Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline), **options
+    )
 
 
 def known_fit(theta, covariance, classes=(0, 1, 2)):
@@ -31,7 +40,9 @@ def known_fit(theta, covariance, classes=(0, 1, 2)):
 
 
 def intervals(fit, probs, level=0.95, **options):
-    return recalibrate_with_intervals(fit, read_simplex(fit.classes, probs), level, **options)
+    return recalibrate_with_intervals(
+        fit, read_simplex(fit.classes, probs), level, **options
+    )
 
 
 def standard_errors(fit, probs):
@@ -43,7 +54,9 @@ def standard_errors(fit, probs):
 def test_without_uncertainty_the_interval_is_a_point():
     fit = known_fit([0.2, -0.3, 0.8, 1.5], np.zeros((4, 4)))
     found = intervals(fit, TOY_X)
-    np.testing.assert_array_equal(found.probs, fit.apply(read_simplex(fit.classes, TOY_X)))
+    np.testing.assert_array_equal(
+        found.probs, fit.apply(read_simplex(fit.classes, TOY_X))
+    )
     np.testing.assert_allclose(found.low, found.probs, rtol=1e-12)
     np.testing.assert_allclose(found.high, found.probs, rtol=1e-12)
 
@@ -95,7 +108,9 @@ def test_derivatives_match_finite_differences(baseline):
 
     slopes = central_differences(logit_g, fit.theta)
     variance = np.einsum("anj,ab,bnj->nj", slopes, fit.cov_theta, slopes)
-    np.testing.assert_allclose(standard_errors(fit, TOY_X), np.sqrt(variance), rtol=1e-6)
+    np.testing.assert_allclose(
+        standard_errors(fit, TOY_X), np.sqrt(variance), rtol=1e-6
+    )
 
 
 def test_toy_reference_values():
@@ -111,7 +126,10 @@ def test_toy_reference_values():
 def test_ends_stay_on_their_side_and_grow_with_the_level(design, level):
     probs, codes = design
     fit = fit_predictions(Predictions.from_arrays(probs, codes), penalty=1.0)
-    found, wider = intervals(fit, probs, level), intervals(fit, probs, 0.5 + level / 2.0)
+    found, wider = (
+        intervals(fit, probs, level),
+        intervals(fit, probs, 0.5 + level / 2.0),
+    )
     assert (found.low > 0.0).all()
     assert (found.high < 1.0).all()
     assert (found.low <= found.probs).all()
@@ -128,16 +146,22 @@ def test_other_classes_may_be_permuted(design, random):
     order = [*random.sample(range(c - 1), c - 1), c - 1]
     fit = fit_predictions(Predictions.from_arrays(probs, codes), penalty=1.0)
     moved = np.argsort(order)[codes]
-    other = fit_predictions(Predictions.from_arrays(probs[:, order], moved), penalty=1.0)
+    other = fit_predictions(
+        Predictions.from_arrays(probs[:, order], moved), penalty=1.0
+    )
     found, permuted = intervals(fit, probs), intervals(other, probs[:, order])
     np.testing.assert_allclose(permuted.low, found.low[:, order], rtol=1e-5, atol=1e-12)
-    np.testing.assert_allclose(permuted.high, found.high[:, order], rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(
+        permuted.high, found.high[:, order], rtol=1e-5, atol=1e-12
+    )
 
 
 def test_any_partition_of_the_rows_gives_the_same():
     probs = simplex(np.random.default_rng(3), 40_000, 3)  # more than one chunk
     fit = toy_fit()
-    whole, first, rest = (intervals(fit, part) for part in (probs, probs[:700], probs[700:]))
+    whole, first, rest = (
+        intervals(fit, part) for part in (probs, probs[:700], probs[700:])
+    )
     np.testing.assert_array_equal(np.vstack([first.low, rest.low]), whole.low)
     np.testing.assert_array_equal(np.vstack([first.high, rest.high]), whole.high)
 
@@ -149,7 +173,9 @@ def test_a_class_all_but_certain_keeps_its_digits():
     theta, odds = np.array([0.0, 0.0, 1.0, 1.0]), np.array([[size], [0.0]])
     center, se = logit_and_error(theta, np.diag([0.1, 0.2, 0.3, 0.4]), odds)
     assert center[0, 0] == pytest.approx(size - np.log(2.0), rel=1e-14)
-    assert se[0, 0] == pytest.approx(np.sqrt(0.01 + 0.25 * 0.04 + 0.09 * size**2), rel=1e-14)
+    assert se[0, 0] == pytest.approx(
+        np.sqrt(0.01 + 0.25 * 0.04 + 0.09 * size**2), rel=1e-14
+    )
 
 
 def test_extreme_logits_give_numbers():
@@ -163,7 +189,9 @@ def test_extreme_logits_give_numbers():
 
 def test_a_gamma_that_was_not_identified_counts_as_known():
     # the odds of class 0 against class 2 are 2 in every row: only its tau is uncertain
-    probs = np.array([[0.4, 0.4, 0.2], [0.6, 0.1, 0.3], [0.2, 0.7, 0.1], [0.5, 0.25, 0.25]] * 6)
+    probs = np.array(
+        [[0.4, 0.4, 0.2], [0.6, 0.1, 0.3], [0.2, 0.7, 0.1], [0.5, 0.25, 0.25]] * 6
+    )
     codes = np.array([0, 1, 2, 0, 1, 2, 1, 0, 0, 1, 1, 2] * 2)
     fit = fit_predictions(Predictions.from_arrays(probs, codes))
     assert np.isnan(fit.se_gamma).tolist() == [True, False]
@@ -181,7 +209,11 @@ def test_the_result_describes_itself():
     assert repr(found) == expected
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [*content] == ["classes", "level", "method", "probs", "low", "high"]
-    assert [content[name] for name in ("classes", "level", "method")] == [[0, 1, 2], 0.95, "delta"]
+    assert [content[name] for name in ("classes", "level", "method")] == [
+        [0, 1, 2],
+        0.95,
+        "delta",
+    ]
     np.testing.assert_array_equal(content["high"], found.high)
     assert found.table.columns == ("row", "class", "prob", "low", "high")
     frame = found.to_frame()
@@ -197,12 +229,16 @@ def test_coverage():
     # 12 should be further than 3.5 of them, and their mean (at most as noisy) than 2.5
     rng = np.random.default_rng(5)
     true = MCLLOMap(np.array([0.3, -0.4]), np.array([0.7, 1.4]), (0, 1, 2), 2)
-    rows = np.array([[0.7, 0.2, 0.1], [0.34, 0.33, 0.33], [0.05, 0.15, 0.8], [0.02, 0.9, 0.08]])
+    rows = np.array(
+        [[0.7, 0.2, 0.1], [0.34, 0.33, 0.33], [0.05, 0.15, 0.8], [0.02, 0.9, 0.08]]
+    )
     target = true.recalibrate(rows)
     covered = np.zeros(target.shape)
     for _ in range(400):
         probs = rng.dirichlet(np.ones(3), size=400)
-        fit = fit_predictions(Predictions.from_arrays(probs, draw(true.recalibrate(probs), rng)))
+        fit = fit_predictions(
+            Predictions.from_arrays(probs, draw(true.recalibrate(probs), rng))
+        )
         found = intervals(fit, rows)
         covered += (found.low <= target) & (target <= found.high)
     covered /= 400.0
@@ -217,7 +253,9 @@ def test_a_separated_fit_has_no_intervals():
         intervals(fit, TOY_X)
     with pytest.raises(InputError, match="no standard errors"):
         intervals(fit, TOY_X, covariance=np.eye(4))
-    penalised = fit_predictions(Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1)), penalty=1.0)
+    penalised = fit_predictions(
+        Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1)), penalty=1.0
+    )
     assert np.isfinite(intervals(penalised, TOY_X).low).all()
 
 

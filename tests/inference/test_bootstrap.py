@@ -16,7 +16,9 @@ from mcllo._inference.bootstrap import Refits, bootstrap_refits, quantiles_of_dr
 from mcllo._inference.monte_carlo import draw_labels
 from mcllo.exceptions import InputError, SeparationWarning
 
-ROWS = np.array([[0.7, 0.2, 0.1], [0.34, 0.33, 0.33], [0.05, 0.15, 0.8], [0.02, 0.9, 0.08]])
+ROWS = np.array(
+    [[0.7, 0.2, 0.1], [0.34, 0.33, 0.33], [0.05, 0.15, 0.8], [0.02, 0.9, 0.08]]
+)
 
 
 def sample(n, seed=0, c=3, **options):
@@ -102,7 +104,9 @@ def test_the_seed_decides_and_nothing_else():
 
 def test_a_gamma_that_was_not_identified_stays():
     # the odds of class 0 against class 2 are 2 in every row
-    probs = np.array([[0.4, 0.4, 0.2], [0.6, 0.1, 0.3], [0.2, 0.7, 0.1], [0.5, 0.25, 0.25]] * 12)
+    probs = np.array(
+        [[0.4, 0.4, 0.2], [0.6, 0.1, 0.3], [0.2, 0.7, 0.1], [0.5, 0.25, 0.25]] * 12
+    )
     codes = np.array([0, 1, 2, 0, 1, 2, 1, 0, 0, 1, 1, 2] * 4)
     p = Predictions.from_arrays(probs, codes)
     fits = bootstrap_refits(p, fit_predictions(p), n_resamples=50, seed=0)
@@ -123,7 +127,9 @@ def test_separated_draws_are_counted():
         found = fits.recalibrate(TOY_X)
     assert np.isfinite(found.low).all()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # few enough to lie beyond the ends of a narrow interval
+        warnings.simplefilter(
+            "error"
+        )  # few enough to lie beyond the ends of a narrow interval
         fits.recalibrate(TOY_X, interval=0.5)
     penalised = fit_predictions(p, penalty=1.0)
     assert bootstrap_refits(p, penalised, n_resamples=99, seed=0).n_separated == 0
@@ -154,9 +160,9 @@ def test_coverage():
     for seed in range(80):
         probs = rng.dirichlet(np.ones(3), size=400)
         p = Predictions.from_arrays(probs, draw(true.recalibrate(probs), rng))
-        found = bootstrap_refits(p, fit_predictions(p), n_resamples=199, seed=seed).recalibrate(
-            ROWS
-        )
+        found = bootstrap_refits(
+            p, fit_predictions(p), n_resamples=199, seed=seed
+        ).recalibrate(ROWS)
         covered += (found.low <= target) & (target <= found.high)
     covered /= 80.0
     assert np.abs(covered - 0.95).max() < 3.5 * 0.024
@@ -168,10 +174,14 @@ def test_refusals():
     fit = fit_predictions(p)
     with pytest.raises(InputError, match="must be the fit of these predictions"):
         bootstrap_refits(q, fit)
-    with pytest.raises(InputError, match="share classes and baseline; got baselines 2 and 0"):
+    with pytest.raises(
+        InputError, match="share classes and baseline; got baselines 2 and 0"
+    ):
         bootstrap_refits(p.with_baseline(0), fit)
     few = bootstrap_refits(p, fit, n_resamples=38, seed=0)
-    with pytest.raises(InputError, match=r"interval=0\.95 needs at least 39 draws; got 38"):
+    with pytest.raises(
+        InputError, match=r"interval=0\.95 needs at least 39 draws; got 38"
+    ):
         few.recalibrate(ROWS)
     with pytest.raises(InputError, match="interval must be a level"):
         few.recalibrate(ROWS, interval=2.0)
@@ -203,5 +213,7 @@ def test_the_public_call_fits_first():
     np.testing.assert_array_equal(
         here.theta, bootstrap_refits(p, fit, n_resamples=20, seed=3).theta
     )
-    moved = bootstrap_fits(p, fit=fit_predictions(p.with_baseline(0)), n_resamples=5, seed=3)
+    moved = bootstrap_fits(
+        p, fit=fit_predictions(p.with_baseline(0)), n_resamples=5, seed=3
+    )
     assert moved.fit.baseline == 0

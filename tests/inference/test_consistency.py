@@ -22,9 +22,16 @@ def test_blocks_and_band_by_hand():
     # one value, .5, five rows: the curve is the share of hits. Of 19 draws at level .8 the second
     # smallest and largest: k = floor(20 * .1) = 2
     curve = isotonic_curve(
-        two(np.full(5, 0.5)), [0, 1, 1, 1, 1], label=1, n_resamples=19, level=0.8, seed=3
+        two(np.full(5, 0.5)),
+        [0, 1, 1, 1, 1],
+        label=1,
+        n_resamples=19,
+        level=0.8,
+        seed=3,
     )
-    assert curve.blocks.rows() == [{"from": 0.5, "to": 0.5, "counts": 5, "observed": 0.8}]
+    assert curve.blocks.rows() == [
+        {"from": 0.5, "to": 0.5, "counts": 5, "observed": 0.8}
+    ]
     shares = np.sort((uniforms(3, 0, 19, 5) < 0.5).mean(axis=1))
     assert (curve.band_low[0], curve.band_high[0]) == (shares[1], shares[-2])
     # Brier: (.5 - .8)^2 is what the recalibration gains
@@ -67,8 +74,15 @@ def test_curves_of_draws_are_refitted():
 
 def test_between_and_beyond_the_blocks():
     curve = isotonic_curve(two([0.2, 0.4, 0.8]), [0, 0, 1], label=1, seed=0)
-    np.testing.assert_allclose(curve.at([0.0, 0.2, 0.3, 0.6, 0.8, 1.0]), [0, 0, 0, 0.5, 1, 1])
-    assert curve.to_table().columns == ("predicted", "observed", "band_low", "band_high")
+    np.testing.assert_allclose(
+        curve.at([0.0, 0.2, 0.3, 0.6, 0.8, 1.0]), [0, 0, 0, 0.5, 1, 1]
+    )
+    assert curve.to_table().columns == (
+        "predicted",
+        "observed",
+        "band_low",
+        "band_high",
+    )
 
 
 def test_parts_are_those_of_the_metric():
@@ -88,10 +102,14 @@ def test_whole_weights_are_rows_and_others_have_no_band():
     x, weight = rng.random(40), rng.integers(0, 4, 40)
     y = (rng.random(40) < x).astype(int)
     one = isotonic_curve(two(x), y, label=1, sample_weight=weight, seed=1)
-    other = isotonic_curve(two(np.repeat(x, weight)), np.repeat(y, weight), label=1, seed=1)
+    other = isotonic_curve(
+        two(np.repeat(x, weight)), np.repeat(y, weight), label=1, seed=1
+    )
     assert one.blocks.rows() == other.blocks.rows()
     np.testing.assert_array_equal(one.band_low, other.band_low)
-    survey = Predictions.from_arrays(two(x), y, sample_weight=weight + 0.5, weight_kind="survey")
+    survey = Predictions.from_arrays(
+        two(x), y, sample_weight=weight + 0.5, weight_kind="survey"
+    )
     curve = isotonic_curve(survey, label=1, seed=1)
     assert np.isnan(curve.band_low).all()
     assert curve.null is None
@@ -113,7 +131,8 @@ def test_points_are_few_and_do_not_ask_labels():
     rng = np.random.default_rng(1)
     x = rng.beta(0.2, 0.2, 5000)
     points = [
-        spread_points(Pooled.from_values(x, hits)) for hits in (np.zeros(5000), np.ones(5000))
+        spread_points(Pooled.from_values(x, hits))
+        for hits in (np.zeros(5000), np.ones(5000))
     ]
     np.testing.assert_array_equal(*points)
     assert MAX_BAND_POINTS / 2 <= len(points[0]) <= MAX_BAND_POINTS

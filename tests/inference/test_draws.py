@@ -44,7 +44,10 @@ def test_all_draws_by_hand():
     assert (found.pvalue, found.n_resamples) == (0.5, 5)  # (1 + 2) / (5 + 1)
     assert found.seed == 7
     # none of 99: p = 1 / 100, never 0
-    assert monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue == 0.01
+    assert (
+        monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue
+        == 0.01
+    )
 
 
 def test_stopping_by_hand():
@@ -60,12 +63,17 @@ def test_stopping_by_hand():
 def test_batches_do_not_change_the_answer():
     hits = np.random.default_rng(3).random(200) < 0.2
     for stop_at in (None, 1, 30):
-        whole = monte_carlo_p(stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at)
+        whole = monte_carlo_p(
+            stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at
+        )
         for batch in (1, 3, 100):
             parts = monte_carlo_p(
                 stretch(hits), n_resamples=200, batch=batch, seed=0, stop_at=stop_at
             )
-            assert (parts.pvalue, parts.n_resamples) == (whole.pvalue, whole.n_resamples), batch
+            assert (parts.pvalue, parts.n_resamples) == (
+                whole.pvalue,
+                whole.n_resamples,
+            ), batch
 
 
 def test_p_values_are_exact_by_enumeration():
@@ -130,7 +138,9 @@ def test_a_uniform_on_an_edge_belongs_to_the_class_below():
 
 
 def test_a_sure_class_is_always_drawn():
-    assert (draw_labels(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), 2, 0, 500) == [1, 0]).all()
+    assert (
+        draw_labels(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), 2, 0, 500) == [1, 0]
+    ).all()
 
 
 @pytest.mark.usefixtures("both_kernels")
@@ -139,7 +149,9 @@ def test_draws_enter_through_their_sufficient_statistic():
     for baseline in range(3):
         found = StatisticDraws(TOY.with_baseline(baseline), 3)(4, 10)
         for row, drawn in zip(found, labels, strict=True):
-            redrawn = Predictions.from_arrays(TOY_X, drawn, classes=range(3), baseline=baseline)
+            redrawn = Predictions.from_arrays(
+                TOY_X, drawn, classes=range(3), baseline=baseline
+            )
             expected = sufficient_statistic(redrawn.log_odds, redrawn.model_codes)
             np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
 
@@ -157,7 +169,9 @@ def test_the_mean_of_the_draws_is_the_gradient_at_the_identity():
 def test_weights_are_repetitions():
     repeat = np.random.default_rng(0).integers(0, 4, size=16)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
-    repeated = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
+    repeated = Predictions.from_arrays(
+        np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat)
+    )
     np.testing.assert_array_equal(expand_weights(weighted).probs, repeated.probs)
     draws = [StatisticDraws(p, 2)(3, 8) for p in (weighted, repeated)]
     np.testing.assert_allclose(*draws, rtol=1e-12)
@@ -180,12 +194,17 @@ def test_toy_monte_carlo():
     found = ratio.statistics(draws)
     assert found.mean() == pytest.approx(4.717, abs=5e-4)
     lr = monte_carlo_p(
-        lambda a, m: ratio.reaches(draws[a : a + m], observed), n_resamples=1999, batch=512, seed=0
+        lambda a, m: ratio.reaches(draws[a : a + m], observed),
+        n_resamples=1999,
+        batch=512,
+        seed=0,
     )
     assert lr.pvalue == pytest.approx(0.907, abs=1e-12)
     assert (1 + (found >= observed - 1e-8).sum()) / 2000 == lr.pvalue
     scores = ratio.scores(draws)
-    assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(0.9185, abs=1e-12)
+    assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(
+        0.9185, abs=1e-12
+    )
 
 
 def test_a_guess_changes_no_answer():
@@ -198,7 +217,9 @@ def test_a_guess_changes_no_answer():
             asked.append(size)
             return hits[start : start + size]
 
-        found = monte_carlo_p(exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess)
+        found = monte_carlo_p(
+            exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess
+        )
         assert (found.pvalue, found.n_resamples) == (20 / last, last), guess
         assert asked[0] == first
 
@@ -227,8 +248,13 @@ def test_sequential_p_values_hold_their_level():
 
 
 def test_fractional_weights_cannot_be_drawn():
-    half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12)
-    for work in (StatisticDraws, lambda p, seed: metric_nulls(p, {"ece": TopLabelECE}, seed=seed)):
+    half = Predictions.from_arrays(
+        TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12
+    )
+    for work in (
+        StatisticDraws,
+        lambda p, seed: metric_nulls(p, {"ece": TopLabelECE}, seed=seed),
+    ):
         with pytest.raises(InputError, match=r"whole numbers.*sample_weight\[3\]=2\.5"):
             work(half, 0)
 
@@ -236,7 +262,9 @@ def test_fractional_weights_cannot_be_drawn():
 def test_seeds():
     assert seed_entropy(12) == 12
     assert seed_entropy(np.int64(12)) == 12
-    assert seed_entropy(np.random.default_rng(1)) == seed_entropy(np.random.default_rng(1))
+    assert seed_entropy(np.random.default_rng(1)) == seed_entropy(
+        np.random.default_rng(1)
+    )
     generator = np.random.default_rng(1)
     assert seed_entropy(generator) != seed_entropy(generator)
     assert seed_entropy(None) != seed_entropy(None)
@@ -254,8 +282,12 @@ def test_bad_seeds_and_numbers_of_draws_are_refused():
 
 
 def test_draws_do_not_depend_on_the_observed_labels():
-    other = Predictions.from_arrays(TOY_X, draw(TOY_X, np.random.default_rng(9)), classes=range(3))
-    np.testing.assert_array_equal(StatisticDraws(other, 0)(0, 5), StatisticDraws(TOY, 0)(0, 5))
+    other = Predictions.from_arrays(
+        TOY_X, draw(TOY_X, np.random.default_rng(9)), classes=range(3)
+    )
+    np.testing.assert_array_equal(
+        StatisticDraws(other, 0)(0, 5), StatisticDraws(TOY, 0)(0, 5)
+    )
     np.testing.assert_allclose(TOY.log_odds, log_odds_of(TOY_X), rtol=1e-13)
 
 
@@ -265,7 +297,9 @@ def ten_bins(p):
 
 def test_certain_predictions_leave_nothing_to_chance():
     eye = np.eye(3)[TOY_Y] * (1 - 3e-12) + 1e-12
-    null = metric_nulls(Predictions.from_arrays(eye, TOY_Y), {"ece": TopLabelECE}, n_resamples=99)
+    null = metric_nulls(
+        Predictions.from_arrays(eye, TOY_Y), {"ece": TopLabelECE}, n_resamples=99
+    )
     assert null["ece"].pvalue == 1.0
     assert null["ece"].mean == pytest.approx(0.0, abs=1e-11)
 
@@ -289,11 +323,15 @@ def test_enumeration():
     observed = ten_bins(TOY).of_labels(TOY.codes[None])[0]
     assert chance.sum() == pytest.approx(1.0)
     assert chance @ errors == pytest.approx(0.2146640625, abs=1e-10)
-    assert chance @ (errors >= observed - 1e-12) == pytest.approx(0.0971007424, abs=1e-10)
+    assert chance @ (errors >= observed - 1e-12) == pytest.approx(
+        0.0971007424, abs=1e-10
+    )
 
 
 def test_batches_do_not_matter():
-    whole = metric_nulls(TOY, {"a": TopLabelECE, "b": ClasswiseECE}, n_resamples=500, seed=3)
+    whole = metric_nulls(
+        TOY, {"a": TopLabelECE, "b": ClasswiseECE}, n_resamples=500, seed=3
+    )
     others = {"b": ClasswiseECE, "a": TopLabelECE}
     parts = metric_nulls(TOY, others, n_resamples=500, seed=3, batch=7)
     for name, null in whole.items():
@@ -325,7 +363,9 @@ def test_errors():
 
 
 def test_what_a_statistic_exceeds_where_it_is_rare():
-    drawn = np.arange(1.0, 40.0)  # 39 draws: p <= 0.05 where at most one of them is as extreme
+    drawn = np.arange(
+        1.0, 40.0
+    )  # 39 draws: p <= 0.05 where at most one of them is as extreme
     critical = critical_value(drawn, 0.95)
     assert critical == 38.0
     for observed in (38.0, 38.5, 39.0, 39.5):

@@ -18,7 +18,11 @@ from mcllo._inference.effect_size import (
     sample_rows,
     sampling_distribution_rows,
 )
-from mcllo._inference.effect_size_distribution import MapChanges, clear_part, covariance_root
+from mcllo._inference.effect_size_distribution import (
+    MapChanges,
+    clear_part,
+    covariance_root,
+)
 from mcllo._inference.levels import chosen_levels, width_at
 from mcllo._model.kernel import LogPartition, predicted_probabilities
 from mcllo._model.likelihood import identity_theta
@@ -26,7 +30,15 @@ from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import InputError
 
 THETA = np.array([0.2, -0.3, 0.8, 1.5])
-NUMBERS = ("mean_change", "low", "high", "p95_change", "top_mean_change", "top_low", "top_high")
+NUMBERS = (
+    "mean_change",
+    "low",
+    "high",
+    "p95_change",
+    "top_mean_change",
+    "top_low",
+    "top_high",
+)
 NUMBERS += ("top_p95_change", "gain", "gain_low", "gain_high")
 
 
@@ -64,9 +76,13 @@ def test_sizes_of_a_map_by_hand():
     change, top, gain = moved.sizes(theta)
     assert change == pytest.approx((0.2 + 0.0) / 2)
     assert top == pytest.approx(0.1)
-    assert gain == pytest.approx((0.6 * np.log(0.6 / 0.8) + 0.4 * np.log(0.4 / 0.2)) / 2)
+    assert gain == pytest.approx(
+        (0.6 * np.log(0.6 / 0.8) + 0.4 * np.log(0.4 / 0.2)) / 2
+    )
     # the first row counts three times
-    assert MapChanges(moved.odds, np.array([3.0, 1.0])).sizes(theta)[0] == pytest.approx(0.15)
+    assert MapChanges(moved.odds, np.array([3.0, 1.0])).sizes(theta)[
+        0
+    ] == pytest.approx(0.15)
 
 
 def test_sizes_of_a_map_are_those_of_its_rows():
@@ -97,7 +113,9 @@ def test_the_law_is_that_of_linear_rows():
     slope = np.empty((4, *g.shape))
     for j, unit in enumerate(np.eye(4)):
         up = predicted_probabilities(THETA + step * unit, moved.odds)[0].copy()
-        slope[j] = (up - predicted_probabilities(THETA - step * unit, moved.odds)[0]) / (2 * step)
+        slope[j] = (
+            up - predicted_probabilities(THETA - step * unit, moved.odds)[0]
+        ) / (2 * step)
     apart = np.abs(g + np.einsum("bj,jki->bki", noise, slope) - moved.probs)
     law = moved.sampling_distribution(THETA, noise)
     assert law[:, 0] == pytest.approx(0.5 * apart.sum(axis=1).mean(axis=1), rel=1e-6)
@@ -132,18 +150,23 @@ def test_a_clear_size_of_two_classes_has_the_interval_of_the_delta_method():
     rng = np.random.default_rng(2)
     x = rng.uniform(0.55, 0.95, 4000)
     g = expit(0.5 * logit(x))
-    p = Predictions.from_arrays(np.column_stack([x, 1 - x]), (rng.random(4000) > g).astype(int))
+    p = Predictions.from_arrays(
+        np.column_stack([x, 1 - x]), (rng.random(4000) > g).astype(int)
+    )
     fit = fit_predictions(p)
     size = estimate_effect_size(p, fit, seed=0, n_resamples=2000)
     moved, step = moved_of(p), 1e-5
     slope = [
-        (moved.sizes(fit.theta + step * e)[0] - moved.sizes(fit.theta - step * e)[0]) / (2 * step)
+        (moved.sizes(fit.theta + step * e)[0] - moved.sizes(fit.theta - step * e)[0])
+        / (2 * step)
         for e in np.eye(2)
     ]
     error = np.sqrt(slope @ fit.cov_theta @ slope) * norm.isf(0.025)
     plain = moved.sizes(fit.theta)[0]
     assert size.mean_change == pytest.approx(plain, abs=0.002)
-    assert (size.low, size.high) == pytest.approx((plain - error, plain + error), abs=0.003)
+    assert (size.low, size.high) == pytest.approx(
+        (plain - error, plain + error), abs=0.003
+    )
     assert size.low < np.abs(x - g).mean() < size.high
     assert size.top_mean_change == pytest.approx(size.mean_change)  # two classes
 
@@ -180,7 +203,9 @@ def test_more_confidence_is_a_wider_interval():
     x, y, _ = flat(1000, 3, 0.7)
     p = Predictions.from_arrays(x, y)
     fit = fit_predictions(p)
-    half, most = (estimate_effect_size(p, fit, seed=0, confidence=level) for level in (0.5, 0.99))
+    half, most = (
+        estimate_effect_size(p, fit, seed=0, confidence=level) for level in (0.5, 0.99)
+    )
     assert most.low < half.low < half.high < most.high
     assert half.mean_change == pytest.approx(most.mean_change, rel=0.01)
 
@@ -200,7 +225,11 @@ def test_what_stands_out_is_kept_and_noise_is_shrunk():
 
 def test_levels_have_rows_and_are_few():
     rng = np.random.default_rng(0)
-    for top in (rng.uniform(0.3, 1.0, 5000), 1.0 - rng.exponential(0.002, 5000), np.full(50, 0.34)):
+    for top in (
+        rng.uniform(0.3, 1.0, 5000),
+        1.0 - rng.exponential(0.002, 5000),
+        np.full(50, 0.34),
+    ):
         levels = chosen_levels(top, np.ones(len(top)), np.ones(len(top)))
         assert len(levels) <= 5
         assert levels == sorted(set(levels))
@@ -218,9 +247,13 @@ def test_counts_are_rows_written_out():
     once = of_rows(x, y, sample_weight=times)
     written = of_rows(np.repeat(x, times, axis=0), np.repeat(y, times))
     for name in NUMBERS:
-        assert getattr(once, name) == pytest.approx(getattr(written, name), rel=0.08), name
+        assert getattr(once, name) == pytest.approx(getattr(written, name), rel=0.08), (
+            name
+        )
     assert once.power == pytest.approx(written.power)
-    assert [level.says for level in once.levels] == [level.says for level in written.levels]
+    assert [level.says for level in once.levels] == [
+        level.says for level in written.levels
+    ]
 
 
 def test_a_sample_of_the_rows_gives_about_the_same_sizes():
@@ -308,7 +341,9 @@ def test_sizes_of_a_penalised_map_are_corrected_for_chance():
             continue
         size = of_rows(x, y, classes=range(4))
         assert size.method == "ridge"
-        found.append([size.mean_change, size.top_mean_change, size.gain, size.p95_change])
+        found.append(
+            [size.mean_change, size.top_mean_change, size.gain, size.p95_change]
+        )
         assert size.mean_change < size.high
     assert len(found) > 5
     assert np.median(found, axis=0) == pytest.approx([0.0] * 4, abs=0.005)
@@ -316,7 +351,9 @@ def test_sizes_of_a_penalised_map_are_corrected_for_chance():
     rare = np.column_stack([0.999 * x, np.full(300, 0.001)])
     size = of_rows(rare, y, classes=range(4))  # what is off is still seen
     assert size.method == "ridge"
-    assert size.mean_change == pytest.approx(0.5 * np.abs(g - x).sum(axis=1).mean(), abs=0.04)
+    assert size.mean_change == pytest.approx(
+        0.5 * np.abs(g - x).sum(axis=1).mean(), abs=0.04
+    )
 
 
 def test_too_many_parameters_have_a_size_and_no_interval():
@@ -347,12 +384,16 @@ EDGES = {
 def test_no_rows_are_too_strange():
     for case, (probs, y) in EDGES.items():
         with suppress_warnings():
-            size = of_rows(probs, y, normalize=True, classes=list(range(np.shape(probs)[1])))
+            size = of_rows(
+                probs, y, normalize=True, classes=list(range(np.shape(probs)[1]))
+            )
         assert size.to_dict()["method"] in ("ray", "ridge", "blocks"), case
         for name in NUMBERS:
             value = getattr(size, name)
             assert np.isnan(value) or value >= 0.0, (case, name)
-        assert all(said.text and "nan" not in said.text for said in size.statements()), case
+        assert all(
+            said.text and "nan" not in said.text for said in size.statements()
+        ), case
 
 
 def test_forty_classes():
@@ -366,7 +407,9 @@ def test_two_classes_do_not_depend_on_the_baseline():
     x, y, _ = flat(500, 2, 0.7)
     first, last = (of_rows(x, y, baseline=b) for b in (0, 1))
     for name in NUMBERS:
-        assert getattr(first, name) == pytest.approx(getattr(last, name), rel=0.1, abs=0.002), name
+        assert getattr(first, name) == pytest.approx(
+            getattr(last, name), rel=0.1, abs=0.002
+        ), name
 
 
 # words
@@ -374,7 +417,9 @@ def test_two_classes_do_not_depend_on_the_baseline():
 
 def test_sentences_have_as_many_digits_as_are_known():
     x, y, _ = flat(1000, 3, 0.7)
-    size = replace(of_rows(x, y), mean_change=0.0312, low=0.0251, high=0.0372, levels=())
+    size = replace(
+        of_rows(x, y), mean_change=0.0312, low=0.0251, high=0.0372, levels=()
+    )
     size = replace(size, at_least=0.0)
     lead = "If the error is one of shifts and slopes of the log odds, "
     words = f"{lead}3.1 percentage points of probability stand on the wrong classes on average"
@@ -388,7 +433,9 @@ def test_sentences_have_as_many_digits_as_are_known():
     assert least.text.startswith("At least 2.1 percentage points of probability")
     assert "do not describe these rows" in size.statements(fits=False)[0].text
     level = of_rows(x, y).levels[0]
-    said = replace(size, levels=(replace(level, says=0.94, right=0.84, low=0.81, high=0.87),))
+    said = replace(
+        size, levels=(replace(level, says=0.94, right=0.84, low=0.81, high=0.87),)
+    )
     (level,) = (s for s in said.statements() if s.kind == "effect_size.level")
     assert str(level) == "When it says 94 %, it is right about 84 % (81 to 87)."
     assert level.numbers["says"] == 0.94

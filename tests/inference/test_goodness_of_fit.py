@@ -69,12 +69,16 @@ def test_groups_change_signs_of_the_same_residuals():
     p, fit = fitted(x, y, groups=groups)
     cells = CELLS(p, fit.theta)
     assert cells.by_group(p).shape == (120, cells.n_top + cells.n_class_cells)
-    assert cells.by_group(p).sum(axis=0) == pytest.approx(cells.residuals(p.model_codes[None])[0])
+    assert cells.by_group(p).sum(axis=0) == pytest.approx(
+        cells.residuals(p.model_codes[None])[0]
+    )
 
 
 def test_a_map_that_is_true_is_seldom_rejected():
     # a level of 5 %: more than 8 of 60 would come once in 400 runs of this test
-    found = [goodness_of_fit(*fitted(*rows(seed=seed)), seed=seed) for seed in range(60)]
+    found = [
+        goodness_of_fit(*fitted(*rows(seed=seed)), seed=seed) for seed in range(60)
+    ]
     assert sum(test.rejects(0.05) for test in found) <= 8
 
 
@@ -91,14 +95,18 @@ def test_a_step_is_no_map():
     u = rng.random(4000)
     truth = np.where((u > 0.25) & (u < 0.75), np.where(u < 0.5, 0.35, 0.65), u)
     y = (rng.random(4000) < truth).astype(int)
-    assert goodness_of_fit(*fitted(np.column_stack([1 - u, u]), y), seed=0).pvalue <= 0.01
+    assert (
+        goodness_of_fit(*fitted(np.column_stack([1 - u, u]), y), seed=0).pvalue <= 0.01
+    )
 
 
 def test_groups_and_weights():
     # every row five times: counted once each the test would see five times too much
     for noise, most in ((0.0, 1.0), (0.4, 0.10)):
         x, y = rows(800, noise=noise, slope=1.5)
-        p, fit = fitted(np.repeat(x, 5, axis=0), np.repeat(y, 5), groups=np.arange(4000) // 5)
+        p, fit = fitted(
+            np.repeat(x, 5, axis=0), np.repeat(y, 5), groups=np.arange(4000) // 5
+        )
         test = goodness_of_fit(p, robust_fit(p, fit), seed=0)
         assert test.method == "flip"
         assert test.pvalue <= most
@@ -111,7 +119,9 @@ def test_counts_are_rows_written_out():
     x, y = rows(300)
     times = np.random.default_rng(0).integers(1, 4, 300)
     once = goodness_of_fit(*fitted(x, y, sample_weight=times), seed=4)
-    written = goodness_of_fit(*fitted(np.repeat(x, times, axis=0), np.repeat(y, times)), seed=4)
+    written = goodness_of_fit(
+        *fitted(np.repeat(x, times, axis=0), np.repeat(y, times)), seed=4
+    )
     assert once.statistic == pytest.approx(written.statistic, rel=1e-6)
     assert once.pvalue == written.pvalue
 
@@ -128,7 +138,11 @@ def test_a_seed_is_an_answer_and_order_is_nothing():
 def test_no_map_no_test():
     x = np.array([[0.6, 0.4], [0.3, 0.7], [0.8, 0.2], [0.2, 0.8]])
     test = goodness_of_fit(*fitted(x, [0, 1, 0, 1]), seed=0)  # separated
-    assert (test.method, np.isnan(test.pvalue), test.rejects(0.999)) == ("none", True, False)
+    assert (test.method, np.isnan(test.pvalue), test.rejects(0.999)) == (
+        "none",
+        True,
+        False,
+    )
     assert "no finite map" in str(test)
 
 

@@ -23,7 +23,9 @@ def two_levels(**options):
 
 def wilson(hits, n, quantile):
     """Wilson's interval as the roots of its quadratic equation."""
-    roots = np.roots([1 + quantile**2 / n, -(2 * hits / n + quantile**2 / n), (hits / n) ** 2])
+    roots = np.roots(
+        [1 + quantile**2 / n, -(2 * hits / n + quantile**2 / n), (hits / n) ** 2]
+    )
     return tuple(np.sort(roots))
 
 
@@ -36,13 +38,17 @@ def test_two_levels_by_hand():
     # the map has two parameters and meets both points: a binomial share on the logit scale
     error = norm.isf(0.025) / np.sqrt(40 * 0.75 * 0.25)
     ends = expit(logit(0.75) + np.array([-error, error]))
-    assert (high.map_right, high.map_low, high.map_high) == pytest.approx((0.75, *ends), rel=1e-6)
+    assert (high.map_right, high.map_low, high.map_high) == pytest.approx(
+        (0.75, *ends), rel=1e-6
+    )
 
 
 def test_the_estimate_is_moved_to_the_level():
     # 100 rows say 0.79 and 70 come true: at 80 % one point more
     x = np.full(100, 0.79)
-    (level,) = observed_levels(Predictions.from_arrays(two_columns(x), np.arange(100) >= 70), 0.95)
+    (level,) = observed_levels(
+        Predictions.from_arrays(two_columns(x), np.arange(100) >= 70), 0.95
+    )
     ends = np.array(wilson(70, 100, norm.isf(0.025))) + 0.01
     assert (level.says, level.right) == pytest.approx((0.8, 0.71))
     assert (level.low, level.high) == pytest.approx(tuple(ends))
@@ -50,7 +56,9 @@ def test_the_estimate_is_moved_to_the_level():
 
 def test_no_end_leaves_the_unit_interval():
     x = np.full(200, 0.9991)
-    (level,) = observed_levels(Predictions.from_arrays(two_columns(x), np.zeros(200, int)), 0.95)
+    (level,) = observed_levels(
+        Predictions.from_arrays(two_columns(x), np.zeros(200, int)), 0.95
+    )
     assert level.right <= level.high <= 1.0
     assert 0.9 < level.low < 0.999
 
@@ -89,15 +97,21 @@ def test_unequal_weights_leave_fewer_effective_rows():
     _, high = observed_levels(rows, 0.95)
     hits = np.average(np.arange(40) < 30, weights=weight[:40])
     assert high.right == pytest.approx(hits)
-    assert (high.low, high.high) == pytest.approx(wilson(32 * hits, 32, norm.isf(0.025)))
+    assert (high.low, high.high) == pytest.approx(
+        wilson(32 * hits, 32, norm.isf(0.025))
+    )
 
 
 def test_rows_of_one_group_that_agree_count_once():
     # every row four times, in a group with its copies: as many effective rows as groups
     x = np.repeat(np.repeat([0.8, 0.6], 40), 4)
-    y = np.repeat(np.concatenate([np.arange(40) >= 30, np.arange(40) >= 20]).astype(int), 4)
+    y = np.repeat(
+        np.concatenate([np.arange(40) >= 30, np.arange(40) >= 20]).astype(int), 4
+    )
     groups = np.repeat(np.arange(80), 4)
-    _, high = observed_levels(Predictions.from_arrays(two_columns(x), y, groups=groups), 0.95)
+    _, high = observed_levels(
+        Predictions.from_arrays(two_columns(x), y, groups=groups), 0.95
+    )
     assert high.right == pytest.approx(0.75, abs=0.01)
     n_groups = high.n_samples / 4
     expected = wilson(high.right * n_groups, n_groups, t.isf(0.025, n_groups - 1))
@@ -106,7 +120,9 @@ def test_rows_of_one_group_that_agree_count_once():
 
 def test_wilson_against_its_quadratic_equation():
     for hits, n in ((0, 50), (7, 50), (50, 50)):
-        assert wilson_interval(hits / n, n, 1.96) == pytest.approx(wilson(hits, n, 1.96))
+        assert wilson_interval(hits / n, n, 1.96) == pytest.approx(
+            wilson(hits, n, 1.96)
+        )
 
 
 def test_label_noise_is_seen_where_the_map_is_false():

@@ -12,7 +12,11 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, assess, calibration_test, robust_test
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.budget import LARGE_TABLE_ENTRIES, N_EXCEEDANCES, N_EXCEEDANCES_LARGE_TABLE
+from mcllo._inference.budget import (
+    LARGE_TABLE_ENTRIES,
+    N_EXCEEDANCES,
+    N_EXCEEDANCES_LARGE_TABLE,
+)
 from mcllo._inference.calibration_test import (
     best_baseline,
     fit_and_test,
@@ -68,9 +72,15 @@ def test_what_rows_can_tell_counts_weights_as_repetitions():
     probs, y = honest(50, 3, 4)
     weight = np.arange(50) % 4
     weighed = Predictions.from_arrays(probs, y, sample_weight=weight)
-    written = Predictions.from_arrays(np.repeat(probs, weight, axis=0), np.repeat(y, weight))
-    assert expected_errors(weighed) == pytest.approx(expected_errors(written), rel=1e-12)
-    assert _least_variance(weighed) == pytest.approx(_least_variance(written), rel=1e-12)
+    written = Predictions.from_arrays(
+        np.repeat(probs, weight, axis=0), np.repeat(y, weight)
+    )
+    assert expected_errors(weighed) == pytest.approx(
+        expected_errors(written), rel=1e-12
+    )
+    assert _least_variance(weighed) == pytest.approx(
+        _least_variance(written), rel=1e-12
+    )
 
 
 def test_the_score_needs_no_stored_hessian():
@@ -96,7 +106,9 @@ def test_the_score_of_many_classes_by_products_is_that_of_the_hessian(fixed):
     assert fit.null_terms.hessian.size == 0
     free = np.r_[np.ones(129, bool), rows.log_odds.std(axis=1) > 1e-12]
     assert free.all() == (not fixed)
-    hessian = LogPartition(rows.log_odds, weight)(identity_theta(129)).hessian[np.ix_(free, free)]
+    hessian = LogPartition(rows.log_odds, weight)(identity_theta(129)).hessian[
+        np.ix_(free, free)
+    ]
     u = fit.null_terms.gradient
     direct = u @ np.linalg.solve(hessian, u)
     assert statistic_value(fit, "score", rows) == pytest.approx(direct, rel=1e-5)
@@ -140,7 +152,9 @@ def test_auto_simulates_when_zeros_were_raised_or_a_class_is_rare():
     zeros = Predictions.from_arrays(probs, y, clip=1e-6)
     assert choose_method(zeros, 4, "lr", 1999)[0] == "sequential"
     assert choose_method(zeros, 4, "lr", 1999)[1].ground == "zeros"
-    rare = np.column_stack([np.full(2000, 0.499), np.full(2000, 0.499), np.full(2000, 0.002)])
+    rare = np.column_stack(
+        [np.full(2000, 0.499), np.full(2000, 0.499), np.full(2000, 0.002)]
+    )
     rare = Predictions.from_arrays(rare, np.arange(2000) % 2)
     assert choose_method(rare, 4, "lr", 1999)[1].ground == "rare_class"
 
@@ -155,7 +169,11 @@ def test_reasons_say_what_they_know():
     assert (large.in_doubt, large.wants_draws, large.too_costly) == (True, False, False)
     assert few.but("tests").too_costly
     asked = Reason("asked").but("full_map")
-    assert (asked.is_chosen_by_user, asked.in_doubt, asked.too_costly) == (True, False, True)
+    assert (asked.is_chosen_by_user, asked.in_doubt, asked.too_costly) == (
+        True,
+        False,
+        True,
+    )
 
 
 @pytest.mark.slow
@@ -227,7 +245,10 @@ def test_it_is_the_gain_of_a_ridge_fit_on_the_other_half():
 
 
 def test_it_is_one_at_most_and_never_zero():
-    assert split_pvalue(Predictions.from_arrays(TOY_X[:3], TOY_Y[:3], classes=range(3))) == 1.0
+    assert (
+        split_pvalue(Predictions.from_arrays(TOY_X[:3], TOY_Y[:3], classes=range(3)))
+        == 1.0
+    )
     assert 0.0 < split_pvalue(Predictions.from_arrays(TOY_X, TOY_Y)) <= 1.0
     wrong = rows(20_000, 0, power=0.1)
     assert split_pvalue(wrong) == MIN_PRINTED_PVALUE
@@ -245,7 +266,9 @@ def test_the_default_reports_the_bound_where_simulation_cannot_tell_more():
     assert test.pvalue < 1 / (20 * 2000)
     assert "guaranteed bound" in str(test)
     assert test.rejects(0.001)
-    asked = calibration_test(rows(400, 2, power=0.3), method="exact", n_resamples=99, seed=0)
+    asked = calibration_test(
+        rows(400, 2, power=0.3), method="exact", n_resamples=99, seed=0
+    )
     assert asked.method == "exact"
     assert asked.pvalue == pytest.approx(0.01)
 
@@ -255,7 +278,9 @@ def test_its_expectation_under_calibration_is_at_most_one():
     # E has mean 1; Markov: P(p <= a) <= a. 1000 repetitions
     values = np.array([split_pvalue(rows(60, seed)) for seed in range(1000)])
     for alpha in (0.01, 0.05, 0.2):
-        assert np.mean(values <= alpha) <= alpha + 2.6 * np.sqrt(alpha * (1 - alpha) / 1000)
+        assert np.mean(values <= alpha) <= alpha + 2.6 * np.sqrt(
+            alpha * (1 - alpha) / 1000
+        )
 
 
 def test_the_quick_bound_is_a_mean_of_likelihood_ratios_by_hand():
@@ -263,7 +288,9 @@ def test_the_quick_bound_is_a_mean_of_likelihood_ratios_by_hand():
     own, ratios = (np.arange(30), p.codes), []
     for u in SPLIT_RATIO_EXPONENTS:
         raised = p.probs**u
-        ratios.append(np.prod((raised / raised.sum(axis=1, keepdims=True) / p.probs)[own]))
+        ratios.append(
+            np.prod((raised / raised.sum(axis=1, keepdims=True) / p.probs)[own])
+        )
     assert np.mean(ratios) > 1.0
     assert temperature_ratio_bound(p) == pytest.approx(1.0 / np.mean(ratios), rel=1e-9)
     assert temperature_ratio_bound(rows(20_000, 0, power=0.1)) == MIN_PRINTED_PVALUE
@@ -275,7 +302,9 @@ def test_the_quick_bound_holds_over_all_labels_of_some_rows():
     probs /= probs.sum(axis=1, keepdims=True)
     chance, bounds = [], []
     for y in itertools.product(range(3), repeat=6):
-        bounds.append(temperature_ratio_bound(Predictions.from_arrays(probs, y, classes=range(3))))
+        bounds.append(
+            temperature_ratio_bound(Predictions.from_arrays(probs, y, classes=range(3)))
+        )
         chance.append(np.prod(probs[np.arange(6), y]))
     chance, bounds = np.array(chance), np.array(bounds)
     assert chance.sum() == pytest.approx(1.0)
@@ -311,15 +340,24 @@ def test_auto_is_the_likeliest_baseline_and_pays_for_it():
     fit, chosen = best_baseline(TOY, seed=1)
     found = fit_and_test(TOY, "auto", seed=1)
     assert found.predictions.baseline == found.fit.baseline == fit.baseline
-    assert (found.test.statistic, found.test.pvalue) == (chosen.statistic, chosen.pvalue)
+    assert (found.test.statistic, found.test.pvalue) == (
+        chosen.statistic,
+        chosen.pvalue,
+    )
     assert found.test.kind == "max_score"
-    assert str(found.test).startswith("largest score (over all baselines) statistic 0.990 on")
+    assert str(found.test).startswith(
+        "largest score (over all baselines) statistic 0.990 on"
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "way", "reason"),
     [
-        ({"groups": np.arange(16) // 2}, "sign flips", "rows of a group may depend; 8 groups"),
+        (
+            {"groups": np.arange(16) // 2},
+            "sign flips",
+            "rows of a group may depend; 8 groups",
+        ),
         (
             {"sample_weight": np.linspace(1, 2, 16), "weight_kind": "survey"},
             "simulated data sets",
@@ -327,18 +365,30 @@ def test_auto_is_the_likeliest_baseline_and_pays_for_it():
         ),
     ],
 )
-def test_groups_and_weights_that_are_no_counts_choose_the_robust_test(options, way, reason):
+def test_groups_and_weights_that_are_no_counts_choose_the_robust_test(
+    options, way, reason
+):
     test = calibration_test(TOY_X, TOY_Y, **options, seed=3)
     robust = robust_test(TOY_X, TOY_Y, **options, seed=3)
-    assert (test.kind, test.method, test.pvalue) == ("robust_score", robust.method, robust.pvalue)
+    assert (test.kind, test.method, test.pvalue) == (
+        "robust_score",
+        robust.method,
+        robust.pvalue,
+    )
     assert way in str(test)
     assert test.reason.startswith(reason)
-    assert not needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0)))
+    assert not needs_robust(
+        Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0))
+    )
 
 
 @pytest.mark.parametrize(("bound", "method"), [(0.005, "exact"), (1e-4, "bound")])
-def test_a_bound_is_reported_only_far_below_what_draws_could_show(monkeypatch, bound, method):
+def test_a_bound_is_reported_only_far_below_what_draws_could_show(
+    monkeypatch, bound, method
+):
     # 99 draws show 0.01 at least; the bound must be below a twentieth of that.
-    monkeypatch.setattr("mcllo._inference.likelihood_tests.split_pvalue", lambda _: bound)
+    monkeypatch.setattr(
+        "mcllo._inference.likelihood_tests.split_pvalue", lambda _: bound
+    )
     found = calibration_test(TOY_X, TOY_Y, n_resamples=99, seed=0)
     assert found.method == method

@@ -10,7 +10,11 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._fit.fit import fit_each_baseline, fit_predictions
-from mcllo._inference.calibration_test import BaselineScores, best_baseline, max_score_test
+from mcllo._inference.calibration_test import (
+    BaselineScores,
+    best_baseline,
+    max_score_test,
+)
 from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -85,7 +89,9 @@ def test_p_value_is_near_that_of_all_labels():
 
 
 def test_one_baseline_is_the_exact_score_test():
-    single = calibration_test(TOY, statistic="score", method="exact", seed=4, n_resamples=499)
+    single = calibration_test(
+        TOY, statistic="score", method="exact", seed=4, n_resamples=499
+    )
     scores, found = max_score_test(TOY, np.array([2]), seed=4, n_resamples=499)
     assert scores.max() == pytest.approx(single.statistic)
     assert found.pvalue == single.pvalue
@@ -110,9 +116,13 @@ def test_permuting_classes_permutes_the_scores(design, random):
     c = probs.shape[1]
     order = np.array(random.sample(range(c), c))
     p = Predictions.from_arrays(probs, codes, classes=range(c))
-    q = Predictions.from_arrays(probs[:, order], np.argsort(order)[codes], classes=range(c))
+    q = Predictions.from_arrays(
+        probs[:, order], np.argsort(order)[codes], classes=range(c)
+    )
     scores = BaselineScores(p, np.arange(c)).observed()
-    assert BaselineScores(q, np.arange(c)).observed() == pytest.approx(scores[order], rel=1e-6)
+    assert BaselineScores(q, np.arange(c)).observed() == pytest.approx(
+        scores[order], rel=1e-6
+    )
 
 
 def test_logits_shifted_far_give_the_same_answer():
@@ -125,7 +135,9 @@ def test_logits_shifted_far_give_the_same_answer():
 
 def test_a_constant_class_costs_a_degree_of_freedom():
     # log odds of class 1 against 2 never vary: their gamma cannot be seen, with either baseline
-    x = np.column_stack([[0.2, 0.4, 0.6, 0.8], [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
+    x = np.column_stack(
+        [[0.2, 0.4, 0.6, 0.8], [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]]
+    )
     p = Predictions.from_arrays(x, [0, 1, 2, 0])
     scores = BaselineScores(p, ALL)
     assert scores.df == [4, 3, 3]
@@ -134,7 +146,9 @@ def test_a_constant_class_costs_a_degree_of_freedom():
 
 def test_a_label_that_was_all_but_excluded_is_not_lost_in_rounding():
     # class 2 has probability about 1e-20 in every row and comes true: S is about 1 / 1e-20
-    logits = np.column_stack([[0.0, 1.0, -1.0, 0.5], np.zeros(4), [-46.0, -47.0, -46.5, -45.0]])
+    logits = np.column_stack(
+        [[0.0, 1.0, -1.0, 0.5], np.zeros(4), [-46.0, -47.0, -46.5, -45.0]]
+    )
     p = Predictions.from_arrays(logits=logits, y=[0, 1, 2, 0], classes=[0, 1, 2])
     scores, found = max_score_test(p, ALL, n_resamples=99, seed=0)
     assert scores.max() > 1e15
@@ -172,7 +186,12 @@ def test_toy():
     assert fit.baseline == 2
     assert fit.log_likelihood == pytest.approx(-12.0302758915, abs=1e-8)
     assert found.statistic == pytest.approx(0.98955849, abs=1e-8)
-    assert (found.pvalue, found.method, found.n_resamples, found.seed) == (0.981, "exact", 1999, 0)
+    assert (found.pvalue, found.method, found.n_resamples, found.seed) == (
+        0.981,
+        "exact",
+        1999,
+        0,
+    )
 
 
 def test_it_is_the_largest_of_the_single_fits():
@@ -184,7 +203,9 @@ def test_it_is_the_largest_of_the_single_fits():
 
 
 def test_rounding_does_not_choose_between_two_classes():
-    p = Predictions.from_arrays(simplex(np.random.default_rng(0), 50, 2), np.resize([0, 1, 1], 50))
+    p = Predictions.from_arrays(
+        simplex(np.random.default_rng(0), 50, 2), np.resize([0, 1, 1], 50)
+    )
     for baseline in (0, 1):
         found, _ = best_baseline(p.with_baseline(baseline), n_resamples=9)
         assert found.baseline == baseline

@@ -25,7 +25,9 @@ GROUPS = np.arange(16) // 3
 
 
 def sampled(x, y, weight, **options):
-    return Predictions.from_arrays(x, y, sample_weight=weight, weight_kind="survey", **options)
+    return Predictions.from_arrays(
+        x, y, sample_weight=weight, weight_kind="survey", **options
+    )
 
 
 def by_label(rng, n=60, c=3):
@@ -39,7 +41,9 @@ def by_label(rng, n=60, c=3):
 
 def root_of(p):
     free = free_parameters(p.log_odds)
-    hessian = LogPartition(p.log_odds, p.sample_weight)(identity_theta(len(p.log_odds))).hessian
+    hessian = LogPartition(p.log_odds, p.sample_weight)(
+        identity_theta(len(p.log_odds))
+    ).hessian
     assert free.all()
     return whitening(hessian)
 
@@ -122,7 +126,9 @@ def test_observed_totals_are_the_scores_of_the_groups():
 
 def test_a_few_rows_against_every_label():
     p = sampled(
-        [[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]], [0, 1, 0, 1], [1.0, 3.0, 1.0, 3.0]
+        [[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]],
+        [0, 1, 0, 1],
+        [1.0, 3.0, 1.0, 3.0],
     )
     rows = NullRows(p)
     exact, observed = 0.0, None
@@ -135,7 +141,9 @@ def test_a_few_rows_against_every_label():
             exact += chance * (away @ away >= observed * (1 - 1e-9))
     found = draw_pvalue(rows, n_resamples=20_000, seed=0)
     # five standard errors of 20,000 draws
-    assert found.pvalue == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000))
+    assert found.pvalue == pytest.approx(
+        exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000)
+    )
 
 
 # --- properties
@@ -154,7 +162,9 @@ def test_order_of_rows_scale_of_weights_and_names_change_nothing(options):
     weight = rng.gamma(2.0, 1.0, 16)
     a = robust_test(sampled(TOY_X, TOY_Y, weight, **options), seed=1)
     moved = {"groups": [f"g{9 - g}" for g in GROUPS[order]]} if options else {}
-    b = robust_test(sampled(TOY_X[order], TOY_Y[order], 8 * weight[order], **moved), seed=1)
+    b = robust_test(
+        sampled(TOY_X[order], TOY_Y[order], 8 * weight[order], **moved), seed=1
+    )
     assert a.to_dict() == pytest.approx(b.to_dict())
 
 
@@ -171,7 +181,9 @@ def test_one_label_alone_tells_nothing_where_weights_hang_on_labels():
     probs = np.random.default_rng(0).dirichlet([1, 1], 40)
     weight = np.where(probs[:, 0] > 0.5, 20.0, 1.0)
     for options in ({}, {"groups": np.arange(40) // 2}):
-        test = robust_test(sampled(probs, np.zeros(40, dtype=int), weight, **options), seed=0)
+        test = robust_test(
+            sampled(probs, np.zeros(40, dtype=int), weight, **options), seed=0
+        )
         assert test.obstacle.startswith("all rows have one label")
         assert test.inconclusive(0.5) == test.obstacle
     same = robust_test(sampled(probs, np.zeros(40, dtype=int), np.ones(40)), seed=0)
@@ -199,7 +211,9 @@ def test_the_skew_of_rare_events_by_hand():
     assert skew.of_group == pytest.approx(0.9 / np.sqrt(0.05 * 0.95))
     assert abs(skew.vector[0]) == pytest.approx(skew.of_group / np.sqrt(20))
     assert skew.is_large
-    even = Predictions.from_arrays([[0.5, 0.5]] * 40, [0, 1] * 20, groups=np.arange(40) // 2)
+    even = Predictions.from_arrays(
+        [[0.5, 0.5]] * 40, [0, 1] * 20, groups=np.arange(40) // 2
+    )
     assert not ScoreSkewness(NullRows(even), root).is_large
 
 
@@ -210,7 +224,9 @@ def test_no_burst_yet_is_no_evidence():
     rng = np.random.default_rng(1)
     probs = np.column_stack([event := rng.beta(2.0, 38.0, 400), 1.0 - event])
     groups = np.repeat(np.arange(20), 20)
-    none = robust_test(probs, np.ones(400, dtype=int), groups=groups, classes=[0, 1], seed=0)
+    none = robust_test(
+        probs, np.ones(400, dtype=int), groups=groups, classes=[0, 1], seed=0
+    )
     assert none.pvalue > 0.05
     assert "skewed" in none.reason
     # twice as many as predicted, spread over the groups as evenly as can be, is evidence

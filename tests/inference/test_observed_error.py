@@ -15,9 +15,13 @@ def two_columns(p):
 def test_in_the_large_by_hand():
     # 100 rows say 0.8, and 60 come true: 20 points
     y = (np.arange(100) >= 60).astype(int)
-    found = observed_error(Predictions.from_arrays(two_columns(np.full(100, 0.8)), y), 0.95)
+    found = observed_error(
+        Predictions.from_arrays(two_columns(np.full(100, 0.8)), y), 0.95
+    )
     assert found.in_the_large == pytest.approx(0.2)
-    error = np.sqrt(0.6 * 0.4 / 99)  # of the observed differences, larger than sqrt(.16 / 100)
+    error = np.sqrt(
+        0.6 * 0.4 / 99
+    )  # of the observed differences, larger than sqrt(.16 / 100)
     assert found.large_low == pytest.approx(0.2 - norm.isf(0.025) * error)
     # the limit allows for three ways of looking, and for the sign
     by_sign = 0.2 - norm.isf(0.025 / 6) * error
@@ -65,5 +69,7 @@ def test_copies_in_groups_show_no_more_than_their_rows():
     copies = Predictions.from_arrays(
         np.repeat(x, 5, axis=0), np.repeat(y, 5), groups=np.repeat(np.arange(400), 5)
     )
-    assert observed_error(copies, 0.95).large_low == pytest.approx(once.large_low, abs=0.005)
+    assert observed_error(copies, 0.95).large_low == pytest.approx(
+        once.large_low, abs=0.005
+    )
     assert observed_error(copies, 0.95).at_least <= once.at_least + 0.03

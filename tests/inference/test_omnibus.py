@@ -61,7 +61,9 @@ def test_it_sees_what_the_likelihood_ratio_test_cannot():
     probs, y = wave(5000, seed=0)
     assert not calibration_test(probs, y).rejects(0.05)
     assert omnibus_test(probs, y, n_resamples=999, seed=1).pvalue <= 0.001
-    (other,) = (s for s in mcllo.assess(probs, y, seed=1).statements() if s.kind == "other")
+    (other,) = (
+        s for s in mcllo.assess(probs, y, seed=1).statements() if s.kind == "other"
+    )
     assert "what is wrong is no shift or slope" in other.text
 
 
@@ -70,7 +72,10 @@ def test_power_against_the_wave():
     # methods specification 8h: LRT .050 (its size), Hosmer-Lemeshow 1.0 at n = 5000
     lr = np.mean([calibration_test(*wave(5000, s)).rejects(0.05) for s in range(200)])
     hl = np.mean(
-        [omnibus_test(*wave(5000, s), n_resamples=99, seed=s).pvalue <= 0.05 for s in range(30)]
+        [
+            omnibus_test(*wave(5000, s), n_resamples=99, seed=s).pvalue <= 0.05
+            for s in range(30)
+        ]
     )
     assert abs(lr - 0.05) < 2.6 * np.sqrt(0.05 * 0.95 / 200)
     assert hl == 1.0
@@ -94,7 +99,9 @@ def test_very_many_rows_use_chi_square(monkeypatch):
     assert a.null_distributions == {}
     assert (test.n_resamples, test.expected, test.df) == (0, 10.0, 10)
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 10))
-    assert test.statistic == pytest.approx(omnibus_test(probs, y, n_resamples=9).statistic)
+    assert test.statistic == pytest.approx(
+        omnibus_test(probs, y, n_resamples=9).statistic
+    )
 
 
 # ---- very many rows: chi-square of what varies enough -------------------------------------------
@@ -104,7 +111,9 @@ def test_counts_that_vary_enough_give_the_quadratic_form_itself():
     p = Predictions.from_arrays(*sample(20_000, 4, seed=0))
     test = OmnibusTest.large_sample(p)
     assert (test.df, test.expected, test.method) == (30, 30.0, "chi2")
-    assert test.statistic == pytest.approx(HosmerLemeshow(p).of_labels(p.codes[None])[0])
+    assert test.statistic == pytest.approx(
+        HosmerLemeshow(p).of_labels(p.codes[None])[0]
+    )
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 30))
     assert test.high == pytest.approx(chi2.isf(0.05, 30))
     assert str(test).endswith("(chi-square on 30 df)")
@@ -133,7 +142,12 @@ def test_rare_classes_are_pooled_by_hand():
 
 def test_groups_that_expect_nothing_join_their_neighbours():
     # 2 classes: one count of variance v varies by 2 v along (1, -1) / sqrt 2, where away is (d, -d)
-    shares = [1e-6, 0.5, 1e-6, 1e-6]  # the last ones go to the last group that was found
+    shares = [
+        1e-6,
+        0.5,
+        1e-6,
+        1e-6,
+    ]  # the last ones go to the last group that was found
     spread = np.array([multinomial(1000, [q, 1 - q]) for q in shares])
     away = np.array([[1.0, -1.0], [20.0, -20.0], [0.0, 0.0], [2.0, -2.0]])
     value, df = filled_form(away, spread)
@@ -141,7 +155,9 @@ def test_groups_that_expect_nothing_join_their_neighbours():
     assert value == pytest.approx(23.0**2 / spread[:, 0, 0].sum())
 
 
-@pytest.mark.parametrize("n", [60, 150, 400, 8000])  # groups that wait, merge, and stand alone
+@pytest.mark.parametrize(
+    "n", [60, 150, 400, 8000]
+)  # groups that wait, merge, and stand alone
 @pytest.mark.parametrize("sharp", [1.0, 6.0])
 def test_many_classes_are_pooled_from_the_rows_as_from_covariances(n, sharp):
     rng = np.random.default_rng(n)
@@ -165,7 +181,10 @@ def test_many_classes_are_pooled_from_the_rows_as_from_covariances(n, sharp):
     if direct[1] == 0:
         assert test.method == "none"
     else:
-        assert (test.statistic, test.df) == (pytest.approx(direct[0], rel=1e-9), direct[1])
+        assert (test.statistic, test.df) == (
+            pytest.approx(direct[0], rel=1e-9),
+            direct[1],
+        )
 
 
 def test_what_cannot_be_said_is_left_out_with_the_reason():
@@ -191,7 +210,9 @@ def test_the_last_bits_of_a_group_do_not_decide():
 
 def test_the_range_agrees_with_the_p_value():
     for n_draws in (19, 99, 199, 999):
-        drawn = np.random.default_rng(n_draws).integers(0, 40, n_draws).astype(float)  # with ties
+        drawn = (
+            np.random.default_rng(n_draws).integers(0, 40, n_draws).astype(float)
+        )  # with ties
         high = critical_value(drawn, 0.95)
         for observed in np.arange(-0.5, 41.0, 0.5):
             pvalue = (1 + (drawn >= observed).sum()) / (n_draws + 1)
@@ -207,7 +228,9 @@ def test_statistic_range_and_p_never_contradict_each_other(kind):
         test = omnibus_test(sharper, y, kind=kind, n_resamples=99, seed=seed)
         rejected = test.pvalue <= 0.05
         assert (test.statistic > test.high) == rejected
-        assert (float(test.statistic_text) > float(test.null_text.split()[-1])) == rejected
+        assert (
+            float(test.statistic_text) > float(test.null_text.split()[-1])
+        ) == rejected
         assert str(test).endswith("(simulated)")
         seen.add(rejected)
     assert seen == {False, True}
@@ -222,7 +245,14 @@ def test_so_few_draws_have_no_range():
 
 def test_equal_looking_numbers_get_more_digits():
     test = OmnibusTest(
-        171.04, None, 0.049, "exact", kind="hosmer_lemeshow", expected=90.0, low=0.0, high=171.01
+        171.04,
+        None,
+        0.049,
+        "exact",
+        kind="hosmer_lemeshow",
+        expected=90.0,
+        low=0.0,
+        high=171.01,
     )
     assert str(test) == (
         "Hosmer-Lemeshow 171.04 (calibrated: 95 % below 171.01), p = 0.049 (simulated)"

@@ -23,7 +23,10 @@ def equal_rows(n, failed, first=0.01, other=0.05, **options):
 def by_hand(n, failed, quantile, first=0.01, other=0.05):
     """Return the interval of equal rows: the family is the binomial one, of any probability q."""
     sure, event = np.log((1 - first) / (1 - other)), np.log(first / other)
-    share, half = failed / n, (failed + 0.5) / (n + 1.0)  # Firth's estimate is half an event more
+    share, half = (
+        failed / n,
+        (failed + 0.5) / (n + 1.0),
+    )  # Firth's estimate is half an event more
     spread = max(share * (1 - share) / (n - 1), half * (1 - half) / n)
     goal = quantile**2 * spread * n / (half * (1 - half))
 
@@ -42,8 +45,15 @@ def by_hand(n, failed, quantile, first=0.01, other=0.05):
 def test_equal_rows_are_a_binomial_sample():
     for n, failed in [(50, 0), (50, 1), (400, 12), (8, 8)]:
         for quantile in (1.0, 1.96, 3.2):
-            found, expected = equal_rows(n, failed).interval(quantile), by_hand(n, failed, quantile)
-            assert found == pytest.approx(expected, rel=2e-4, abs=1e-6), (n, failed, quantile)
+            found, expected = (
+                equal_rows(n, failed).interval(quantile),
+                by_hand(n, failed, quantile),
+            )
+            assert found == pytest.approx(expected, rel=2e-4, abs=1e-6), (
+                n,
+                failed,
+                quantile,
+            )
 
 
 def test_no_error_seen_is_not_no_error():
@@ -98,7 +108,8 @@ def test_survey_weights_count_no_rows():
     observed, *tables = random_pair(2)
     w = np.random.default_rng(2).uniform(0.5, 2.0, 300)
     found = [
-        PairedLoss(observed, *tables, k * w, groups=np.arange(300)).interval(2.0) for k in (1, 10)
+        PairedLoss(observed, *tables, k * w, groups=np.arange(300)).interval(2.0)
+        for k in (1, 10)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-4)
 
@@ -108,7 +119,9 @@ def test_rows_that_repeat_each_other_widen_the_interval():
     five = [np.repeat(table, 5, axis=0) for table in tables]
     groups = np.repeat(np.arange(40), 5)
     one = PairedLoss(observed, *tables, np.ones(40)).interval(2.0)
-    grouped = PairedLoss(np.repeat(observed, 5), *five, np.ones(200), groups).interval(2.0)
+    grouped = PairedLoss(np.repeat(observed, 5), *five, np.ones(200), groups).interval(
+        2.0
+    )
     assert grouped == pytest.approx(one, rel=0.1)
 
 
@@ -121,7 +134,9 @@ def test_some_of_many_rows_show_the_shape_of_all():
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(0, 10_000), st.integers(2, 60), st.integers(2, 5), st.floats(0.0, 30.0))
+@given(
+    st.integers(0, 10_000), st.integers(2, 60), st.integers(2, 5), st.floats(0.0, 30.0)
+)
 def test_the_mean_is_inside_and_wider_quantiles_are_wider(seed, n, c, boldness):
     rng = np.random.default_rng(seed)
     logits = boldness * rng.normal(size=(3, n, c))
@@ -163,13 +178,17 @@ def test_two_methods_are_one_pair_and_equal_ones_are_none():
     assert twice == pytest.approx(norm.ppf(0.975), abs=0.06)
 
 
-@pytest.mark.parametrize("seed", [2, 9, 22, 48, 55])  # where rounding once was a difference
+@pytest.mark.parametrize(
+    "seed", [2, 9, 22, 48, 55]
+)  # where rounding once was a difference
 def test_losses_that_differ_by_rounding_alone_are_the_same(seed):
     # As `auto` that leaves the predictions alone: equal to them but for the last digits. Sums of
     # squares round by more than that, differently with each BLAS.
     rng = np.random.default_rng(seed)
     losses = rng.exponential(3.0, (1000, 3))
-    rounded = losses[:, :1] * (1.0 + np.finfo(float).eps * rng.integers(-4, 5, (1000, 1)))
+    rounded = losses[:, :1] * (
+        1.0 + np.finfo(float).eps * rng.integers(-4, 5, (1000, 1))
+    )
     found = all_pairs_quantile(np.hstack([rounded, losses]), np.ones(1000))
     assert found == pytest.approx(all_pairs_quantile(losses, np.ones(1000)), abs=0.05)
 
@@ -189,6 +208,8 @@ def test_groups_weights_and_the_order_of_rows():
     repeated = all_pairs_quantile(np.repeat(losses, w, axis=0), np.ones(w.sum()))
     assert plain == pytest.approx(repeated)
     order = rng.permutation(90)
-    assert plain == pytest.approx(all_pairs_quantile(losses[order], w[order].astype(float)))
+    assert plain == pytest.approx(
+        all_pairs_quantile(losses[order], w[order].astype(float))
+    )
     own = all_pairs_quantile(losses, np.ones(90), np.arange(90))
     assert own == pytest.approx(all_pairs_quantile(losses, np.ones(90)))

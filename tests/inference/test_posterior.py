@@ -49,11 +49,15 @@ def test_by_hand():
         (chi2.isf(0.014, 12), 12, 132, 0.99999994, 5e-9),
     ],
 )
-def test_the_papers_rejections_have_a_posterior_near_one(statistic, df, n, expected, digits):
+def test_the_papers_rejections_have_a_posterior_near_one(
+    statistic, df, n, expected, digits
+):
     found = posterior_probability(log_bayes_factor(statistic, df, n), 0.5)
     assert found == pytest.approx(expected, abs=digits)
     text = bic_warning(found, chi2.sf(statistic, df), df, n)
-    assert f"BIC charges d ln n = {df * math.log(n):.3g} for d = {df} parameters" in text
+    assert (
+        f"BIC charges d ln n = {df * math.log(n):.3g} for d = {df} parameters" in text
+    )
 
 
 def test_the_warning_is_there_for_many_parameters_and_for_contradictions():
@@ -65,7 +69,13 @@ def test_the_warning_is_there_for_many_parameters_and_for_contradictions():
 
 
 def test_digits_that_tell_it_from_one():
-    shown = {0.5: "0.50", 0.95: "0.95", 0.9931189: "0.993", 0.99909: "0.9991", 1e-30: "1e-30"}
+    shown = {
+        0.5: "0.50",
+        0.95: "0.95",
+        0.9931189: "0.993",
+        0.99909: "0.9991",
+        1e-30: "1e-30",
+    }
     assert {value: format_posterior(value) for value in shown} == shown
     assert format_posterior(1.0 - 2e-7) == "1 - 2e-07"
 
@@ -76,10 +86,14 @@ def test_digits_that_tell_it_from_one():
     st.floats(0.01, 0.99),
 )  # fmt: skip
 def test_posterior_falls_with_the_statistic(statistic, more, df, n, prior):
-    factors = [log_bayes_factor(value, df, n) for value in (statistic, statistic + more)]
+    factors = [
+        log_bayes_factor(value, df, n) for value in (statistic, statistic + more)
+    ]
     low, high = (posterior_probability(factor, prior) for factor in factors[::-1])
     assert 0.0 <= low <= high <= 1.0
-    assert low < high or factors[0] > 700 or factors[1] < -30  # else rounding alone makes them one
+    assert (
+        low < high or factors[0] > 700 or factors[1] < -30
+    )  # else rounding alone makes them one
 
 
 def spread(probs, weight=None):
@@ -97,7 +111,9 @@ def test_what_may_be_spent_by_hand():
 
 def test_boldness_by_hand():
     # two columns are mirror images: sqrt(1/2 (2 * .02)) = sd of (.2, .4) with n - 1
-    value, _ = _Spread(log_odds_of(np.array([[0.2, 0.8], [0.4, 0.6]])), None, 2.0)(np.array([0, 1]))
+    value, _ = _Spread(log_odds_of(np.array([[0.2, 0.8], [0.4, 0.6]])), None, 2.0)(
+        np.array([0, 1])
+    )
     assert value == pytest.approx(0.02)
 
 
@@ -150,7 +166,10 @@ def test_the_identity_is_a_start(monkeypatch):
 
 
 @settings(deadline=None, max_examples=10)
-@given(designs(min_rows=25, max_rows=60, max_classes=4, max_sharpness=2.0), st.floats(0.3, 0.97))
+@given(
+    designs(min_rows=25, max_rows=60, max_classes=4, max_sharpness=2.0),
+    st.floats(0.3, 0.97),
+)
 def test_bolder_than_the_estimate_and_within_the_constraint(design, t):
     probs, codes = design
     try:

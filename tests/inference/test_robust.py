@@ -104,7 +104,11 @@ def plain_sandwich(probs, y, groups, theta, penalty=0.0):
         bread[j] = (down - up) / 2e-6
     bread += penalty * np.eye(len(theta))
     n = len(by_group)
-    meat = sum(np.outer(u - score / n, u - score / n) for u in by_group.values()) * n / (n - 1)
+    meat = (
+        sum(np.outer(u - score / n, u - score / n) for u in by_group.values())
+        * n
+        / (n - 1)
+    )
     return np.linalg.inv(bread) @ meat @ np.linalg.inv(bread)
 
 
@@ -128,7 +132,9 @@ def test_plain_algebra_gives_the_same_test():
     assert score == pytest.approx(0.9895584940)  # methods.md 0.4: the score statistic
     nu = total**2 / np.trace(m @ m)
     assert test.statistic == pytest.approx(4 * score / total)
-    assert test.pvalue == pytest.approx(max(f.sf(score / total, nu, 5 * nu), chi2.sf(score, 4)))
+    assert test.pvalue == pytest.approx(
+        max(f.sf(score / total, nu, 5 * nu), chi2.sf(score, 4))
+    )
 
 
 # --- reference values
@@ -137,7 +143,9 @@ def test_plain_algebra_gives_the_same_test():
 def test_toy_sandwich_of_the_specification():
     # methods.md 0.4: sandwich SE without the small-sample factor, here 16 / 15
     expected = [0.77226102, 0.90163308, 0.34561587, 0.59413475]
-    assert robust_se(TOY_X, TOY_Y) * np.sqrt(15 / 16) == pytest.approx(expected, abs=1e-7)
+    assert robust_se(TOY_X, TOY_Y) * np.sqrt(15 / 16) == pytest.approx(
+        expected, abs=1e-7
+    )
 
 
 # statsmodels 0.15.0, y = 1 for class 0, X = [1, log odds], without its own small-sample factors:
@@ -149,7 +157,11 @@ STATSMODELS = [
     ({"groups": GROUPS}, 6, [0.4420788235, 0.2495177461]),
     ({"sample_weight": WEIGHT}, 28, [0.4551053850, 0.3911408869]),
     ({"sample_weight": WEIGHT, "groups": GROUPS}, 6, [0.4117813595, 0.3508728017]),
-    ({"sample_weight": WEIGHT, "weight_kind": "survey"}, 16, [0.6739027757, 0.5407065687]),
+    (
+        {"sample_weight": WEIGHT, "weight_kind": "survey"},
+        16,
+        [0.6739027757, 0.5407065687],
+    ),
 ]
 
 
@@ -157,7 +169,9 @@ def test_two_classes_agree_with_statsmodels():
     for options, n_units, expected in STATSMODELS:
         factor = n_units / (n_units - 1)
         found = robust_se(BINARY_X, BINARY_Y, **options)
-        assert found == pytest.approx(np.sqrt(factor) * np.array(expected), abs=1e-8), options
+        assert found == pytest.approx(np.sqrt(factor) * np.array(expected), abs=1e-8), (
+            options
+        )
 
 
 def test_three_classes_agree_with_statsmodels():
@@ -202,11 +216,16 @@ def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
 def test_the_scale_of_survey_weights_does_not_matter(method, groups):
     options = {"groups": groups, "weight_kind": "survey"}
     tests = [
-        robust_test(TOY_X, TOY_Y, sample_weight=s * WEIGHT, method=method, seed=1, **options)
+        robust_test(
+            TOY_X, TOY_Y, sample_weight=s * WEIGHT, method=method, seed=1, **options
+        )
         for s in (1.0, 10.0)
     ]
     assert tests[0].to_dict() == pytest.approx(tests[1].to_dict())
-    se = [robust_se(TOY_X, TOY_Y, sample_weight=s * WEIGHT, **options) for s in (1.0, 10.0)]
+    se = [
+        robust_se(TOY_X, TOY_Y, sample_weight=s * WEIGHT, **options)
+        for s in (1.0, 10.0)
+    ]
     assert se[0] == pytest.approx(se[1])
 
 
@@ -309,7 +328,9 @@ def test_five_units_against_every_sign():
     exact = np.mean(np.array(drawn) >= drawn[-1] * (1 - 1e-9))
     found = flip_pvalue(scores, root, n_resamples=20_000, seed=0)
     # 5 standard errors of 20,000 draws; all signs equal, or one opposite, is the least
-    assert found.pvalue == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000))
+    assert found.pvalue == pytest.approx(
+        exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000)
+    )
     assert exact >= 2 / 32
 
 
@@ -319,7 +340,9 @@ def test_order_and_units_of_measurement_change_nothing(seed, factor):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(12, 3))
     a = flip_pvalue(scores, np.eye(3), n_resamples=200, seed=1)
-    b = flip_pvalue(factor * scores[rng.permutation(12)], np.eye(3), n_resamples=200, seed=1)
+    b = flip_pvalue(
+        factor * scores[rng.permutation(12)], np.eye(3), n_resamples=200, seed=1
+    )
     assert a.pvalue == b.pvalue
 
 
@@ -328,7 +351,9 @@ def test_flips_are_exact_for_symmetric_scores_however_unequal():
     rng = np.random.default_rng(0)
     sizes = 2.0 ** np.arange(8)[:, None]  # the last group outweighs all others together
     pvalues = [
-        flip_pvalue(sizes * rng.normal(size=(8, 2)), np.eye(2), n_resamples=99, seed=s).pvalue
+        flip_pvalue(
+            sizes * rng.normal(size=(8, 2)), np.eye(2), n_resamples=99, seed=s
+        ).pvalue
         for s in range(2000)
     ]
     # exact: P(p <= .2) <= .2; standard error .009
@@ -372,10 +397,14 @@ def test_plain_loops_agree_for_any_baseline():
     for baseline in range(3):
         p = Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline, groups=GROUPS)
         order = [j for j in range(3) if j != baseline] + [baseline]
-        rows = loop_scores(TOY_X[:, order], [order.index(label) for label in TOY_Y], THETA)
+        rows = loop_scores(
+            TOY_X[:, order], [order.index(label) for label in TOY_Y], THETA
+        )
         by_group = np.array([rows[g == GROUPS].sum(axis=0) for g in range(6)])
         assert group_scores(p, THETA) == pytest.approx(by_group), baseline
-        assert score_sums(p, THETA).gram == pytest.approx(by_group.T @ by_group), baseline
+        assert score_sums(p, THETA).gram == pytest.approx(by_group.T @ by_group), (
+            baseline
+        )
         assert row_sums(p, THETA).gram == pytest.approx(rows.T @ rows), baseline
         assert unit_scores(p, THETA) == pytest.approx(by_group), baseline
 
@@ -403,17 +432,25 @@ def test_rows_of_weight_0_are_no_rows_and_their_groups_no_groups():
     weight = np.where(GROUPS == 5, 0.0, WEIGHT)
     p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS, sample_weight=weight)
     assert score_sums(p, THETA).n_units == 5
-    survey = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey")
+    survey = Predictions.from_arrays(
+        TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey"
+    )
     assert score_sums(survey, THETA).n_units == len(unit_scores(survey, THETA)) == 15
 
 
 def test_chunks_change_nothing():
     rng, n = np.random.default_rng(0), 40_000  # more than one chunk
-    x, y, groups = rng.dirichlet([1, 1, 1], n), rng.integers(0, 3, n), rng.integers(0, 7, n)
+    x, y, groups = (
+        rng.dirichlet([1, 1, 1], n),
+        rng.integers(0, 3, n),
+        rng.integers(0, 7, n),
+    )
     p = Predictions.from_arrays(x, y, classes=range(3), groups=groups)
     first, rest = p.take(np.arange(10_000)), p.take(np.arange(10_000, n))
     whole = group_scores(p, THETA)
-    assert group_scores(first, THETA) + group_scores(rest, THETA) == pytest.approx(whole)
+    assert group_scores(first, THETA) + group_scores(rest, THETA) == pytest.approx(
+        whole
+    )
     gram = row_sums(first, THETA).gram + row_sums(rest, THETA).gram
     assert row_sums(p, THETA).gram == pytest.approx(gram)
 
@@ -428,8 +465,14 @@ def test_one_unit_is_refused():
     for options, message in [
         ({"groups": np.zeros(16)}, "at least two groups"),
         ({"sample_weight": np.eye(16)[3]}, "at least two rows; got 1"),
-        ({"sample_weight": np.eye(16)[3] / 2, "weight_kind": "survey"}, "at least two rows"),
-        ({"groups": GROUPS, "sample_weight": GROUPS == 1}, "at least two groups among the rows"),
+        (
+            {"sample_weight": np.eye(16)[3] / 2, "weight_kind": "survey"},
+            "at least two rows",
+        ),
+        (
+            {"groups": GROUPS, "sample_weight": GROUPS == 1},
+            "at least two groups among the rows",
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             robust_test(TOY_X, TOY_Y, **options)

@@ -17,7 +17,8 @@ def sample(n, seed, c=3, power=1.5, **options):
 def test_the_statistic_is_that_of_three_fits():
     train, holdout = sample(200, 1), sample(80, 2)
     losses = [
-        fit_predictions(p).log_likelihood for p in (train, holdout, join_samples(train, holdout))
+        fit_predictions(p).log_likelihood
+        for p in (train, holdout, join_samples(train, holdout))
     ]
     expected = 2.0 * (losses[0] + losses[1] - losses[2])
     assert TwoSamples(train, holdout, 0).observed() == pytest.approx(expected, abs=1e-6)
@@ -51,13 +52,18 @@ def test_both_samples_are_drawn_apart():
 def test_weights_are_rows_written_out():
     train, holdout = sample(30, 9, sample_weight=np.arange(30) % 3), sample(20, 10)
     found = same_map(train, holdout, n_resamples=39, seed=1)
-    assert found.pvalue == same_map(train.expand_weights(), holdout, n_resamples=39, seed=1).pvalue
+    assert (
+        found.pvalue
+        == same_map(train.expand_weights(), holdout, n_resamples=39, seed=1).pvalue
+    )
 
 
 def test_logits_and_another_baseline():
     train, holdout = sample(60, 11), sample(40, 12)
     scores = [
-        Predictions.from_arrays(None, p.codes, logits=np.log(p.probs) + 3.0, classes=range(3))
+        Predictions.from_arrays(
+            None, p.codes, logits=np.log(p.probs) + 3.0, classes=range(3)
+        )
         for p in (train, holdout)
     ]
     assert join_samples(*scores).logits.shape == (100, 3)

@@ -40,7 +40,11 @@ def test_header():
         ("a|b|y", ["a", "b", "y"], "|"),
         ("\ufeffa,b\r\n", ["a", "b"], ","),
         ("\n\r\n\na,b\n", ["a", "b"], ","),
-        ('"a,1";"b,2";c\n', ["a,1", "b,2", "c"], ";"),  # separators inside quotes do not count
+        (
+            '"a,1";"b,2";c\n',
+            ["a,1", "b,2", "c"],
+            ";",
+        ),  # separators inside quotes do not count
         ('"two\nlines",b\n1,2\n', ["two\nlines", "b"], ","),
         ('"say ""hi""",b\n', ['say "hi"', "b"], ","),
         (",a , 猫\n", ["", "a ", " 猫"], ","),
@@ -55,10 +59,15 @@ def test_header():
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.lists(WORDS, min_size=2, max_size=2), max_size=6), st.sampled_from(",;\t|"))
+@given(
+    st.lists(st.lists(WORDS, min_size=2, max_size=2), max_size=6),
+    st.sampled_from(",;\t|"),
+)
 def test_lines_of_rows_count_line_ends(rows, separator):
     head = io.StringIO(newline="")
-    writer = csv.writer(head, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer = csv.writer(
+        head, delimiter=separator, lineterminator="\n", quoting=csv.QUOTE_ALL
+    )
     writer.writerow(["a", "b"])
     for k, row in enumerate(rows):
         text = head.getvalue()
@@ -70,7 +79,21 @@ def test_lines_of_rows_count_line_ends(rows, separator):
     assert first_fault(stream(head.getvalue()), separator, ["a", "b"], []) is None
 
 
-NUMBERS = ["1", "-0.5", "+1", ".5", "1.", "1e-3", "1E+3", "nan", "NaN", "-inf", " 0.5 ", "", "  "]
+NUMBERS = [
+    "1",
+    "-0.5",
+    "+1",
+    ".5",
+    "1.",
+    "1e-3",
+    "1E+3",
+    "nan",
+    "NaN",
+    "-inf",
+    " 0.5 ",
+    "",
+    "  ",
+]
 
 
 def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
@@ -115,7 +138,9 @@ def batch(**columns):
 
 
 def test_a_small_batch_by_hand():
-    rows = batch(id=["a", None, 'say "hi"', "x,y"], p=[0.1, 1.0, 1e-300, None], n=[1, 2, 3, None])
+    rows = batch(
+        id=["a", None, 'say "hi"', "x,y"], p=[0.1, 1.0, 1e-300, None], n=[1, 2, 3, None]
+    )
     assert csv_lines(rows) == 'a,0.1,1\n,1,2\n"say ""hi""",1e-300,3\n"x,y",,\n'
     assert csv_header(["a", "b,c", 'd"']) == 'a,"b,c","d"""\n'
     # only the separator in use needs quotes
@@ -129,7 +154,9 @@ def test_a_small_batch_by_hand():
 @given(
     st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5),
     st.sampled_from(",;\t|"),
-    st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]),
+    st.sampled_from(
+        [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+    ),
 )
 def test_python_reads_back_any_text(rows, separator, kind):
     columns = [pa.array(column).cast(kind) for column in zip(*rows, strict=True)]
@@ -139,7 +166,9 @@ def test_python_reads_back_any_text(rows, separator, kind):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
+)
 def test_numbers_come_back_exactly(values):
     cells = csv_lines(batch(a=values, b=values)).splitlines()
     assert [float(line.split(",")[0]) for line in cells] == values
@@ -153,7 +182,12 @@ def test_numbers_come_back_exactly(values):
 def test_every_type_has_a_short_text():
     noon = datetime.datetime(2024, 2, 29, 12, 30)
     rows = batch(
-        a=[noon.date()], b=[noon], c=[True], d=[2**62 + 1], e=[Decimal("1.50")], f=[b"raw"]
+        a=[noon.date()],
+        b=[noon],
+        c=[True],
+        d=[2**62 + 1],
+        e=[Decimal("1.50")],
+        f=[b"raw"],
     )
     days = "2024-02-29,2024-02-29 12:30:00.000000"
     assert csv_lines(rows) == f"{days},true,4611686018427387905,1.50,raw\n"
@@ -214,7 +248,9 @@ def test_a_crash_leaves_the_old_file(tmp_path, name):
 
 def test_other_formats_are_refused_by_name():
     for name in ("f.JSON", "f.npz", "f.parquet.gz", "a.csv.zip"):
-        with pytest.raises(FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or"):
+        with pytest.raises(
+            FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or"
+        ):
             check_ending(name)
     for name in ("f", "v1.2.csv", "f.txt", "f.csv.zst", "f.xlsx", "/dev/null"):
         check_ending(name)

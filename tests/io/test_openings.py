@@ -51,7 +51,9 @@ WRITTEN = {
     "f.csv": lambda path: path.write_text(csv_text(n=1500)),
     "f.csv.gz": lambda path: path.write_bytes(gzip.compress(csv_text(n=1500).encode())),
     "utf16.csv": lambda path: path.write_bytes(csv_text(n=1500).encode("utf-16")),
-    "f.parquet": lambda path: parquet.write_table(table(1500), path, row_group_size=400),
+    "f.parquet": lambda path: parquet.write_table(
+        table(1500), path, row_group_size=400
+    ),
     "f.feather": lambda path: feather.write_feather(table(1500), path),
 }
 
@@ -63,7 +65,10 @@ def test_a_file_is_opened_at_most_twice(name, tmp_path, openings, capsys):
     model = str(tmp_path / "model.json")
     assert openings("fit", tmp_path / name, "-o", model) == 2
     COUNTED["times"] = 0
-    assert run(["apply", model, str(tmp_path / name), "-o", str(tmp_path / "out.csv")]) == 0
+    assert (
+        run(["apply", model, str(tmp_path / name), "-o", str(tmp_path / "out.csv")])
+        == 0
+    )
     assert COUNTED["times"] == 2
     capsys.readouterr()
 

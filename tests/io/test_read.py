@@ -8,7 +8,12 @@ from inputs import CLASSES, csv_text, parquet_bytes, parquet_table, predictions,
 from mcllo import Predictions, read_predictions
 from mcllo._apps.io.csv_text import clean_labels
 from mcllo._apps.io.read_options import Roles
-from mcllo._apps.io.table_rows import check_left_out, label_hint, place_in_file, stray_hint
+from mcllo._apps.io.table_rows import (
+    check_left_out,
+    label_hint,
+    place_in_file,
+    stray_hint,
+)
 from mcllo._validation.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
 
@@ -33,7 +38,9 @@ def test_a_small_file_by_hand(write):
     np.testing.assert_array_equal(p.codes, [0, 1, 1])
 
 
-@pytest.mark.parametrize("content", [csv_text(), parquet_table()], ids=["csv", "parquet"])
+@pytest.mark.parametrize(
+    "content", [csv_text(), parquet_table()], ids=["csv", "parquet"]
+)
 def test_a_file_is_its_arrays(write, content):
     p = read_predictions(write(content), label="y", baseline="cat")
     q = Predictions.from_arrays(PROBS, LABELS, classes=CLASSES, baseline="cat")
@@ -86,7 +93,9 @@ def test_a_prefix_chooses_columns_and_is_left_out(write):
 
 
 def test_weights_logits_normalize_and_clip(write):
-    p = read_predictions(write("a,b,y,w\n0.7,0.3,a,2\n0.2,0.8,b,0.5\n"), label="y", weight="w")
+    p = read_predictions(
+        write("a,b,y,w\n0.7,0.3,a,2\n0.2,0.8,b,0.5\n"), label="y", weight="w"
+    )
     np.testing.assert_array_equal(p.sample_weight, [2.0, 0.5])
     assert p.classes == ("a", "b")
     p = read_predictions(write("a,b,y\n800,0,a\n1,3,b\n"), label="y", logits=True)
@@ -158,11 +167,36 @@ def with_row(*values):
 @pytest.mark.parametrize(
     ("probs", "y", "options", "words"),
     [
-        (with_row(0.5, -1e-9), "aab", {}, "got -1e-09 in column 'p_dog', line 4 of f.csv."),
-        (GOOD, [0, 1, 0.5], {}, "column 'truth' must hold class labels; got 0.5 in column 'truth'"),
-        (GOOD, "aab", {"sample_weight": [1, 1, -2]}, "got -2 in column 'w', line 4 of f.csv. Drop"),
-        (GOOD, "aab", {"groups": [1, 2, None]}, "column 'herd' is empty in line 4 of f.csv. Drop"),
-        (None, "aab", {"logits": with_row(np.nan, 0)}, "in column 'p_cat', line 4 of f.csv"),
+        (
+            with_row(0.5, -1e-9),
+            "aab",
+            {},
+            "got -1e-09 in column 'p_dog', line 4 of f.csv.",
+        ),
+        (
+            GOOD,
+            [0, 1, 0.5],
+            {},
+            "column 'truth' must hold class labels; got 0.5 in column 'truth'",
+        ),
+        (
+            GOOD,
+            "aab",
+            {"sample_weight": [1, 1, -2]},
+            "got -2 in column 'w', line 4 of f.csv. Drop",
+        ),
+        (
+            GOOD,
+            "aab",
+            {"groups": [1, 2, None]},
+            "column 'herd' is empty in line 4 of f.csv. Drop",
+        ),
+        (
+            None,
+            "aab",
+            {"logits": with_row(np.nan, 0)},
+            "in column 'p_cat', line 4 of f.csv",
+        ),
     ],
 )
 def test_rows_become_places(probs, y, options, words):
@@ -191,7 +225,10 @@ def test_data_checks():
         (stray_hint(["id", "a", "b"], ["b", "a"], ["a"]), None),
         (stray_hint(["a", "b"], ["b", "a"], ["a", "b"]), None),
         (stray_hint(["id", "x"], ["b", "a"], ["id", "x"]), None),
-        (stray_hint(["id", *MANY], MANY, ["id"]), "choose the columns that are with classes="),
+        (
+            stray_hint(["id", *MANY], MANY, ["id"]),
+            "choose the columns that are with classes=",
+        ),
         (check_left_out(["a", "b"], ["a", "b", "y"], ["c"]), None),
         (label_hint(["a", "b"], ["a", "c"]), None),
         (label_hint(["a", "b"], ["a", "b"]), None),  # the wrong one is further below
@@ -199,7 +236,10 @@ def test_data_checks():
         (label_hint(["0", "1"], ["0", "1", "7"]), None),
         (prefix_hint(["p_cat", "p_dog", "p_ship"], ["cat", "dog"]), "prefix='p_'"),
         (prefix_hint(["prob a", "prob ab"], ["a", "ab"]), "prefix='prob '"),
-        (prefix_hint(["cat_p", "dog_p"], ["cat", "dog"]), "'_p' after them; rename them"),
+        (
+            prefix_hint(["cat_p", "dog_p"], ["cat", "dog"]),
+            "'_p' after them; rename them",
+        ),
         (prefix_hint(["p_cat", "q_dog"], ["cat", "dog"]), None),
         (prefix_hint(["cat", "dog"], ["cat", "dog"]), None),
         (prefix_hint(["cat", "dog"], []), None),

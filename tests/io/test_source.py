@@ -46,7 +46,11 @@ def test_a_small_file_by_hand(file):
     assert source.columns == ["id", "cat", "dog", "y"]
     assert source.raw_columns == ["id", " cat ", "dog", "y"]
     table = source.read(["dog", "cat"], ["y"])
-    assert table.to_pydict() == {"dog": [0.5, 0.75], "cat": [0.5, 0.25], "y": ["cat", None]}
+    assert table.to_pydict() == {
+        "dog": [0.5, 0.75],
+        "cat": [0.5, 0.25],
+        "y": ["cat", None],
+    }
     assert source.index("dog") == 2
     assert source.read(["cat"]) == source.read(["cat"])
     # other columns stay text
@@ -65,7 +69,10 @@ def test_parquet(tmp_path):
     source = Source(tmp_path / "f.csv")
     assert source.kind == "parquet"
     assert source.columns == [" id", "cat", "y"]
-    assert source.read(["cat"], ["y"]).to_pydict() == {"cat": [0.5, 0.25], "y": ["a", None]}
+    assert source.read(["cat"], ["y"]).to_pydict() == {
+        "cat": [0.5, 0.25],
+        "y": ["a", None],
+    }
     assert pa.Table.from_batches(source.batches(["cat"])) == table
     assert source.place(1) == f"row 1 of {tmp_path / 'f.csv'}"
 
@@ -74,7 +81,10 @@ def test_places_are_lines_of_the_file(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text('\nid,cat\n"a\nb",1\n\nc,1\n')
     source = Source(path)
-    assert [source.place(row) for row in (0, 1)] == [f"line 3 of {path}", f"line 6 of {path}"]
+    assert [source.place(row) for row in (0, 1)] == [
+        f"line 3 of {path}",
+        f"line 6 of {path}",
+    ]
     path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
     assert Source(path).place(1) == f"line 6 of {path}"
 
@@ -95,7 +105,9 @@ def test_standard_input_is_copied_and_closed(monkeypatch):
 
 @pytest.mark.parametrize("way", ["read", "first rows", "stopped", "damaged"])
 def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
-    content = parquet_bytes(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), row_group_size=1)
+    content = parquet_bytes(
+        pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), row_group_size=1
+    )
     if way == "damaged":
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -117,7 +129,9 @@ def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
         with pytest.raises(FileFormatError, match="standard input cannot be read"):
             source.read(["cat"])
     assert opened
-    assert all(file.closed for file in opened)  # else: ResourceWarning, whenever it is collected
+    assert all(
+        file.closed for file in opened
+    )  # else: ResourceWarning, whenever it is collected
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
@@ -147,13 +161,19 @@ def test_the_first_rows_alone(tmp_path, monkeypatch, kind):
     assert source.first_rows(1).place(3) == source.place(3)
 
 
-def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(tmp_path, monkeypatch):
+def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES", 1000)
     names = [f"c{j}" for j in range(300)]
-    (tmp_path / "f").write_text(f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n")
+    (tmp_path / "f").write_text(
+        f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n"
+    )
     assert Source(tmp_path / "f").read(names).num_rows == 1
     monkeypatch.setattr(csv_text, "MIN_BLOCK_BYTES_PER_COLUMN", 1)
-    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
+    refused(
+        tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes"
+    )
 
 
 def test_what_cannot_be_read(tmp_path):
@@ -163,7 +183,10 @@ def test_what_cannot_be_read(tmp_path):
         ("cat, cat\n1,1\n", "'cat' occurs twice"),
         (b"cat,y\n1,\xff\x01\n", "line 2 must be UTF-8"),
         ('cat,y\n1,"a\n', "does not end, in line 2"),
-        (gzip.compress(TEXT.encode(), mtime=0)[:-8], "gzip file is damaged or cut short"),
+        (
+            gzip.compress(TEXT.encode(), mtime=0)[:-8],
+            "gzip file is damaged or cut short",
+        ),
         (b"PAR1 and no more", "Parquet file is damaged or cut short"),
         (b"PK\x03\x04 and no more", "the archive is damaged or cut short"),
     ):
@@ -189,7 +212,9 @@ def test_what_is_not_read_is_called_by_its_name():
         (b"<html>", "HTML or XML"),
         (b"a,b\n1,\x00\x01\n", "binary data"),
     ):
-        with pytest.raises(FileFormatError, match="must be a table: CSV, Parquet, ") as caught:
+        with pytest.raises(
+            FileFormatError, match="must be a table: CSV, Parquet, "
+        ) as caught:
             refuse_foreign(head, "some.csv")
         assert str(caught.value).startswith("some.csv must")
         assert f"looks like {what}. Save it as CSV or .xlsx." in str(caught.value)

@@ -26,7 +26,9 @@ lattice = st.integers(0, 20).map(lambda k: k / 20)
 rows = st.integers(1, 40).flatmap(
     lambda n: st.tuples(
         hnp.arrays(np.float64, n, elements=lattice),
-        hnp.arrays(np.int64, n, elements=st.integers(0, 3)).filter(lambda w: w.sum() > 0),
+        hnp.arrays(np.int64, n, elements=st.integers(0, 3)).filter(
+            lambda w: w.sum() > 0
+        ),
     )
 )
 
@@ -55,7 +57,9 @@ def test_every_edge_closes_the_bin_below_it():
     for n_bins in range(1, 200):
         edges = width_edges(n_bins)
         np.testing.assert_array_equal(bin_index(edges, edges), np.arange(n_bins - 1))
-        np.testing.assert_array_equal(bin_index(edges, edges, "left"), np.arange(1, n_bins))
+        np.testing.assert_array_equal(
+            bin_index(edges, edges, "left"), np.arange(1, n_bins)
+        )
 
 
 def test_top_label_takes_the_first_of_ties_in_any_layout():
@@ -92,11 +96,15 @@ def test_mass_edges_are_quantiles_without_repeats():
 
 def test_a_row_of_weight_zero_is_no_quantile():
     values, weight = np.array([3.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(weighted_quantile(values, [0.5, 1.0], weight), [1.5, 2.0])
+    np.testing.assert_array_equal(
+        weighted_quantile(values, [0.5, 1.0], weight), [1.5, 2.0]
+    )
 
 
 def test_no_bin_begins_where_values_end():
-    assert mass_edges(np.array([0.2, 1.0, 1.0, 1.0]), 2).tolist() == []  # the median is 1
+    assert (
+        mass_edges(np.array([0.2, 1.0, 1.0, 1.0]), 2).tolist() == []
+    )  # the median is 1
 
 
 def test_mass_bins_never_part_equal_values():
@@ -145,7 +153,9 @@ def test_the_side_that_is_closed_matters():
     # methods.md 4, TOY: ECE B=4 right .309375, left .171875; four confidences are exactly .5
     for closed, error in (("right", 0.309375), ("left", 0.171875)):
         index = bin_index(CONFIDENCE, width_edges(4), closed)
-        assert np.abs(np.bincount(index, CONFIDENCE - HIT)).sum() / 16 == pytest.approx(error)
+        assert np.abs(np.bincount(index, CONFIDENCE - HIT)).sum() / 16 == pytest.approx(
+            error
+        )
 
 
 def test_plug_in_error_of_midpoint_bins():
@@ -174,9 +184,13 @@ def test_a_weight_is_so_many_rows(data, n_bins):
             np.repeat(bin_index(values, edges), weight),
             bin_index(long, inner_edges(long, n_bins, binning)),
         )
-    np.testing.assert_array_equal(midpoint_edges(values, n_bins, w), midpoint_edges(long, n_bins))
+    np.testing.assert_array_equal(
+        midpoint_edges(values, n_bins, w), midpoint_edges(long, n_bins)
+    )
     weights, sums = block_totals(values, values[None], n_bins, w)
-    np.testing.assert_allclose(block_totals(long, long[None], n_bins)[1], sums, atol=1e-12)
+    np.testing.assert_allclose(
+        block_totals(long, long[None], n_bins)[1], sums, atol=1e-12
+    )
     assert weights.sum() == weight.sum()
 
 
@@ -192,7 +206,11 @@ def test_bins_do_not_depend_on_the_order_of_rows(data, n_bins, random):
 
 def test_numbers_of_bins_are_checked():
     for n_bins in (0, 2.5, "square", True, None):
-        with pytest.raises(InputError, match="n_bins must be a whole number >= 1 or 'sqrt'"):
+        with pytest.raises(
+            InputError, match="n_bins must be a whole number >= 1 or 'sqrt'"
+        ):
             resolve_n_bins(n_bins, 10)
-    with pytest.raises(InputError, match="binning must be 'width' or 'mass'; got binning='wide'"):
+    with pytest.raises(
+        InputError, match="binning must be 'width' or 'mass'; got binning='wide'"
+    ):
         inner_edges(np.ones(3), 2, "wide")

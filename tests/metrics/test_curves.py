@@ -16,7 +16,13 @@ from mcllo.metrics import (
     integrated_calibration_index,
 )
 from mcllo.metrics._isotonic import Pooled
-from mcllo.metrics._smooth import MAX_DISTINCT_PREDICTIONS, MIN_PROB, Basis, Spline, log_odds
+from mcllo.metrics._smooth import (
+    MAX_DISTINCT_PREDICTIONS,
+    MIN_PROB,
+    Basis,
+    Spline,
+    log_odds,
+)
 
 
 def two(x):
@@ -43,21 +49,30 @@ def min_max(frequency, weight):
         return np.average(frequency[a : b + 1], weights=weight[a : b + 1])
 
     return np.array(
-        [max(min(mean(a, b) for b in range(u, m)) for a in range(u + 1)) for u in range(m)]
+        [
+            max(min(mean(a, b) for b in range(u, m)) for a in range(u + 1))
+            for u in range(m)
+        ]
     )
 
 
 rows = st.lists(
-    st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=14
+    st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)),
+    min_size=1,
+    max_size=14,
 ).filter(lambda found: any(w for _, _, w in found))
 
 
 @settings(deadline=None, max_examples=60)
 @given(rows)
 def test_the_fit_is_that_of_the_min_max_formula(found):
-    values, hits, weight = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    values, hits, weight = (
+        np.array(column, dtype=float) for column in zip(*found, strict=True)
+    )
     pooled = Pooled.from_values(values / 10.0, hits, weight)
-    np.testing.assert_allclose(pooled.curve(), min_max(pooled.frequency, pooled.weight), atol=1e-12)
+    np.testing.assert_allclose(
+        pooled.curve(), min_max(pooled.frequency, pooled.weight), atol=1e-12
+    )
     assert (np.diff(pooled.values) > 0.0).all()
     assert pooled.weight.sum() == weight.sum()
 
@@ -65,10 +80,14 @@ def test_the_fit_is_that_of_the_min_max_formula(found):
 @settings(deadline=None, max_examples=60)
 @given(rows, st.sampled_from(["brier", "log_loss"]))
 def test_parts_add_up_and_are_not_negative(found, score):
-    values, hits, weight = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    values, hits, weight = (
+        np.array(column, dtype=float) for column in zip(*found, strict=True)
+    )
     values = 0.05 + 0.09 * values  # so that the log loss is finite
     y, x = hits.astype(int), two(values)
-    parts = decompose_isotonic(y, x, label=1, score=score, sample_weight=weight, classes=[0, 1])
+    parts = decompose_isotonic(
+        y, x, label=1, score=score, sample_weight=weight, classes=[0, 1]
+    )
     own = np.where(hits == 1.0, values, 1.0 - values)
     rows_ = -np.log(own) if score == "log_loss" else (1.0 - own) ** 2
     assert parts.score == pytest.approx(np.average(rows_, weights=weight), abs=1e-12)
@@ -95,13 +114,17 @@ def test_parts_by_hand():
 
 
 def test_a_zero_that_came_true_costs_everything():
-    parts = decompose_isotonic([0, 1, 1], two([0.5, 0.0, 1.0]), label=1, score="log_loss")
+    parts = decompose_isotonic(
+        [0, 1, 1], two([0.5, 0.0, 1.0]), label=1, score="log_loss"
+    )
     assert parts.score == parts.miscalibration == np.inf
     assert np.isfinite([parts.discrimination, parts.uncertainty]).all()
 
 
 def test_what_is_no_score_or_class_is_refused():
-    with pytest.raises(InputError, match="score must be 'brier' or 'log_loss'; got score='auc'"):
+    with pytest.raises(
+        InputError, match="score must be 'brier' or 'log_loss'; got score='auc'"
+    ):
         decompose_isotonic([0, 1], two([0.5, 0.2]), score="auc")
     with pytest.raises(InputError, match="label=7 is not a class"):
         decompose_isotonic([0, 1], two([0.5, 0.2]), label=7)
@@ -139,7 +162,11 @@ def independent(x, y, weight=None, n_knots=5, level=0.95, lapses=True):
 
     def columns(points):
         spline = cardinal(points)
-        return np.hstack([spline, lapse(points) - spline @ explained]) if lapses else spline
+        return (
+            np.hstack([spline, lapse(points) - spline @ explained])
+            if lapses
+            else spline
+        )
 
     basis = columns(at)
     size = basis.shape[1]
@@ -158,7 +185,9 @@ def independent(x, y, weight=None, n_knots=5, level=0.95, lapses=True):
         pull[:n_knots] = own.T @ (info * (own @ values[:n_knots]))
         return basis.T @ (w * (expit(at + basis @ values) - y)) + pull
 
-    best = minimize(objective, np.zeros(size), jac=slope, method="BFGS", options={"gtol": 1e-9})
+    best = minimize(
+        objective, np.zeros(size), jac=slope, method="BFGS", options={"gtol": 1e-9}
+    )
 
     def curve(points):
         return expit(logit(points) + columns(logit(points)) @ best.x)
@@ -295,9 +324,9 @@ def test_groups_and_survey_weights_widen_the_band():
     survey = Predictions.from_arrays(
         two(x), y, sample_weight=np.full(100, 8.0), weight_kind="survey"
     )
-    assert np.median((w := smooth_curve(survey, label=1)).high - w.low) == pytest.approx(
-        width[0], rel=0.3
-    )
+    assert np.median(
+        (w := smooth_curve(survey, label=1)).high - w.low
+    ) == pytest.approx(width[0], rel=0.3)
 
 
 @pytest.mark.slow
@@ -331,11 +360,15 @@ def test_the_null_of_the_ici_by_fits():
     found = smooth_curve(two(x), y, label=1)
     rng = np.random.default_rng(6)
     fits = [
-        smooth_curve(two(x), (rng.random(300) < x).astype(int), label=1, classes=[0, 1]).ici
+        smooth_curve(
+            two(x), (rng.random(300) < x).astype(int), label=1, classes=[0, 1]
+        ).ici
         for _ in range(150)
     ]
     assert found.ici_null == pytest.approx(np.quantile(fits, 0.95), rel=0.12)
-    assert f"ICI {found.ici:.4g} (calibrated: up to {found.ici_null:.4g})" in repr(found)
+    assert f"ICI {found.ici:.4g} (calibrated: up to {found.ici_null:.4g})" in repr(
+        found
+    )
     table = calibration_distances(y, two(x))
     assert table["ici_null"][2] == found.ici_null
     assert np.isnan(table["ici_null"][-1])
@@ -376,7 +409,10 @@ def test_columns_are_independent_and_knots_do_not_ask_labels():
     basis = Basis.from_values(x, np.ones(500), 6)
     rows_, info = basis(log_odds(x)), x * (1 - x) / (x * (1 - x)).sum()
     np.testing.assert_allclose(rows_.T @ (rows_ * info[:, None]), np.eye(6), atol=1e-9)
-    a, b = (Spline.fit(x, y, np.ones(500)).basis.knots for y in (np.zeros(500), np.ones(500)))
+    a, b = (
+        Spline.fit(x, y, np.ones(500)).basis.knots
+        for y in (np.zeros(500), np.ones(500))
+    )
     np.testing.assert_array_equal(a, b)
 
 

@@ -52,7 +52,9 @@ def test_many_draws_equal_one_at_a_time(binning, weighted):
     each = ClasswiseECE(p, "sqrt", binning).of_labels(labels)
     for y, a, b in zip(labels, top, each, strict=True):
         options = {"binning": binning, "sample_weight": weight}
-        assert a == pytest.approx(expected_calibration_error(y, probs, n_bins=7, norm=2, **options))
+        assert a == pytest.approx(
+            expected_calibration_error(y, probs, n_bins=7, norm=2, **options)
+        )
         assert b == pytest.approx(classwise_calibration_error(y, probs, **options))
 
 
@@ -64,13 +66,19 @@ def test_by_hand():
     # top label .9 ok .7 ok .8 ok .6 wrong; runs .6 .7 | .8 .9:
     # gaps .65 - .5 and .85 - 1; chance .25 / 1 and 0: mean of .0225 - .25 and .0225
     y = [0, 0, 1, 0]
-    assert debiased_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(-0.1025)
+    assert debiased_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(
+        -0.1025
+    )
     assert debiased_calibration_error(y, HAND_X, n_bins=2) == 0.0
     # one bin: sum e = 0, sum e^2 = .5; -.5 / 4 / 4
-    assert tcal_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(-0.03125)
+    assert tcal_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(
+        -0.03125
+    )
     # bins of one row give nothing
     assert debiased_squared_calibration_error([1, 1, 1, 0], HAND_X, n_bins=4) == 0.0
-    assert tcal_squared_calibration_error([1, 1, 1, 0], HAND_X, n_bins=10) == pytest.approx(0.0)
+    assert tcal_squared_calibration_error(
+        [1, 1, 1, 0], HAND_X, n_bins=10
+    ) == pytest.approx(0.0)
 
 
 def test_reference_values():
@@ -98,7 +106,9 @@ def test_marginal_averages_classes():
     probs, y = rng.dirichlet(np.ones(2), 100), rng.integers(0, 2, 100)
     # two classes mirror each other, so each one's square is the mean
     squares = [
-        debiased_squared_calibration_error(y == k, np.stack([1 - p, p], axis=1), target="marginal")
+        debiased_squared_calibration_error(
+            y == k, np.stack([1 - p, p], axis=1), target="marginal"
+        )
         for k, p in enumerate(probs.T)
     ]
     root = debiased_calibration_error(y, probs, target="marginal")
@@ -135,7 +145,10 @@ def test_two_rows_by_hand():
     for estimator, value in expected.items():
         error = kernel_calibration_error(y, probs, estimator=estimator, bandwidth=1.0)
         assert error == pytest.approx(value)
-        assert kernel_calibration_error(TOY_Y, np.eye(3)[TOY_Y], estimator=estimator) == 0.0
+        assert (
+            kernel_calibration_error(TOY_Y, np.eye(3)[TOY_Y], estimator=estimator)
+            == 0.0
+        )
 
 
 @pytest.mark.parametrize("distance", ["tv", "euclidean"])
@@ -145,7 +158,9 @@ def test_double_loop_agrees(distance, monkeypatch):
     )  # several blocks, the last shorter
     rng = np.random.default_rng(8)
     probs, y = rng.dirichlet(np.ones(4), 40), rng.integers(0, 4, 40)
-    h = np.array([[pair(y, probs, i, j, 0.3, distance) for j in range(40)] for i in range(40)])
+    h = np.array(
+        [[pair(y, probs, i, j, 0.3, distance) for j in range(40)] for i in range(40)]
+    )
     expected = {
         "biased": h.mean(),
         "unbiased": h[np.triu_indices(40, 1)].mean(),
@@ -153,18 +168,30 @@ def test_double_loop_agrees(distance, monkeypatch):
     }
     for estimator, value in expected.items():
         options = {"estimator": estimator, "distance": distance, "bandwidth": 0.3}
-        assert kernel_calibration_error(y, probs, **options) == pytest.approx(value, abs=1e-12)
+        assert kernel_calibration_error(y, probs, **options) == pytest.approx(
+            value, abs=1e-12
+        )
         if estimator != "linear":
             labels = np.stack([y, np.roll(y, 1)])
-            many = KernelError(Predictions.from_arrays(probs, y), **options).of_labels(labels)
+            many = KernelError(Predictions.from_arrays(probs, y), **options).of_labels(
+                labels
+            )
             single = [kernel_calibration_error(row, probs, **options) for row in labels]
             assert many == pytest.approx(single, abs=1e-12)
 
 
 def test_median_distance():
     for equal, weight, expected in (
-        (3, None, 0.25),  # three of four rows equal: distances 0 0 0 .5 .5 .5 have median .25
-        (4, None, 0.2),  # four of five: six zeros and four .5; the median is 0, the mean .2
+        (
+            3,
+            None,
+            0.25,
+        ),  # three of four rows equal: distances 0 0 0 .5 .5 .5 have median .25
+        (
+            4,
+            None,
+            0.2,
+        ),  # four of five: six zeros and four .5; the median is 0, the mean .2
         (4, [1, 3, 0, 0, 1], 0.2),
     ):
         probs, y = [[0.9, 0.1]] * equal + [[0.4, 0.6]], [0] * equal + [1]
@@ -193,24 +220,50 @@ def test_exact_p_value():
 
 
 def test_unbiased_has_mean_zero_under_calibration():
-    null = metric_nulls(TOY, {"skce": lambda p: KernelError(p, "unbiased")}, n_resamples=9999)
+    null = metric_nulls(
+        TOY, {"skce": lambda p: KernelError(p, "unbiased")}, n_resamples=9999
+    )
     assert abs(null["skce"].mean) < 4 * 0.025 / np.sqrt(9999)
 
 
 def test_wrong_options_are_refused():
     for metric, options, words in (
         (expected_calibration_error, {"norm": 3}, "norm must be 1 or 2; got norm=3"),
-        (debiased_calibration_error, {"target": "a"}, "'top-label' or 'marginal'; got target='a'"),
-        (kernel_calibration_error, {"estimator": "quick"}, "must be 'biased', 'unbiased' or 'lin"),
-        (kernel_calibration_error, {"distance": "l1"}, "'euclidean' or 'tv'; got distance='l1'"),
-        (kernel_calibration_error, {"bandwidth": 0.0}, "must be positive or 'median'; got"),
-        (kernel_calibration_error, {"bandwidth": "mean"}, "must be positive or 'median'; got"),
+        (
+            debiased_calibration_error,
+            {"target": "a"},
+            "'top-label' or 'marginal'; got target='a'",
+        ),
+        (
+            kernel_calibration_error,
+            {"estimator": "quick"},
+            "must be 'biased', 'unbiased' or 'lin",
+        ),
+        (
+            kernel_calibration_error,
+            {"distance": "l1"},
+            "'euclidean' or 'tv'; got distance='l1'",
+        ),
+        (
+            kernel_calibration_error,
+            {"bandwidth": 0.0},
+            "must be positive or 'median'; got",
+        ),
+        (
+            kernel_calibration_error,
+            {"bandwidth": "mean"},
+            "must be positive or 'median'; got",
+        ),
         (
             kernel_calibration_error,
             {"estimator": "linear", "sample_weight": np.full(16, 0.5)},
             "whole numbers for estimator='linear'",
         ),
-        (decompose_brier_by_group, {"groups": "bins"}, "'argmax' or 'equal'; got groups='bins'"),
+        (
+            decompose_brier_by_group,
+            {"groups": "bins"},
+            "'argmax' or 'equal'; got groups='bins'",
+        ),
     ):
         with pytest.raises(InputError, match=words):
             metric(TOY_Y, TOY_X, **options)
@@ -252,14 +305,18 @@ def test_reference_values_of_decompositions():
             [0.02936458, 0.05989583, 0.6640625, 0.03219792, 0.20416667, 0.4615625],
         ),
     ):
-        assert parts_of(decompose(TOY_Y, TOY_X)) == pytest.approx(expected, abs=5e-9), decompose
+        assert parts_of(decompose(TOY_Y, TOY_X)) == pytest.approx(expected, abs=5e-9), (
+            decompose
+        )
 
 
 def test_miscalibration_is_the_statistic():
     # methods.md 4 (iii): for log loss MCB = lambda / (2 n); 0.4 for lambda of each baseline
     for baseline, statistic in enumerate((1.1250835514, 0.9305895999, 1.1462114203)):
         parts = decompose_log_loss(TOY_Y, TOY_X, baseline=baseline)
-        assert parts.miscalibration == pytest.approx(statistic / 32, abs=1e-10), baseline
+        assert parts.miscalibration == pytest.approx(statistic / 32, abs=1e-10), (
+            baseline
+        )
 
 
 @pytest.mark.parametrize(("groups", "weighted"), [("argmax", False), ("equal", True)])
@@ -277,7 +334,10 @@ def test_parts_add_up(groups, weighted):
 
 
 def test_parts_of_a_score_add_up():
-    for decompose, score in ((decompose_log_loss, log_loss), (decompose_brier, brier_score)):
+    for decompose, score in (
+        (decompose_log_loss, log_loss),
+        (decompose_brier, brier_score),
+    ):
         parts = decompose(TOY_Y, TOY_X)
         total = parts.miscalibration - parts.discrimination + parts.uncertainty
         assert parts.score == pytest.approx(total) == pytest.approx(score(TOY_Y, TOY_X))
@@ -295,7 +355,9 @@ def test_zeros_are_raised_with_a_warning():
 def test_the_error_of_a_mean_by_hand():
     # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
     deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
-    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx((1.0, 2))
+    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx(
+        (1.0, 2)
+    )
     assert error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (np.inf, 1)
     # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
     assert error_of_mean(deviations, unit) == pytest.approx((1.0 / np.sqrt(3.0), 4))
@@ -311,4 +373,7 @@ def test_predictions_are_not_changed_and_labels_neither():
 
 
 def test_a_negative_square_keeps_its_sign():
-    assert debiased_squared_calibration_error(TOY_Y, TOY_X, n_bins=4, target="marginal") < 0.0
+    assert (
+        debiased_squared_calibration_error(TOY_Y, TOY_X, n_bins=4, target="marginal")
+        < 0.0
+    )

@@ -70,12 +70,16 @@ def test_one_factor_at_a_time_agrees(probs):
     np.testing.assert_allclose(poisson_binomial(probs), mass, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [255, 256, 3000, 20_000])  # from 256 rare rows on by sums of powers
+@pytest.mark.parametrize(
+    "n", [255, 256, 3000, 20_000]
+)  # from 256 rare rows on by sums of powers
 @pytest.mark.parametrize("n_often", [0, 40])
 def test_rows_that_hit_rarely_are_summed_up(n, n_often):
     rng = np.random.default_rng(n + n_often)
     rare = MAX_RARE_PROB * rng.random(n) ** rng.integers(1, 6)
-    probs = rng.permutation(np.concatenate([rare, rng.uniform(MAX_RARE_PROB, 1.0, n_often)]))
+    probs = rng.permutation(
+        np.concatenate([rare, rng.uniform(MAX_RARE_PROB, 1.0, n_often)])
+    )
     found, mass = poisson_binomial_of_rare(probs), poisson_binomial(probs)
     assert len(found) == len(mass) if n < 256 else len(found) < len(mass)
     np.testing.assert_allclose(found, mass[: len(found)], atol=2e-13)
@@ -85,7 +89,9 @@ def test_rows_that_hit_rarely_are_summed_up(n, n_often):
 def test_equal_probabilities_are_binomial():
     for n in (7, 64, 3001):
         mass = poisson_binomial(np.full(n, 0.37))
-        np.testing.assert_allclose(mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13)
+        np.testing.assert_allclose(
+            mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13
+        )
 
 
 def test_expected_calibration_error_under_calibration():

@@ -18,9 +18,17 @@ from mcllo._utils.linalg import solve_damped
 from mcllo.exceptions import InputError
 
 needs_library = pytest.mark.skipif(
-    compiled.library() is None, reason="no compiled kernel: install where there is a C compiler"
+    compiled.library() is None,
+    reason="no compiled kernel: install where there is a C compiler",
 )
-SHAPES = [(1, 1), (1, 63), (2, 64), (2, 65), (9, 1000), (70, 150)]  # C has blocks of 64 rows
+SHAPES = [
+    (1, 1),
+    (1, 63),
+    (2, 64),
+    (2, 65),
+    (9, 1000),
+    (70, 150),
+]  # C has blocks of 64 rows
 
 
 @pytest.fixture(scope="module", params=[0, 1, 2])
@@ -51,7 +59,11 @@ def assert_agree(found, expected, case):
         found.gradient, expected.gradient, rtol=1e-12, atol=1e-300, err_msg=case
     )
     np.testing.assert_allclose(
-        found.hessian / unit, expected.hessian / unit, rtol=0.0, atol=1e-12, err_msg=case
+        found.hessian / unit,
+        expected.hessian / unit,
+        rtol=0.0,
+        atol=1e-12,
+        err_msg=case,
     )
 
 
@@ -75,24 +87,33 @@ def test_far_rows_agree_one_by_one(level, seed, far):
     # kernel.
     rtol = 1e-12 + 4.0 * far * np.finfo(float).eps
     rng = np.random.default_rng(seed)
-    odds, theta = far * rng.normal(size=(3, 5)), identity_theta(3) + rng.normal(size=6) / 3
+    odds, theta = (
+        far * rng.normal(size=(3, 5)),
+        identity_theta(3) + rng.normal(size=6) / 3,
+    )
     for i in range(5):
         row = np.ascontiguousarray(odds[:, [i]])
         ours, theirs = LogPartition(row)(theta), by_numpy(row)(theta)
         assert ours.value == pytest.approx(theirs.value, rel=1e-12, abs=1e-15)
-        np.testing.assert_allclose(ours.gradient, theirs.gradient, rtol=rtol, atol=1e-300 * far)
+        np.testing.assert_allclose(
+            ours.gradient, theirs.gradient, rtol=rtol, atol=1e-300 * far
+        )
 
 
 @pytest.mark.usefixtures("level")
 def test_exp_and_log_are_good_to_the_last_digits():
     # one class, one row: value log(1 + exp eta), gradient exp(eta) / (1 + exp(eta)), beside the C
     # library's functions: NumPy's are off by more than a last digit in some versions
-    eta = np.concatenate([np.linspace(-707.9, 599.9, 1001), np.linspace(-3.0, 3.0, 1001)])
+    eta = np.concatenate(
+        [np.linspace(-707.9, 599.9, 1001), np.linspace(-3.0, 3.0, 1001)]
+    )
     for x in eta:
         terms = LogPartition(np.array([[x]]))(identity_theta(1))
         value = max(x, 0.0) + math.log1p(math.exp(-abs(x)))
         assert terms.value == pytest.approx(value, rel=4e-16, abs=3e-16)
-        assert terms.gradient[0] == pytest.approx(math.exp(x) / (1.0 + math.exp(x)), rel=1e-15)
+        assert terms.gradient[0] == pytest.approx(
+            math.exp(x) / (1.0 + math.exp(x)), rel=1e-15
+        )
 
 
 @pytest.mark.usefixtures("level")
@@ -107,7 +128,9 @@ def test_softmax_in_c_is_that_of_scipy():
         found, case = compiled.softmax(eta), f"{k} classes, {n} rows"
         np.testing.assert_allclose(eta, expected, rtol=1e-13, atol=1e-300, err_msg=case)
         np.testing.assert_allclose(found, logs, rtol=1e-15, atol=1e-13, err_msg=case)
-        np.testing.assert_array_equal(wide[:, [0, 1, n + 2, n + 3]], beside, err_msg=case)
+        np.testing.assert_array_equal(
+            wide[:, [0, 1, n + 2, n + 3]], beside, err_msg=case
+        )
 
 
 def test_both_kernels_take_the_same_for_nothing(level, monkeypatch):
@@ -127,13 +150,19 @@ def test_log_odds_in_c_are_those_of_numpy():
         rng = np.random.default_rng(baseline)
         rows = rng.dirichlet([0.02, 0.3, 1.0, 5.0], size=131)
         rows = np.clip(rows, 2.3e-308, None)
-        rows[:3, :2] = [[1.0, 2.2250738585072014e-308], [0.5, 0.7071067811865476], [1e-300, 1.0]]
+        rows[:3, :2] = [
+            [1.0, 2.2250738585072014e-308],
+            [0.5, 0.7071067811865476],
+            [1e-300, 1.0],
+        ]
         found = np.empty((3, 131))
         assert compiled.fill_log_odds(rows, baseline, found)
         logs = np.log(rows.T)
         expected = np.delete(logs - logs[baseline], baseline, axis=0)
         # logs of up to 708
-        np.testing.assert_allclose(found, expected, rtol=1e-15, atol=3e-13, err_msg=str(baseline))
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-15, atol=3e-13, err_msg=str(baseline)
+        )
 
 
 @pytest.mark.usefixtures("level")
@@ -141,7 +170,9 @@ def test_logarithms_in_c_of_zeros_subnormal_and_strange_numbers():
     own = np.array([0.0, 2e-308, 5e-324, -0.1, np.nan, 1e-310, -0.0, 1.0, 0.3])
     found = np.empty((1, len(own)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        assert compiled.fill_log_odds(np.column_stack([own, np.ones(len(own))]), 1, found)
+        assert compiled.fill_log_odds(
+            np.column_stack([own, np.ones(len(own))]), 1, found
+        )
         np.testing.assert_allclose(found[0], np.log(own), rtol=1e-15)
         for n in range(1, len(own) + 1):
             part = own[:n].copy()
@@ -198,12 +229,19 @@ def test_minima_agree_for_every_width_of_vectors():
 def test_directions_in_c_are_those_of_numpy(level, seed, size, flat):
     rng = np.random.default_rng(seed)
     root, unit = rng.normal(size=(size, size + 3)), 10.0 ** rng.uniform(-4.0, 4.0, size)
-    hessian, gradient = root @ root.T * np.outer(unit, unit), rng.normal(size=size) * unit
+    hessian, gradient = (
+        root @ root.T * np.outer(unit, unit),
+        rng.normal(size=size) * unit,
+    )
     if flat:  # nothing to learn of the first one
         hessian[0], hessian[:, 0] = 0.0, 0.0
     found = compiled.direction(hessian.T, gradient)
-    np.testing.assert_allclose(found * unit, -solve_damped(hessian, gradient) * unit, rtol=1e-7)
-    whole = compiled.direction(2 * np.eye(size, dtype=int), np.full(size, 6))  # of any numbers
+    np.testing.assert_allclose(
+        found * unit, -solve_damped(hessian, gradient) * unit, rtol=1e-7
+    )
+    whole = compiled.direction(
+        2 * np.eye(size, dtype=int), np.full(size, 6)
+    )  # of any numbers
     np.testing.assert_allclose(whole, -3.0, rtol=1e-14)
 
 
@@ -217,14 +255,18 @@ def test_drawn_labels_and_their_sums_are_those_of_numpy():
         u[0, 0] = below[0, 0]  # on an edge: not above it
         labels = compiled.labels_at(probs.T, u)
         assert labels.dtype == np.intp
-        np.testing.assert_array_equal(labels, (u[:, None] > below).sum(axis=1), err_msg=case)
+        np.testing.assert_array_equal(
+            labels, (u[:, None] > below).sum(axis=1), err_msg=case
+        )
         counts, sums = compiled.label_sums(labels, values)
         chosen = labels[:, None] == np.arange(c)[:, None]
         np.testing.assert_array_equal(counts, chosen.sum(axis=2), err_msg=case)
         expected = np.where(chosen, values, 0.0).sum(axis=2)
         np.testing.assert_allclose(sums, expected, atol=1e-12, err_msg=case)
         other = np.asfortranarray(labels.astype(np.int32)), np.asfortranarray(values)
-        np.testing.assert_array_equal(compiled.label_sums(*other), [counts, sums], err_msg=case)
+        np.testing.assert_array_equal(
+            compiled.label_sums(*other), [counts, sums], err_msg=case
+        )
 
 
 @pytest.fixture
@@ -298,12 +340,20 @@ def test_many_classes_in_c_and_numpy_agree(weighted):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(compiled, "library", lambda: None)
             plain = LogPartitionOperator(odds, weight)
-        found, expected = in_c.value_and_gradient(theta), plain.value_and_gradient(theta)
+        found, expected = (
+            in_c.value_and_gradient(theta),
+            plain.value_and_gradient(theta),
+        )
         case = f"{k} classes, {n} rows"
         assert found.value == pytest.approx(expected.value, rel=1e-12), case
-        pairs = [(found.gradient, expected.gradient), (in_c.product(v), plain.product(v))]
+        pairs = [
+            (found.gradient, expected.gradient),
+            (in_c.product(v), plain.product(v)),
+        ]
         names = ("tau", "cross", "gamma")
-        pairs += [(getattr(in_c.blocks, name), getattr(plain.blocks, name)) for name in names]
+        pairs += [
+            (getattr(in_c.blocks, name), getattr(plain.blocks, name)) for name in names
+        ]
         for own, other in pairs:
             atol = 1e-12 * np.abs(other).max()
             np.testing.assert_allclose(own, other, rtol=0.0, atol=atol, err_msg=case)

@@ -55,7 +55,10 @@ def test_a_copy_works_on_its_own_rows():
 
 def test_maps_by_hand():
     # eta = (log 2, log 5) against 0: total 1 + 2 + 5 = 8
-    theta, odds = np.array([np.log(2.0), 0.0, 0.0, 1.0]), np.array([[9.0], [np.log(5.0)]])
+    theta, odds = (
+        np.array([np.log(2.0), 0.0, 0.0, 1.0]),
+        np.array([[9.0], [np.log(5.0)]]),
+    )
     g, log_total = predicted_probabilities(theta, odds)
     np.testing.assert_allclose(g[:, 0], [2.0 / 8.0, 5.0 / 8.0, 1.0 / 8.0], rtol=1e-14)
     np.testing.assert_allclose(log_total, np.log(8.0), rtol=1e-14)
@@ -81,7 +84,9 @@ def test_log_totals_equal_scipy(both_kernels, seed, scale):
     odds, theta = scale * rng.normal(size=(3, 20)), rng.normal(size=6)
     g, log_total = predicted_probabilities(theta, odds)
     eta = np.vstack([theta[:3, None] + theta[3:, None] * odds, np.zeros(20)])
-    np.testing.assert_allclose(log_total, logsumexp(eta, axis=0), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(
+        log_total, logsumexp(eta, axis=0), rtol=1e-14, atol=1e-15
+    )
     expected = np.exp(eta - logsumexp(eta, axis=0))
     np.testing.assert_allclose(g, expected, rtol=1e-11, atol=1e-300)
 
@@ -93,13 +98,17 @@ def test_a_row_that_would_overflow_changes_no_digit_of_another():
     assert total[0] == 800.0
     np.testing.assert_array_equal(both[:, 0], [1.0, 0.0, 0.0])
     of_both, of_alone = LogPartition(odds)(theta), LogPartition(odds[:, 1:])(theta)
-    np.testing.assert_allclose(of_both.gradient[1::2], of_alone.gradient[1::2], rtol=1e-15)
+    np.testing.assert_allclose(
+        of_both.gradient[1::2], of_alone.gradient[1::2], rtol=1e-15
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_neither_threads_nor_chunks_change_the_terms(dtype):
     rng = np.random.default_rng(2)
-    odds = rng.normal(scale=3.0, size=(3, 60_000)).astype(dtype)  # three chunks, the last shorter
+    odds = rng.normal(scale=3.0, size=(3, 60_000)).astype(
+        dtype
+    )  # three chunks, the last shorter
     weight, theta = rng.uniform(size=60_000), rng.normal(size=6)
     one, *others = [LogPartition(odds, weight, n_jobs=n)(theta) for n in (1, 2, 3)]
     for terms in others:
@@ -117,12 +126,16 @@ def test_neither_threads_nor_chunks_change_the_terms(dtype):
 def test_a_light_pass_has_value_gradient_and_diagonal_of_the_whole_one(k, weighted):
     rng = np.random.default_rng(k)
     odds, theta = rng.normal(scale=2.0, size=(k, 700)), rng.normal(size=2 * k)
-    partition = LogPartition(odds, rng.uniform(0.1, 3.0, size=700) if weighted else None)
+    partition = LogPartition(
+        odds, rng.uniform(0.1, 3.0, size=700) if weighted else None
+    )
     whole, light = partition(theta), partition.without_hessian(theta)
     assert light.value == whole.value
     np.testing.assert_array_equal(light.gradient, whole.gradient)
     diagonal = np.diagonal(whole.hessian)
-    np.testing.assert_allclose(light.hessian, diagonal, rtol=1e-12, atol=1e-12 * diagonal.max())
+    np.testing.assert_allclose(
+        light.hessian, diagonal, rtol=1e-12, atol=1e-12 * diagonal.max()
+    )
 
 
 def test_several_threads_may_call_at_once():
@@ -163,39 +176,55 @@ def test_one_row_by_hand():
     curvature = 0.16 * np.array([[1.0, own], [own, own * own]])
     expected = Derivatives(np.log(5.0), np.array([0.8, 0.8 * own]), curvature)
     assert_same_terms(LogPartition(odds)(theta), expected, rtol=1e-13, atol=0.0)
-    np.testing.assert_allclose(recalibrate(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14)
+    np.testing.assert_allclose(
+        recalibrate(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14
+    )
 
 
 def test_sufficient_statistic_by_hand():
     # labels 0, 2 (baseline), 0, 1 with weights 1, 2, 3, 4: counts (1 + 3, 4); sums of own log odds
     odds = np.array([[0.5, 9.0, -1.0, 9.0], [9.0, 9.0, 9.0, 2.0]])
-    s = sufficient_statistic(odds, np.array([0, 2, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]))
+    s = sufficient_statistic(
+        odds, np.array([0, 2, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0])
+    )
     np.testing.assert_allclose(s, [4.0, 4.0, 0.5 - 3.0, 8.0])
 
 
 @quick
 @given(designs(max_sharpness=3.0), st.data())
-def test_equals_the_power_formula_of_the_paper_and_the_identity_changes_nothing(design, data):
+def test_equals_the_power_formula_of_the_paper_and_the_identity_changes_nothing(
+    design, data
+):
     probs, _ = design
     delta, gamma = data.draw(maps(probs.shape[1] - 1))
     theta = np.concatenate([np.log(delta), gamma])
     k, odds = len(delta), log_odds_of(probs)
     ours = recalibrate(theta, odds, baseline=k)
-    np.testing.assert_allclose(ours, power_formula(probs, delta, gamma), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(recalibrate(identity_theta(k), odds, k), probs, rtol=1e-12)
+    np.testing.assert_allclose(
+        ours, power_formula(probs, delta, gamma), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        recalibrate(identity_theta(k), odds, k), probs, rtol=1e-12
+    )
 
 
 @quick
 @given(designs(), st.data())
-def test_value_is_the_sum_over_rows_and_derivatives_match_finite_differences(design, data):
+def test_value_is_the_sum_over_rows_and_derivatives_match_finite_differences(
+    design, data
+):
     probs, codes = design
     theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
     odds, weight = log_odds_of(probs), np.arange(1.0, len(codes) + 1.0)
     found = likelihood(odds, codes, weight)(theta).value
-    assert found == pytest.approx(direct_nll(theta, odds, codes, weight), rel=1e-11, abs=1e-11)
+    assert found == pytest.approx(
+        direct_nll(theta, odds, codes, weight), rel=1e-11, abs=1e-11
+    )
     terms = likelihood(odds, codes)(theta)
     slope = central_differences(lambda t: direct_nll(t, odds, codes), theta)
-    curvature = central_differences(lambda t: likelihood(odds, codes)(t).gradient, theta)
+    curvature = central_differences(
+        lambda t: likelihood(odds, codes)(t).gradient, theta
+    )
     scale = 1.0 + np.abs(odds).max() ** 2 * len(codes)
     np.testing.assert_allclose(terms.gradient, slope, atol=1e-7 * scale)
     np.testing.assert_allclose(terms.hessian, curvature, atol=1e-7 * scale)
@@ -208,7 +237,9 @@ def test_derivatives_match_50_digits():
     def nll(*theta):
         total = mpmath.mpf(0)
         for i, y in enumerate(codes):
-            eta = [theta[j] + theta[2 + j] * mpmath.mpf(odds[j, i]) for j in range(2)] + [0]
+            eta = [
+                theta[j] + theta[2 + j] * mpmath.mpf(odds[j, i]) for j in range(2)
+            ] + [0]
             total += mpmath.log(sum(mpmath.exp(e) for e in eta)) - eta[y]
         return total
 
@@ -217,7 +248,9 @@ def test_derivatives_match_50_digits():
         unit = np.eye(4, dtype=int)
         value = float(nll(*point))
         gradient = [float(mpmath.diff(nll, point, tuple(e))) for e in unit]
-        hessian = [[float(mpmath.diff(nll, point, tuple(e + f))) for f in unit] for e in unit]
+        hessian = [
+            [float(mpmath.diff(nll, point, tuple(e + f))) for f in unit] for e in unit
+        ]
     terms = likelihood(odds, np.array(codes))(THETA)
     assert terms.value == pytest.approx(value, rel=1e-14)
     np.testing.assert_allclose(terms.gradient, gradient, rtol=1e-12)
@@ -298,7 +331,9 @@ def test_weights_count_as_repetitions(design, seed):
     repeat[0] = 1
     odds, theta = log_odds_of(probs), rng.normal(size=2 * (probs.shape[1] - 1))
     weighted = likelihood(odds, codes, repeat.astype(float))(theta)
-    repeated = likelihood(np.repeat(odds, repeat, axis=1), np.repeat(codes, repeat))(theta)
+    repeated = likelihood(np.repeat(odds, repeat, axis=1), np.repeat(codes, repeat))(
+        theta
+    )
     assert_same_terms(weighted, repeated)
 
 
@@ -315,10 +350,16 @@ def test_float32_log_odds_are_computed_in_float64():
 def test_extreme_log_odds_give_finite_terms_and_rows():
     # rows at every corner, labels right and wrong
     codes = np.array([0, 2, 0, 1, 1, 2])
-    for far, theta in product([40.0, 700.0, 1e5], [identity_theta(2), THETA, -THETA, 100 * THETA]):
-        odds = np.array([[far, far, -far, -far, far, 0.1], [-far, far, far, -far, 0.0, -0.2]])
+    for far, theta in product(
+        [40.0, 700.0, 1e5], [identity_theta(2), THETA, -THETA, 100 * THETA]
+    ):
+        odds = np.array(
+            [[far, far, -far, -far, far, 0.1], [-far, far, far, -far, 0.0, -0.2]]
+        )
         case, terms = f"{far}, {theta}", likelihood(odds, codes)(theta)
-        assert terms.value == pytest.approx(direct_nll(theta, odds, codes), rel=1e-12), case
+        assert terms.value == pytest.approx(
+            direct_nll(theta, odds, codes), rel=1e-12
+        ), case
         assert np.isfinite(terms.gradient).all(), case
         assert np.isfinite(terms.hessian).all(), case
         assert np.linalg.eigvalsh(terms.hessian)[0] >= -1e-16 * far**2, case
@@ -336,7 +377,9 @@ def test_probabilities_of_1e_minus_300():
 
 def test_saturated_rows_leave_a_positive_definite_hessian():
     rng = np.random.default_rng(0)
-    odds = rng.choice([-1.0, 1.0], size=(3, 500)) * rng.uniform(300.0, 700.0, size=(3, 500))
+    odds = rng.choice([-1.0, 1.0], size=(3, 500)) * rng.uniform(
+        300.0, 700.0, size=(3, 500)
+    )
     hessian = LogPartition(odds)(identity_theta(3)).hessian
     scale = np.sqrt(np.diagonal(hessian))
     assert np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] > 0.0

@@ -18,7 +18,11 @@ from mcllo._inference.likelihood_tests import choose_method, run_test
 from mcllo._model import many_classes as many
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
-from mcllo._model.many_classes import ClassBlocks, LikelihoodOperator, LogPartitionOperator
+from mcllo._model.many_classes import (
+    ClassBlocks,
+    LikelihoodOperator,
+    LogPartitionOperator,
+)
 from mcllo._model.newton import minimize
 from mcllo._model.separable_classes import separate_classes
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
@@ -30,7 +34,9 @@ def block_diagonal(blocks):
     """The blocks as one matrix, ordered as theta."""
     k = len(blocks.tau)
     matrix = np.diag(np.concatenate([blocks.tau, blocks.gamma]))
-    matrix[np.arange(k), np.arange(k) + k] = matrix[np.arange(k) + k, np.arange(k)] = blocks.cross
+    matrix[np.arange(k), np.arange(k) + k] = matrix[np.arange(k) + k, np.arange(k)] = (
+        blocks.cross
+    )
     return matrix
 
 
@@ -49,14 +55,21 @@ def test_equals_the_dense_terms(design, weighted, data):
     theta = np.concatenate(data.draw(maps(k)))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     weight = rng.uniform(size=odds.shape[1]) if weighted else None
-    dense, partition = LogPartition(odds, weight)(theta), LogPartitionOperator(odds, weight)
+    dense, partition = (
+        LogPartition(odds, weight)(theta),
+        LogPartitionOperator(odds, weight),
+    )
     terms = partition.value_and_gradient(theta)
     assert terms.value == pytest.approx(dense.value, rel=1e-13, abs=1e-13)
     np.testing.assert_allclose(terms.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
     v, scale = rng.normal(size=2 * k), 1e-12 * np.abs(dense.hessian).max() + 1e-12
-    np.testing.assert_allclose(partition.product(v), dense.hessian @ v, atol=10.0 * scale)
+    np.testing.assert_allclose(
+        partition.product(v), dense.hessian @ v, atol=10.0 * scale
+    )
     found = block_diagonal(partition.blocks)
-    np.testing.assert_allclose(found, block_diagonal(block_part(dense.hessian)), atol=scale)
+    np.testing.assert_allclose(
+        found, block_diagonal(block_part(dense.hessian)), atol=scale
+    )
     np.testing.assert_array_equal(partition(theta).hessian, dense.hessian)
 
 
@@ -99,18 +112,34 @@ def test_the_penalised_likelihood_equals_the_dense_one():
     rng, penalty = np.random.default_rng(4), 2.5
     probs = simplex(rng, 300, 5, 2.0)
     odds, codes = log_odds_of(probs), draw(probs, rng)
-    s, centre, theta = sufficient_statistic(odds, codes), rng.normal(size=8), rng.normal(size=8)
+    s, centre, theta = (
+        sufficient_statistic(odds, codes),
+        rng.normal(size=8),
+        rng.normal(size=8),
+    )
     free = np.array([True] * 7 + [False])
     own = LikelihoodOperator(
         LogPartitionOperator(odds), s, penalty=penalty, centre=centre, free=free
     )
-    terms, dense = own.value_and_gradient(theta), Likelihood(LogPartition(odds), s)(theta)
+    terms, dense = (
+        own.value_and_gradient(theta),
+        Likelihood(LogPartition(odds), s)(theta),
+    )
     away = theta - centre
-    assert terms.value == pytest.approx(dense.value + 0.5 * penalty * away @ away, rel=1e-13)
-    gradient, hessian = dense.gradient + penalty * away, dense.hessian + penalty * np.eye(8)
-    np.testing.assert_allclose(terms.gradient, np.where(free, gradient, 0.0), rtol=1e-11)
+    assert terms.value == pytest.approx(
+        dense.value + 0.5 * penalty * away @ away, rel=1e-13
+    )
+    gradient, hessian = (
+        dense.gradient + penalty * away,
+        dense.hessian + penalty * np.eye(8),
+    )
+    np.testing.assert_allclose(
+        terms.gradient, np.where(free, gradient, 0.0), rtol=1e-11
+    )
     v = np.where(free, rng.normal(size=8), 0.0)
-    np.testing.assert_allclose(own.product(v), np.where(free, hessian @ v, 0.0), atol=1e-10)
+    np.testing.assert_allclose(
+        own.product(v), np.where(free, hessian @ v, 0.0), atol=1e-10
+    )
     np.testing.assert_allclose(own.hessian(theta), hessian, atol=1e-10)
     # the preconditioner divides by the blocks: classes 0 to 2 whole, class 3 without its gamma
     part = block_diagonal(block_part(hessian))[np.ix_(free, free)]
@@ -147,24 +176,36 @@ def densely(monkeypatch):
 
 @pytest.mark.parametrize(
     ("how", "weighted"),
-    [({}, True), ({"penalty": 2.0}, False), ({"penalty": 30.0, "center": "temperature"}, True)],
+    [
+        ({}, True),
+        ({"penalty": 2.0}, False),
+        ({"penalty": 30.0, "center": "temperature"}, True),
+    ],
     ids=str,
 )
 def test_many_classes_have_the_estimates_of_newton(densely, how, weighted):
-    weight = np.random.default_rng(1).integers(1, 4, size=1500).astype(float) if weighted else None
+    weight = (
+        np.random.default_rng(1).integers(1, 4, size=1500).astype(float)
+        if weighted
+        else None
+    )
     predictions = of_many(sample_weight=weight)
     found, exact = fit_predictions(predictions, **how), densely(predictions, **how)
     assert found.converged
     assert exact.converged
     np.testing.assert_allclose(found.theta, exact.theta, atol=1e-8)
     assert found.statistic == pytest.approx(exact.statistic, abs=1e-8)
-    assert found.log_likelihood_null == pytest.approx(exact.log_likelihood_null, abs=1e-8)
+    assert found.log_likelihood_null == pytest.approx(
+        exact.log_likelihood_null, abs=1e-8
+    )
     assert found.center_gamma == pytest.approx(exact.center_gamma, abs=1e-8)
     np.testing.assert_allclose(found.cov_theta, exact.cov_theta, atol=1e-8)
     assert found.information == exact.information == "full"
     for statistic in ("score", "wald"):
         theirs = value_of(statistic, predictions, exact)
-        assert value_of(statistic, predictions, found) == pytest.approx(theirs, rel=1e-7)
+        assert value_of(statistic, predictions, found) == pytest.approx(
+            theirs, rel=1e-7
+        )
 
 
 def test_forty_classes_by_gradients_have_the_estimates_of_newton(densely):
@@ -212,7 +253,9 @@ def test_absent_among_many_give_the_supremum(densely):
     assert found.separated_classes == exact.separated_classes == absent
     # Newton's tolerance on a drifting estimate; its value lies above the supremum's
     assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
-    assert found.log_likelihood_null == pytest.approx(exact.log_likelihood_null, abs=1e-8)
+    assert found.log_likelihood_null == pytest.approx(
+        exact.log_likelihood_null, abs=1e-8
+    )
     assert found.df == exact.df
     assert np.isnan(found.se_tau).all()
     assert found.cov_theta.shape == (242, 242)
@@ -230,15 +273,21 @@ def test_one_of_many_told_apart_by_its_own_log_odds(densely, monkeypatch):
     base = of_many()
     logits, own = np.log(base.probs), base.codes == 8
     logits[own, 8] = logits[own, -1] + base.log_odds[8].max() + 0.1
-    predictions = Predictions.from_arrays(y=base.codes, logits=logits, classes=range(122))
+    predictions = Predictions.from_arrays(
+        y=base.codes, logits=logits, classes=range(122)
+    )
     odds = predictions.log_odds[8]
     assert odds[own].min() > odds[~own].max()
     with pytest.warns(SeparationWarning, match="separate the labels") as caught:
         found = fit_predictions(predictions)
     assert caught[0].message.numbers == {"classes": (8,)}
-    undecided = partial(check_separation, most_constraints=0.0)  # the linear program takes seconds
+    undecided = partial(
+        check_separation, most_constraints=0.0
+    )  # the linear program takes seconds
     monkeypatch.setattr("mcllo._fit.fit.check_separation", undecided)
-    with pytest.warns(ConvergenceWarning, match="not decided: the linear program is too large"):
+    with pytest.warns(
+        ConvergenceWarning, match="not decided: the linear program is too large"
+    ):
         exact = densely(predictions)
     assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
     assert found.separated_classes == (8,)
@@ -300,7 +349,9 @@ def test_what_needs_all_the_information_is_refused_without(monkeypatch):
     monkeypatch.setattr(many, "MAX_PARAMETERS_FOR_HESSIAN", 241)
     fit = fit_predictions(predictions, penalty=1.0)
     for statistic in ("score", "wald"):
-        with pytest.raises(InputError, match=f"statistic='{statistic}' needs .* 242 parameters"):
+        with pytest.raises(
+            InputError, match=f"statistic='{statistic}' needs .* 242 parameters"
+        ):
             run_test(predictions, fit, statistic=statistic)
     with pytest.raises(InputError, match=r"method='exact' needs .* 242 are too many"):
         run_test(predictions, fit, method="exact")
@@ -319,19 +370,24 @@ def test_blocks_show_that_information_vanished(monkeypatch):
     by_blocks = estimate(likelihood, predictions, 0.0, "identity")
     assert by_blocks.hessian.shape == (0, 0)
     assert (
-        relative_information(end, likelihood) == relative_information(by_blocks, likelihood) == 1.0
+        relative_information(end, likelihood)
+        == relative_information(by_blocks, likelihood)
+        == 1.0
     )
     tau = by_blocks.blocks.tau.copy()
     tau[8] *= 1e-6
     poor = replace(
-        by_blocks, blocks=ClassBlocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma)
+        by_blocks,
+        blocks=ClassBlocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma),
     )
     assert relative_information(poor, likelihood) == 0.0
 
 
 def test_simulation_counts_parameters():
     few, many_classes = of_many(n=2000, c=5), of_many(n=4000, c=130)
-    assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
+    assert (
+        choose_method(few, 8000, "lr", 1999)[0] == "chi2"
+    )  # a solve of 8000 equations a draw
     chosen, why = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
     assert (why.limits, why.notes) == (("size",), (SCORE_INSTEAD_NOTE,))
@@ -340,7 +396,9 @@ def test_simulation_counts_parameters():
 
 def solution(odds, codes, weight=None):
     """Where the dense solver stops, drifting or not."""
-    likelihood = Likelihood(LogPartition(odds, weight), sufficient_statistic(odds, codes, weight))
+    likelihood = Likelihood(
+        LogPartition(odds, weight), sufficient_statistic(odds, codes, weight)
+    )
     return minimize(likelihood, identity_theta(len(odds)))
 
 
@@ -357,7 +415,9 @@ def test_nothing_leaves_where_the_classes_overlap_or_touch():
     assert not found
     assert found.rows.all()
     np.testing.assert_array_equal(found.theta(theta, odds, np.zeros(4), 4.0), theta)
-    assert not separate_classes(np.array([[2.0, -1.0, 3.0, 2.0]]), np.array([0, 1, 0, 1]))
+    assert not separate_classes(
+        np.array([[2.0, -1.0, 3.0, 2.0]]), np.array([0, 1, 0, 1])
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -30,7 +30,9 @@ def tables(rng, count, n, k):
 
 def alone(odds, statistic, weight=None, **options):
     """Return where `minimize` ends, of one problem: theta, value, Hessian."""
-    objective = RestrictedObjective(Likelihood(LogPartition(odds, weight), statistic), **options)
+    objective = RestrictedObjective(
+        Likelihood(LogPartition(odds, weight), statistic), **options
+    )
     basis = options.get("basis")
     start = np.zeros(len(statistic) if basis is None else basis.shape[1])
     found = minimize(objective, start, tol=1e-16)
@@ -39,13 +41,22 @@ def alone(odds, statistic, weight=None, **options):
 
 @pytest.mark.parametrize(
     ("k", "n", "shape", "penalty"),
-    [(1, 40, "all", 0.7), (4, 130, "all", 0.0), (4, 130, "some", 0.7), (9, 400, "one", 0.0)],
+    [
+        (1, 40, "all", 0.7),
+        (4, 130, "all", 0.0),
+        (4, 130, "some", 0.7),
+        (9, 400, "one", 0.0),
+    ],
 )
 def test_each_problem_is_that_of_minimize(k, n, shape, penalty):
     rng = np.random.default_rng(k)
     odds, s = tables(rng, 5, n, k)
     identity = identity_theta(k)
-    basis = {"all": None, "some": rng.normal(size=(2 * k, 2)), "one": identity[:, None]}[shape]
+    basis = {
+        "all": None,
+        "some": rng.normal(size=(2 * k, 2)),
+        "one": identity[:, None],
+    }[shape]
     centre = identity + 0.1
     found = BatchedProblems(s, identity, basis, penalty, centre, tol=1e-16).minima(odds)
     assert found.converged.all()
@@ -58,7 +69,11 @@ def test_each_problem_is_that_of_minimize(k, n, shape, penalty):
         assert found.value[b] == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(found.hessian[b], hessian, rtol=1e-7, atol=1e-9)
         away = identity - centre
-        start = LogPartition(own)(identity).value - identity @ s[b] + penalty / 2 * away @ away
+        start = (
+            LogPartition(own)(identity).value
+            - identity @ s[b]
+            + penalty / 2 * away @ away
+        )
         assert found.start[b] == pytest.approx(start, rel=1e-12)
 
 
@@ -75,9 +90,12 @@ def test_toy():
 def test_the_last_step_is_counted_in_the_value():
     odds, s = tables(np.random.default_rng(4), 20, 130, 4)
     early, late = (
-        BatchedProblems(s, identity_theta(4), tol=tol).minima(odds) for tol in (1e-2, 1e-16)
+        BatchedProblems(s, identity_theta(4), tol=tol).minima(odds)
+        for tol in (1e-2, 1e-16)
     )
-    assert np.abs(early.value - late.value).max() < 1e-4  # the square of the tolerance, about
+    assert (
+        np.abs(early.value - late.value).max() < 1e-4
+    )  # the square of the tolerance, about
 
 
 @pytest.mark.parametrize(("own_weights", "own_origins"), [(False, True), (True, False)])
@@ -135,7 +153,9 @@ def test_running_out_of_steps_is_not_called_converged():
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1.0, 30.0, 700.0]))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1.0, 30.0, 700.0])
+)
 def test_separated_and_saturated_rows_end_somewhere_finite(seed, k, far):
     rng = np.random.default_rng(seed)
     odds = far * rng.normal(size=(k, 20))

@@ -50,7 +50,9 @@ def fitted_statistic(probs, codes, weight=None):
         return fit_predictions(predictions).statistic
 
 
-def assert_decisions_equal_convergence(ratio, statistics, thresholds=None, converged=None):
+def assert_decisions_equal_convergence(
+    ratio, statistics, thresholds=None, converged=None
+):
     """Compare decisions with ratios of full convergence, at quantiles of them by default."""
     full = (converged or ratio.statistics)(statistics)
     if thresholds is None:
@@ -76,7 +78,8 @@ def pair(predictions, small, large, origin):
     """
     family, bases = Family(predictions), mcllo_bases(predictions.n_classes - 1)
     low, up = (
-        likelihood_ratio(family, family.identified(bases[m]), origin) for m in (small, large)
+        likelihood_ratio(family, family.identified(bases[m]), origin)
+        for m in (small, large)
     )
     places = np.arange(len(origin))
     return NestedRatio(low, up, places), lambda s: up.statistics(s) - low.statistics(s)
@@ -98,21 +101,32 @@ def test_two_rows_by_hand():
     # s = (counts of 0; sum of their log odds) = (1, log 3) and (2, 0)
     odds = np.array([[np.log(3.0), -np.log(3.0)]])
     found = LikelihoodRatio(odds).statistics(np.array([[1.0, np.log(3.0)], [2.0, 0.0]]))
-    np.testing.assert_allclose(found, [-4.0 * np.log(0.75), -2.0 * np.log(3.0 / 16.0)], rtol=1e-8)
+    np.testing.assert_allclose(
+        found, [-4.0 * np.log(0.75), -2.0 * np.log(3.0 / 16.0)], rtol=1e-8
+    )
 
 
 def test_toy_score():
     # methods specification 0.4, TOY, baseline 2
     s = sufficient_statistic(TOY_L, TOY_Y)
-    assert LikelihoodRatio(TOY_L).scores(s[None])[0] == pytest.approx(0.9895584940, rel=1e-9)
-    assert LikelihoodRatio(TOY_L).statistics(s[None])[0] == pytest.approx(1.1462114203, rel=1e-8)
+    assert LikelihoodRatio(TOY_L).scores(s[None])[0] == pytest.approx(
+        0.9895584940, rel=1e-9
+    )
+    assert LikelihoodRatio(TOY_L).statistics(s[None])[0] == pytest.approx(
+        1.1462114203, rel=1e-8
+    )
 
 
 # --- an independent implementation: one fit for each draw
 
 
 @quick
-@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 40), st.floats(0.3, 6.0))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 5),
+    st.integers(2, 40),
+    st.floats(0.3, 6.0),
+)
 def test_statistics_equal_single_fits(seed, c, n, sharpness):
     rng = np.random.default_rng(seed)
     probs = np.maximum(simplex(rng, n, c, sharpness), 1e-12)
@@ -127,7 +141,9 @@ def test_statistics_equal_single_fits_with_weights():
     rng = np.random.default_rng(2)
     weight = rng.integers(0, 4, size=16).astype(float)
     labels = np.array([draw(TOY_X, rng) for _ in range(20)])
-    statistics = np.array([sufficient_statistic(TOY_L, codes, weight) for codes in labels])
+    statistics = np.array(
+        [sufficient_statistic(TOY_L, codes, weight) for codes in labels]
+    )
     found = LikelihoodRatio(TOY_L, weight).statistics(statistics)
     expected = [fitted_statistic(TOY_X, codes, weight) for codes in labels]
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
@@ -144,7 +160,9 @@ def test_statistics_equal_single_fits_with_constant_log_odds():
     assert free.tolist() == [True, True, False, True]
     ratio = LikelihoodRatio(odds, None, free)
     expected = [fitted_statistic(probs, codes) for codes in labels]
-    np.testing.assert_allclose(ratio.statistics(statistics), expected, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(
+        ratio.statistics(statistics), expected, rtol=1e-7, atol=1e-8
+    )
     assert_decisions_equal_convergence(ratio, statistics, [1.0, 3.0, 6.0])
 
 
@@ -168,7 +186,12 @@ def test_neither_parts_nor_threads_change_a_bit(monkeypatch):
 
 
 @quick
-@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(3, 60), st.floats(0.3, 12.0))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 5),
+    st.integers(3, 60),
+    st.floats(0.3, 12.0),
+)
 def test_decisions_equal_full_convergence(seed, c, n, sharpness):
     rng = np.random.default_rng(seed)
     probs = np.maximum(simplex(rng, n, c, sharpness), 1e-15)
@@ -205,7 +228,9 @@ def test_a_design_that_defeats_multiples_of_the_score():
     assert ratio.statistics(right)[0] == pytest.approx(8.0 * np.log(2.0), abs=0.15)
     assert ratio.statistics(right)[0] > 600.0 * ratio.scores(right)[0]
     p = Predictions.from_arrays(probs, (odds < 0.0).astype(int))
-    nested, _ = pair(p, "shift", "mcllo", identity_theta(1))  # a shift gains nothing here
+    nested, _ = pair(
+        p, "shift", "mcllo", identity_theta(1)
+    )  # a shift gains nothing here
     for threshold, reached in ((4.0, True), (5.4, True), (5.8, False)):
         assert ratio.reaches(right, threshold)[0] == reached
         assert nested.reaches(right, threshold)[0] == reached
@@ -243,7 +268,9 @@ def test_extreme_log_odds_give_finite_statistics():
     statistics = np.array([sufficient_statistic(odds, codes) for codes in labels])
     ratio = LikelihoodRatio(odds)
     found = ratio.statistics(statistics)
-    assert found[0] == pytest.approx(2.0 * direct_nll(identity_theta(2), odds, right), abs=1e-8)
+    assert found[0] == pytest.approx(
+        2.0 * direct_nll(identity_theta(2), odds, right), abs=1e-8
+    )
     assert np.isfinite(found).all()
     assert np.isfinite(ratio.scores(statistics)).all()
 
@@ -262,7 +289,9 @@ def test_no_draw_exceeds_a_likelihood_of_1():
     labels = draw_labels(TOY_X, 0, 0, 500)
     log_likelihood = np.log(TOY_X)[np.arange(16), labels].sum(axis=1)
     statistics = np.array([sufficient_statistic(TOY_L, codes) for codes in labels])
-    assert (LikelihoodRatio(TOY_L).statistics(statistics) <= -2.0 * log_likelihood + 1e-8).all()
+    assert (
+        LikelihoodRatio(TOY_L).statistics(statistics) <= -2.0 * log_likelihood + 1e-8
+    ).all()
 
 
 def fitted_draws(predictions, theta, seed, size):

@@ -42,7 +42,9 @@ def separable(value, slope, curvature):
 
 
 log_cosh = separable(
-    lambda x: np.logaddexp(x, -x) - np.log(2.0), np.tanh, lambda x: 1.0 - np.tanh(x) ** 2
+    lambda x: np.logaddexp(x, -x) - np.log(2.0),
+    np.tanh,
+    lambda x: 1.0 - np.tanh(x) ** 2,
 )
 
 
@@ -102,9 +104,15 @@ def test_the_minimum_is_a_fixed_point(solve):
 def test_a_quadratic_takes_one_step_by_hand():
     # (x - 1)^2 + 2 (y + 3)^2: from (0, 0) the Newton step is (1, -3), the decrement 2 * 19 = 38
     objective = quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0]))
-    found, early = minimize(objective, np.zeros(2)), minimize(objective, np.zeros(2), tol=1e6)
+    found, early = (
+        minimize(objective, np.zeros(2)),
+        minimize(objective, np.zeros(2), tol=1e6),
+    )
     assert found.converged
-    assert (found.n_iter, early.n_iter) == (2, 1)  # the second sees that nothing is left
+    assert (found.n_iter, early.n_iter) == (
+        2,
+        1,
+    )  # the second sees that nothing is left
     assert found.start.value == pytest.approx(19.0)
     assert found.value == pytest.approx(0.0, abs=1e-25)
     # with a tolerance above 38 the first step ends the run; its value includes that step
@@ -116,7 +124,9 @@ def test_a_quadratic_takes_one_step_by_hand():
     # preconditioned by its diagonal, one product gives the step
     known = Known(objective)
     directions = InexactDirection(known)
-    np.testing.assert_allclose(directions(known.value_and_gradient(np.zeros(2))), [1.0, -3.0])
+    np.testing.assert_allclose(
+        directions(known.value_and_gradient(np.zeros(2))), [1.0, -3.0]
+    )
     assert directions.n_products == 1
 
 
@@ -148,7 +158,9 @@ def test_rescaling_a_coordinate_changes_nothing(seed, exponent):
     def scaled(x):
         terms = log_cosh(x * factor)
         return Derivatives(
-            terms.value, terms.gradient * factor, terms.hessian * np.outer(factor, factor)
+            terms.value,
+            terms.gradient * factor,
+            terms.hessian * np.outer(factor, factor),
         )
 
     plain, other = minimize(log_cosh, start), minimize(scaled, start / factor)
@@ -173,7 +185,9 @@ def test_an_indefinite_start_goes_downhill():
 
 def test_trial_steps_may_leave_the_domain():
     # x - log x from 10: the first full step lands at -80, where the value is not a number
-    barrier = separable(lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2)
+    barrier = separable(
+        lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2
+    )
     assert_ends_at(minimize(barrier, np.array([10.0])), 1.0, 1e-9)
 
 
@@ -251,7 +265,9 @@ def test_the_direction_of_a_singular_hessian_is_finite_and_downhill(seed, size):
 
 def test_curvature_next_to_nothing_does_not_overflow():
     # the Newton step is 1e290 long and its decrement overflows
-    slight = separable(lambda x: -x, lambda x: -np.full(1, 1e30), lambda x: np.full(1, 1e-260))
+    slight = separable(
+        lambda x: -x, lambda x: -np.full(1, 1e30), lambda x: np.full(1, 1e-260)
+    )
     found = minimize(slight, np.zeros(1), max_iter=3)
     assert not found.converged
     assert np.isfinite(found.x).all()
@@ -286,7 +302,10 @@ def test_secants_are_the_update_of_the_books():
     # two corrections of B = diag(1, 2, 4):
     # B <- (I - s y' / y's) B (I - y s' / y's) + s s' / y's
     rng = np.random.default_rng(3)
-    b, secants = np.diag([1.0, 2.0, 4.0]), InverseHessian(np.diag([1.0, 2.0, 4.0]).__matmul__)
+    b, secants = (
+        np.diag([1.0, 2.0, 4.0]),
+        InverseHessian(np.diag([1.0, 2.0, 4.0]).__matmul__),
+    )
     for _ in range(2):
         s, y = rng.normal(size=(2, 3))
         y = y if s @ y > 0.0 else -y
@@ -308,7 +327,9 @@ def coupled_cosh(seed, size=12):
         value = float((np.logaddexp(r, -r) - np.log(2.0)).sum() + x @ x / 20.0)
         slope = np.tanh(r)
         return Derivatives(
-            value, m.T @ slope + x / 10.0, (m.T * (1.0 - slope**2)) @ m + np.eye(size) / 10.0
+            value,
+            m.T @ slope + x / 10.0,
+            (m.T * (1.0 - slope**2)) @ m + np.eye(size) / 10.0,
         )
 
     return objective
@@ -343,12 +364,16 @@ def test_an_inverse_that_is_too_large_costs_a_few_halvings_and_not_some_each_ste
     large = (5.0 * np.linalg.inv(objective(np.zeros(40)).hessian)).__matmul__
     near = minimize_lbfgs(light, np.zeros(40), InverseHessian(large), tol=1e-8)
     assert near.converged
-    assert len(calls) <= near.n_iter + 4  # 17 calls in 13 steps; 140 in 44 if P stays as it is
+    assert (
+        len(calls) <= near.n_iter + 4
+    )  # 17 calls in 13 steps; 140 in 44 if P stays as it is
 
 
 def test_approach_leaves_off_where_decrements_hardly_fall():
     # exp(-x) has no minimum: Newton's step is 1, and decrements fall by a factor e
-    objective = separable(lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x))
+    objective = separable(
+        lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x)
+    )
     start = np.zeros(1)
     rough = np.array([[0.1]]).__matmul__
     slow = StopWhenSlow(0.5)

@@ -49,7 +49,9 @@ def test_a_root_beyond_a_bound_is_said_to_be(shift, end, bound):
 
 
 def test_running_out_of_evaluations_ends_inside_the_bracket():
-    function, places = newton(lambda x: math.atan(x - 1.0), lambda x: 1.0 / (1.0 + (x - 1.0) ** 2))
+    function, places = newton(
+        lambda x: math.atan(x - 1.0), lambda x: 1.0 / (1.0 + (x - 1.0) ** 2)
+    )
     root = find_root(function, 20.0, -30.0, 30.0, max_iter=3)
     assert root.n_iter == len(places) == 3
     assert -30.0 < root.x < 20.0

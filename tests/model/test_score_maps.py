@@ -43,10 +43,14 @@ def test_identity_on_toy(diagonal):
 def test_hand_sized_example():
     # One row, z = (1, 0), label 0, theta = 0: g = (1/2, 1/2). Features of class 0 are (1, 1), of
     # class 1 (0, 1). Gradient (g - 1[y]) x = (-1/2, -1/2, 0, 1/2); g_0 g_1 = 1/4 fills the Hessian.
-    terms = LinearMapLoss(np.array([[1.0], [0.0]]), np.array([0]), diagonal=True)(np.zeros(4))
+    terms = LinearMapLoss(np.array([[1.0], [0.0]]), np.array([0]), diagonal=True)(
+        np.zeros(4)
+    )
     assert terms.value == pytest.approx(np.log(2.0))
     np.testing.assert_allclose(terms.gradient, [-0.5, -0.5, 0.0, 0.5])
-    expected = 0.25 * np.array([[1, 1, 0, -1], [1, 1, 0, -1], [0, 0, 0, 0], [-1, -1, 0, 1]])
+    expected = 0.25 * np.array(
+        [[1, 1, 0, -1], [1, 1, 0, -1], [0, 0, 0, 0], [-1, -1, 0, 1]]
+    )
     np.testing.assert_allclose(terms.hessian, expected)
 
 
@@ -78,7 +82,9 @@ def test_feature_gram(diagonal):
     z, y, weight, _ = random_problem(3, 700, 3, diagonal)
     gram = LinearMapLoss(z, y, weight, diagonal=diagonal).feature_gram()
     ones = np.ones(700)
-    features = [np.stack([row, ones]) for row in z] if diagonal else [np.vstack([z, ones])]
+    features = (
+        [np.stack([row, ones]) for row in z] if diagonal else [np.vstack([z, ones])]
+    )
     np.testing.assert_allclose(gram, [(x * weight) @ x.T for x in features])
 
 
@@ -101,7 +107,9 @@ def test_terms_of_any_parts_add_up(seed, n, diagonal):
     cut = seed % (n - 1) + 1
     whole = LinearMapLoss(z, y, weight, diagonal=diagonal)(theta.ravel())
     first, rest = (
-        LinearMapLoss(z[:, rows], y[rows], weight[rows], diagonal=diagonal)(theta.ravel())
+        LinearMapLoss(z[:, rows], y[rows], weight[rows], diagonal=diagonal)(
+            theta.ravel()
+        )
         for rows in (slice(cut), slice(cut, None))
     )
     assert_same_terms(first + rest, whole, atol=1e-9)
@@ -111,9 +119,13 @@ def test_terms_of_any_parts_add_up(seed, n, diagonal):
 def test_weights_count_rows(diagonal):
     z, y, _, theta = random_problem(6, 40, 3, diagonal)
     times = np.arange(40) % 3
-    weighted = LinearMapLoss(z, y, times.astype(float), diagonal=diagonal)(theta.ravel())
+    weighted = LinearMapLoss(z, y, times.astype(float), diagonal=diagonal)(
+        theta.ravel()
+    )
     repeated = np.repeat(np.arange(40), times)
-    written = LinearMapLoss(z[:, repeated], y[repeated], diagonal=diagonal)(theta.ravel())
+    written = LinearMapLoss(z[:, repeated], y[repeated], diagonal=diagonal)(
+        theta.ravel()
+    )
     assert_same_terms(weighted, written, atol=1e-12)
 
 
@@ -151,7 +163,9 @@ def test_probabilities_of_less_than_c_knows_are_0():
 
 def test_errors_of_single_precision_do_not_add_up():
     # exp of float32 may err to one side: without a largest term of exactly 1 that was 9e-4 here.
-    eta = np.log(np.random.default_rng(0).dirichlet(np.ones(10), size=100_000).T).astype("f4")
+    eta = np.log(
+        np.random.default_rng(0).dirichlet(np.ones(10), size=100_000).T
+    ).astype("f4")
     exact = np.log(np.exp(eta.astype(float)).sum(axis=0))
     assert abs((softmax(eta).astype(float) - exact).sum()) < 2e-4
 
@@ -184,7 +198,9 @@ def test_scores_that_need_no_change():
 def test_hand_sized_temperature():
     # Scores (1, 0) in every row, 4 labels of 5 for the first: expit(u) = 4/5, u = log 4.
     z = np.tile([[1.0], [0.0]], 5)
-    assert inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(math.log(4.0))
+    assert inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(
+        math.log(4.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +211,9 @@ def test_against_brent(n, c, weighted):
     for scale in (1e-5, 1.0, 30.0, 1e5):
         z, y = scores_and_labels(n, c, seed=n, scale=scale)
         expected = root_of_the_likelihood_equation(z, y, weight)
-        assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-9), scale
+        assert inverse_temperature(z, y, weight).value == pytest.approx(
+            expected, rel=1e-9
+        ), scale
 
 
 def test_all_labels_on_the_largest_or_smallest_score():
@@ -228,7 +246,9 @@ def test_the_first_guess_does_not_matter():
 
 
 @settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 10**6), log_scale=st.floats(-10, 10), shift=st.floats(-100, 100))
+@given(
+    seed=st.integers(0, 10**6), log_scale=st.floats(-10, 10), shift=st.floats(-100, 100)
+)
 def test_scaled_and_shifted_scores(seed, log_scale, shift):
     z, y = scores_and_labels(40, 3, seed)
     root = inverse_temperature(z.copy(), y)
@@ -243,7 +263,9 @@ def test_a_plateau_far_out_does_not_overflow():
     z, y = scores_and_labels(40, 3, 0)
     root = inverse_temperature(z.copy(), y)
     scale = math.exp(9.78125)
-    assert inverse_temperature(scale * z, y).value * scale == pytest.approx(root.value, rel=1e-6)
+    assert inverse_temperature(scale * z, y).value * scale == pytest.approx(
+        root.value, rel=1e-6
+    )
 
 
 @KINDS
@@ -257,7 +279,9 @@ def test_curvature_along_a_direction_is_the_hessian_s(diagonal):
 
 @KINDS
 @pytest.mark.parametrize("n", [8, 400])
-def test_class_blocks_are_the_hessian_s_where_all_rows_count_and_near_it_elsewhere(diagonal, n):
+def test_class_blocks_are_the_hessian_s_where_all_rows_count_and_near_it_elsewhere(
+    diagonal, n
+):
     z, y, weight, theta = random_problem(5, n, 3, diagonal)
     loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
     found, d = loss.class_blocks(theta.ravel(), loss.feature_gram()), theta.shape[1]

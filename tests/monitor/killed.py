@@ -50,7 +50,9 @@ def main(path, times, seed):
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             told += [int(line) for line in lines.read().split()]
-        first = max(told, default=-1) + 1  # a batch that is in without being told is ignored once
+        first = (
+            max(told, default=-1) + 1
+        )  # a batch that is in without being told is ignored once
     print(json.dumps({"told": told, "times": times}))
 
 

@@ -26,7 +26,9 @@ def test_both_are_sums_over_the_batch_at_which_it_began(c):
     for k, state in enumerate(run(factors, c), start=1):
         since = [np.exp(factors[j - 1 : k].sum(axis=0)) for j in range(1, k + 1)]
         detector = sum(w @ f for f in since)
-        evidence = sum(w @ f / (j * (j + 1)) for j, f in enumerate(since, 1)) + 1.0 / (k + 1)
+        evidence = sum(w @ f / (j * (j + 1)) for j, f in enumerate(since, 1)) + 1.0 / (
+            k + 1
+        )
         assert state.detection == pytest.approx(math.log(detector))
         assert state.evidence == pytest.approx(math.log(evidence))
         assert state.n_classes == c
@@ -64,7 +66,9 @@ def test_the_onset_is_where_the_leading_map_began_to_win():
     assert (state.leading, state.onset) == (best, 6)
     assert np.argmax(state.class_evidence) == 2
     # E(j) is the mean over its maps of N, and what is left for later starts
-    started = sum(math.exp(rows[j:, best].sum()) / ((j + 1) * (j + 2)) for j in range(9))
+    started = sum(
+        math.exp(rows[j:, best].sum()) / ((j + 1) * (j + 2)) for j in range(9)
+    )
     others = sum(math.exp(rows[j:, 0].sum()) / ((j + 1) * (j + 2)) for j in range(9))
     mean = (started + (PER_CLASS - 1) * others) / PER_CLASS
     assert state.class_evidence[2] == pytest.approx(math.log(mean + 0.1))

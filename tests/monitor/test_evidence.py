@@ -41,14 +41,19 @@ def test_the_expected_factor_of_every_map_is_one(c):
     rng = np.random.default_rng(c)
     past = taught(rng, c)
     for x in rows(rng, 4, c, 0.3):
-        found = [np.exp(batch_e_values(predictions(x[None], [j]), past).maps()) for j in range(c)]
+        found = [
+            np.exp(batch_e_values(predictions(x[None], [j]), past).maps())
+            for j in range(c)
+        ]
         np.testing.assert_allclose(x @ np.array(found), 1.0, rtol=1e-9)
 
 
 def test_it_is_one_for_a_network_that_is_all_but_certain():
     past = taught(np.random.default_rng(0), 3)
     x = np.array([1.0 - 3e-15, 1e-15, 2e-15])
-    found = [np.exp(batch_e_values(predictions(x[None], [j]), past).maps()) for j in range(3)]
+    found = [
+        np.exp(batch_e_values(predictions(x[None], [j]), past).maps()) for j in range(3)
+    ]
     np.testing.assert_allclose(x @ np.array(found), 1.0, rtol=1e-9)
 
 
@@ -63,7 +68,9 @@ def test_the_expected_factor_of_a_group_is_one_however_its_rows_depend():
     mean, alone = 0.0, np.vstack([probs, [0.2, 0.3, 0.5]])
     for a, b, other in product(range(c), repeat=3):
         batch = predictions(alone, [a, b, other], groups=[7, 7, 8])
-        mean = mean + joint[a, b] * alone[2, other] * np.exp(batch_e_values(batch, past).maps())
+        mean = mean + joint[a, b] * alone[2, other] * np.exp(
+            batch_e_values(batch, past).maps()
+        )
     np.testing.assert_allclose(mean, 1.0, rtol=1e-9)
 
 
@@ -83,7 +90,10 @@ def test_a_predicted_zero_may_hide_any_probability(hidden):
     # exponents against each other, as their interval needs: no gain over the true one either
     for u, place in ((0.25, 0), (2.0, 24)):
         truth = np.append(x[:2] ** u / (x[:2] ** u).sum() * (1.0 - hidden), hidden)
-        ratio = [np.exp(found.likelihood - found.likelihood[place]) for found in map(of, batches)]
+        ratio = [
+            np.exp(found.likelihood - found.likelihood[place])
+            for found in map(of, batches)
+        ]
         np.testing.assert_allclose(truth @ np.array(ratio), 1.0, rtol=1e-9)
     assert (mean[-1] <= 1.0) == (hidden <= e_values.MAX_ZERO_SHARE)
 
@@ -98,7 +108,9 @@ def test_factors_are_the_formulas():
         assert found.temperatures[k] == pytest.approx(np.log(g / probs)[at, y].sum())
         assert found.likelihood[k] == pytest.approx(np.log(g)[at, y].sum())
         assert found.moved[k] == pytest.approx(0.5 * np.abs(g - probs).sum())
-    assert found.temperatures[IDENTITY_TEMPERATURE_PLACE] == pytest.approx(0.0, abs=1e-12)
+    assert found.temperatures[IDENTITY_TEMPERATURE_PLACE] == pytest.approx(
+        0.0, abs=1e-12
+    )
     for j, k in product(range(3), range(PER_CLASS)):
         odds, hit = probs[:, j] / (1.0 - probs[:, j]), y == j
         new = odds * np.exp(SHIFTS[k]) if k < 6 else odds ** SLOPES[k - 6]
@@ -149,11 +161,14 @@ def test_pieces_of_a_large_batch_add_up(grouped):
     first = groups < n // 9 if grouped else np.arange(n) < 77
     parts = [
         batch_e_values(
-            predictions(probs[m], y[m], groups=None if groups is None else groups[m]), past
+            predictions(probs[m], y[m], groups=None if groups is None else groups[m]),
+            past,
         )
         for m in (first, ~first)
     ]
-    np.testing.assert_allclose((parts[0] + parts[1]).maps(), whole.maps(), rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(
+        (parts[0] + parts[1]).maps(), whole.maps(), rtol=1e-9, atol=1e-7
+    )
     assert whole.n_rows == n
     assert whole.n_units == (len(np.unique(groups)) if grouped else n)
 
@@ -161,7 +176,8 @@ def test_pieces_of_a_large_batch_add_up(grouped):
 def test_logits_say_more_digits_than_probabilities():
     logits = np.array([[0.0, -800.0, -801.0]])
     found = batch_e_values(
-        Predictions.from_arrays(None, [1], logits=logits, classes=range(3)), History.new(3, 0)
+        Predictions.from_arrays(None, [1], logits=logits, classes=range(3)),
+        History.new(3, 0),
     )
     u = EXPONENTS[0]
     assert found.temperatures[0] == pytest.approx(800.0 * (1.0 - u))
@@ -173,4 +189,6 @@ def test_shares_of_the_mixture_sum_to_one():
     for c in (2, 10, 31, 200):
         assert np.exp(log_weights(c)).sum() == pytest.approx(1.0), c
         batch = predictions(rows(rng, 3, c), [0, 1, 1])
-        assert len(batch_e_values(batch, History.new(c, 0)).maps()) == len(log_weights(c))
+        assert len(batch_e_values(batch, History.new(c, 0)).maps()) == len(
+            log_weights(c)
+        )

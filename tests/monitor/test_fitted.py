@@ -15,7 +15,9 @@ from mcllo import Predictions
 from mcllo._monitor.fitted_map import FittedNull
 from mcllo._monitor.store import pack, unpack
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[2])
+)  # studies are not installed
 from studies.claims import draw, scaled
 from studies.claims._streams import FittedStreams
 
@@ -23,12 +25,16 @@ from studies.claims._streams import FittedStreams
 def rows(seed, n, c=3, slope=1.0):
     rng = np.random.default_rng([5, seed])
     probs = rng.dirichlet(np.ones(c), n)
-    return Predictions.from_arrays(probs, draw(scaled(probs, slope), rng), classes=range(c))
+    return Predictions.from_arrays(
+        probs, draw(scaled(probs, slope), rng), classes=range(c)
+    )
 
 
 def log_likelihood(predictions):
     return float(
-        np.log(predictions.probs[np.arange(len(predictions.codes)), predictions.codes]).sum()
+        np.log(
+            predictions.probs[np.arange(len(predictions.codes)), predictions.codes]
+        ).sum()
     )
 
 
@@ -54,7 +60,9 @@ def test_before_the_first_batch_the_map_is_expected_to_be_right():
 
 def test_the_precision_is_that_of_the_rows_learned_from():
     # two classes, all predictions 1/2: the information of a row is (1/4) [[1, 0], [0, 0]]
-    first = Predictions.from_arrays(np.full((50, 2), 0.5), np.arange(50) % 2, classes=[0, 1])
+    first = Predictions.from_arrays(
+        np.full((50, 2), 0.5), np.arange(50) % 2, classes=[0, 1]
+    )
     null = FittedNull.new(400, first, 1)
     # 400 * 50 / (50 + 50) * 1/4 = 50, and a quarter of the learned maps' 4 and 16
     np.testing.assert_allclose(null.precision, [[51.0, 0.0], [0.0, 4.0]], atol=1e-12)
@@ -106,7 +114,9 @@ def test_scores_that_vary_too_much_are_seen_and_the_expected_ones_are_not():
         null = None
         for _ in range(40):
             probs = rng.dirichlet(np.full(4, 0.1), 200)
-            probs = np.maximum(probs, 1e-6) / np.maximum(probs, 1e-6).sum(axis=1, keepdims=True)
+            probs = np.maximum(probs, 1e-6) / np.maximum(probs, 1e-6).sum(
+                axis=1, keepdims=True
+            )
             y = draw((1 - noise) * probs + noise / 4, rng)
             batch = Predictions.from_arrays(probs, y, classes=range(4))
             null = FittedNull.new(2000, batch, 0) if null is None else null
@@ -145,7 +155,9 @@ def test_a_map_of_300_rows_raises_no_alarm_while_nothing_changes():
     assert status.allows_estimation_error
     assert status.n_rows_learned == 300
     text = str(status)
-    assert "The map was learned from 300 rows; its estimation error is allowed for" in text
+    assert (
+        "The map was learned from 300 rows; its estimation error is allowed for" in text
+    )
     assert "While nothing changes the alarm comes after about 1,000 batches" in text
 
 
@@ -160,7 +172,9 @@ def test_a_map_that_never_fitted_says_so():
     status = watched(fitted(3000), [0.2] * 20).status()
     assert (status.kind, status.onset_batch) == ("alarm", "")
     said = {s.kind: str(s) for s in status.statements()}
-    assert "do not fit the labels, as far back as can be seen. Raised" in said["monitor"]
+    assert (
+        "do not fit the labels, as far back as can be seen. Raised" in said["monitor"]
+    )
     assert "something had changed before the first batch" in said["learned"]
     assert said["step"].startswith(
         "Refit on all rows: those that the map was learned from, and the"
@@ -168,7 +182,9 @@ def test_a_map_that_never_fitted_says_so():
 
 
 def test_few_rows_are_said_to_be_few():
-    assert "fewer than 30 for each shift and slope" in str(watched(fitted(40), [0.7]).status())
+    assert "fewer than 30 for each shift and slope" in str(
+        watched(fitted(40), [0.7]).status()
+    )
     assert "fewer than" not in str(watched(fitted(120), [0.7]).status())
 
 
@@ -184,7 +200,9 @@ def test_a_model_that_changes_nothing_is_watched_as_raw_predictions():
 
 def test_a_model_without_the_number_of_its_rows_says_so(tmp_path):
     train = rows(0, 300)
-    model = mcllo.calibrators.TemperatureScaling(classes=range(3)).fit(train.probs, train.codes)
+    model = mcllo.calibrators.TemperatureScaling(classes=range(3)).fit(
+        train.probs, train.codes
+    )
     model.save(tmp_path / "model.json")
     content = json.loads((tmp_path / "model.json").read_text())
     del content["training"], content["checksum"]
@@ -193,7 +211,9 @@ def test_a_model_without_the_number_of_its_rows_says_so(tmp_path):
     assert (status.n_rows_learned, status.allows_estimation_error) == (None, False)
     (said,) = (str(s) for s in status.statements() if s.kind == "learned")
     assert "the model file does not say from how many rows it was learned" in said
-    assert "On calibrated predictions the alarm comes after 1,000 batches" in str(status)
+    assert "On calibrated predictions the alarm comes after 1,000 batches" in str(
+        status
+    )
 
 
 def test_a_monitor_of_before_goes_on_as_it_was(tmp_path):
@@ -206,7 +226,10 @@ def test_a_monitor_of_before_goes_on_as_it_was(tmp_path):
     assert (status.n_rows_learned, status.allows_estimation_error) == (60, False)
     assert (status.kind, status.onset_batch) == ("alarm", "")
     text = str(status)
-    assert "as far back as can be seen: the map was learned from 60 rows. Raised by" in text
+    assert (
+        "as far back as can be seen: the map was learned from 60 rows. Raised by"
+        in text
+    )
     assert "started by an earlier version; start a new one" in text
     assert "no longer" not in text
 
@@ -214,10 +237,14 @@ def test_a_monitor_of_before_goes_on_as_it_was(tmp_path):
 def _forget_what_is_new(path):
     """Make of a monitor's file what the version before wrote."""
     connection = sqlite3.connect(path)
-    (text,) = connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchone()
+    (text,) = connection.execute(
+        "SELECT value FROM meta WHERE name = 'settings'"
+    ).fetchone()
     settings = json.loads(text)
     del settings["n_rows_learned"]
-    connection.execute("UPDATE meta SET value = ? WHERE name = 'settings'", (json.dumps(settings),))
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE name = 'settings'", (json.dumps(settings),)
+    )
     state = unpack(connection.execute("SELECT numbers FROM state").fetchone()[0])
     new = ("total", "null_mean", "null_precision", "null_scores")
     state = {name: value for name, value in state.items() if name not in new}

@@ -6,7 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mcllo._monitor.confidence_sequences import RATES, alpha_share, mean_range, temperature_range
+from mcllo._monitor.confidence_sequences import (
+    RATES,
+    alpha_share,
+    mean_range,
+    temperature_range,
+)
 from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import (
     EXPONENTS,
@@ -34,7 +39,9 @@ def test_each_rate_gives_a_supermartingale_for_any_truth_and_any_prediction():
 
 
 def test_the_levels_of_all_starts_sum_to_alpha():
-    assert sum(alpha_share(0.05, s) for s in range(1, 200_000)) == pytest.approx(0.05, rel=1e-4)
+    assert sum(alpha_share(0.05, s) for s in range(1, 200_000)) == pytest.approx(
+        0.05, rel=1e-4
+    )
 
 
 def test_the_exponents_that_are_left():
@@ -67,15 +74,26 @@ def test_they_cover_at_every_batch_and_for_every_start_at_once(c, n):
     The truth drifts away from the predictions by a temperature that is 1, then 0.6; shares and
     change are about the drifting truth, the temperature about streams where it does not drift.
     """
-    alpha, streams, missed = 0.2, 40, dict.fromkeys(("share", "change", "below", "heat"), 0)
+    alpha, streams, missed = (
+        0.2,
+        40,
+        dict.fromkeys(("share", "change", "below", "heat"), 0),
+    )
     for seed in range(streams):
         rng = np.random.default_rng(seed)
         missed_here = dict.fromkeys(missed, False)
         slope = 0.6 if seed % 2 else 1.0
-        past, detector, records, truths = History.new(c, 0), Detector.new(c), [], [np.zeros(3)]
+        past, detector, records, truths = (
+            History.new(c, 0),
+            Detector.new(c),
+            [],
+            [np.zeros(3)],
+        )
         for k in range(45):
             probs = rng.dirichlet(np.full(c, 0.7), n)
-            probs = np.maximum(probs, 1e-9) / np.maximum(probs, 1e-9).sum(axis=1, keepdims=True)
+            probs = np.maximum(probs, 1e-9) / np.maximum(probs, 1e-9).sum(
+                axis=1, keepdims=True
+            )
             u = slope if k >= (0 if seed % 3 == 0 else 15) else 1.0
             truth = probs**u / (probs**u).sum(axis=1, keepdims=True)
             y = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
@@ -83,17 +101,25 @@ def test_they_cover_at_every_batch_and_for_every_start_at_once(c, n):
             witness = detector.leading
             factors = batch_e_values(batch, past, witness)
             (chunk,) = chunks(batch)
-            raises = is_raised(chunk, _log_factors_of_learned_maps(chunk, past)[1], witness)
+            raises = is_raised(
+                chunk, _log_factors_of_learned_maps(chunk, past)[1], witness
+            )
             expected = (truth - probs)[raises].sum()
             away = 0.5 * np.abs(truth - probs).sum()
             truths.append(truths[-1] + [(truth - probs)[:, 0].sum(), expected, away])
             records.append(_sums(factors, records[-1] if records else None))
             detector, past = detector.after(factors), update_history(batch, past)
             for since in {1, min(16, k + 1)}:
-                sums = difference(records[-1], records[since - 2] if since > 1 else None)
+                sums = difference(
+                    records[-1], records[since - 2] if since > 1 else None
+                )
                 found = size_sequences(sums, since, alpha)
-                share, seen, moved = (truths[-1] - truths[since - 1]) / (n * (k + 2 - since))
-                missed_here["share"] |= not found.shares[0].low <= share <= found.shares[0].high
+                share, seen, moved = (truths[-1] - truths[since - 1]) / (
+                    n * (k + 2 - since)
+                )
+                missed_here["share"] |= (
+                    not found.shares[0].low <= share <= found.shares[0].high
+                )
                 missed_here["below"] |= found.change.low > moved
                 low, high = found.change.low, found.change.high
                 missed_here["change"] |= not low <= max(seen, 0.0) <= high

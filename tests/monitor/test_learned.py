@@ -43,7 +43,9 @@ def test_the_filter_is_the_mode_given_the_batch_and_what_was_believed():
         precision, rho * first.precision @ first.mean + (1.0 - rho) * prior @ start
     )
     known = minimize(loss, start, args=(odds, codes, mean, precision), tol=1e-12).x
-    np.testing.assert_allclose(first.after(odds, codes, memory=50.0).mean, known, atol=1e-4)
+    np.testing.assert_allclose(
+        first.after(odds, codes, memory=50.0).mean, known, atol=1e-4
+    )
 
 
 def test_what_is_believed_of_an_old_batch_is_forgotten():
@@ -61,13 +63,18 @@ def test_of_a_huge_batch_rows_at_even_distances_are_enough():
     odds, codes = table(rng, 2 * MAX_ROWS_TO_LEARN + 1, 2)
     some = Filter.new(2).after(odds, codes, memory=1e9)
     tripled = Filter.new(2).after(
-        odds[:, ::3].copy(), codes[::3], memory=1e9, weight=np.full(len(codes[::3]), 3.0)
+        odds[:, ::3].copy(),
+        codes[::3],
+        memory=1e9,
+        weight=np.full(len(codes[::3]), 3.0),
     )
     np.testing.assert_allclose(some.mean, tripled.mean, atol=1e-6)
 
 
 def test_shifts_are_counts_over_what_was_predicted():
-    shifts = Shifts.new(2).after(np.array([30.0, 10.0]), np.array([20.0, 20.0]), memory=100.0)
+    shifts = Shifts.new(2).after(
+        np.array([30.0, 10.0]), np.array([20.0, 20.0]), memory=100.0
+    )
     known = np.log(
         [
             (30 + PSEUDO_LABELS_PER_CLASS) / (20 + PSEUDO_LABELS_PER_CLASS),

@@ -48,7 +48,11 @@ def test_killed_at_random_moments_no_batch_is_lost_and_it_goes_on(tmp_path):
 
 def test_numbers_come_back_as_they_were():
     rng = np.random.default_rng(0)
-    given = {"a": rng.normal(size=(2, 3)), "b": np.array(-np.inf), "c": np.zeros((0, 2))}
+    given = {
+        "a": rng.normal(size=(2, 3)),
+        "b": np.array(-np.inf),
+        "c": np.zeros((0, 2)),
+    }
     found = store.unpack(store.pack(given))
     assert list(found) == list(given)
     for name in given:
@@ -72,7 +76,9 @@ def test_two_that_add_take_turns(tmp_path):
         first.add(*killed.batch(3), batch="3")
         assert [r.id for r in second.records()] == ["0", "1", "2", "3"]
         known = monitor_with(None, 4).status()
-        assert second.status().log_evidence == pytest.approx(known.log_evidence, abs=1e-9)
+        assert second.status().log_evidence == pytest.approx(
+            known.log_evidence, abs=1e-9
+        )
 
 
 def test_one_that_waits_too_long_is_refused(tmp_path):
@@ -94,7 +100,9 @@ def test_an_older_format_is_brought_up_to_date_at_once_or_not_at_all(tmp_path):
     monitor_with(path, 2).close()
 
     def step(connection):
-        connection.execute("ALTER TABLE batches ADD COLUMN place TEXT NOT NULL DEFAULT 'here'")
+        connection.execute(
+            "ALTER TABLE batches ADD COLUMN place TEXT NOT NULL DEFAULT 'here'"
+        )
 
     def breaks(connection):
         raise RuntimeError("in the middle")

@@ -21,7 +21,9 @@ CURVES = ["smooth", "isotonic"]
 
 def collection(ax, kind, label):
     (found,) = (
-        part for part in ax.collections if isinstance(part, kind) and part.get_label() == label
+        part
+        for part in ax.collections
+        if isinstance(part, kind) and part.get_label() == label
     )
     return found
 
@@ -43,13 +45,17 @@ def test_figures_are_readable(curve, n_classes):
     axes = reliability_by_class(a, curve=curve, caption=n_classes == 3)
     assert len(axes) == min(n_classes, 12)
     name = {"smooth": "ICI", "isotonic": "MCB"}[curve]
-    folded = f"The 12 of {n_classes} classes with the largest {name}; that of the others"
+    folded = (
+        f"The 12 of {n_classes} classes with the largest {name}; that of the others"
+    )
     assert (folded in assert_readable(axes)) == (n_classes > 12)
 
 
 @pytest.mark.parametrize("curve", CURVES)
 def test_few_rows(curve):
-    tiny = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    tiny = mcllo.assess(
+        [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0
+    )
     assert_readable(reliability(tiny, curve=curve))
 
 
@@ -94,7 +100,9 @@ def test_the_isotonic_curve_is_drawn_with_its_band_and_what_is_outside():
     outside = curve.predicted[curve.outside]
     assert drawn.min() <= outside.min() <= outside.max() <= drawn.max()
     words = ax.texts[0].get_text()
-    assert words.startswith(f"Miscalibration {format_number(curve.brier.miscalibration)} (calib")
+    assert words.startswith(
+        f"Miscalibration {format_number(curve.brier.miscalibration)} (calib"
+    )
     band = collection(ax, PolyCollection, "_band").get_paths()[0].vertices
     assert band[:, 1].min() == curve.band_low.min()
 
@@ -108,17 +116,24 @@ def test_without_a_band_nothing_is_grey():
     ax = reliability(a, curve="isotonic")
     assert not [part for part in ax.collections if part.get_label() == "_band"]
     assert "if calibrated" not in assert_readable(ax)
-    assert "They assume independent rows" in plot.caption("reliability", a, curve="isotonic")
+    assert "They assume independent rows" in plot.caption(
+        "reliability", a, curve="isotonic"
+    )
     assert_readable(reliability(a, curve="smooth"))
 
 
 def test_a_single_point_outside_can_be_seen():
     curve = isotonic_curve(
-        [[0.5, 0.5]] * 30 + [[0.1, 0.9]] * 30, [0] * 15 + [1] * 15 + [0] * 30, label=1, seed=0
+        [[0.5, 0.5]] * 30 + [[0.1, 0.9]] * 30,
+        [0] * 15 + [1] * 15 + [0] * 30,
+        label=1,
+        seed=0,
     )
     assert curve.outside.sum() >= 1
     ax = Figure().subplots()
-    draw_isotonic(ax, replace(curve, band_low=np.array([0.0, 0.6]), band_high=np.ones(2)))
+    draw_isotonic(
+        ax, replace(curve, band_low=np.array([0.0, 0.6]), band_high=np.ones(2))
+    )
     (thick,) = (part for part in ax.lines if part.get_label() == "_outside")
     assert len(thick.get_xdata()) == 2
 
@@ -150,13 +165,20 @@ def test_classes_come_worst_first(curve):
 
 def test_captions_say_what_is_drawn():
     a = assessment(3)
-    told = {curve: plot.caption("reliability", a, curve=curve) for curve in (*CURVES, "bins")}
+    told = {
+        curve: plot.caption("reliability", a, curve=curve)
+        for curve in (*CURVES, "bins")
+    }
     assert "band holds the curves that explain these labels" in told["smooth"]
     assert "best one that never falls" in told["isotonic"]
     assert told["bins"] == plot.caption("reliability", a)
-    assert "each class came true" in plot.caption("reliability_by_class", a, curve="smooth")
+    assert "each class came true" in plot.caption(
+        "reliability_by_class", a, curve="smooth"
+    )
 
 
 def test_an_unknown_curve_is_refused():
-    with pytest.raises(InputError, match="curve must be 'bins', 'smooth' or 'isotonic'; got"):
+    with pytest.raises(
+        InputError, match="curve must be 'bins', 'smooth' or 'isotonic'; got"
+    ):
         reliability(assessment(3), curve="loess")

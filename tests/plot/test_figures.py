@@ -36,7 +36,12 @@ from mcllo.plot import (
     reliability_by_class,
 )
 from mcllo.plot import comparison as draw
-from mcllo.plot._comparison import MIN_SHOWN_PVALUE, method_label, order_rows, pvalue_label
+from mcllo.plot._comparison import (
+    MIN_SHOWN_PVALUE,
+    method_label,
+    order_rows,
+    pvalue_label,
+)
 from mcllo.plot._details import enough, section, shown_rows, worst
 from mcllo.plot._reliability_curves import (
     STRIP_HEIGHT,
@@ -52,12 +57,20 @@ from mcllo.simulate import PowerCell, PowerStudy
 slow = pytest.mark.slow
 
 
-@pytest.mark.parametrize("n_classes", [3, *(pytest.param(n, marks=slow) for n in (2, 10, 40, 100))])
+@pytest.mark.parametrize(
+    "n_classes", [3, *(pytest.param(n, marks=slow) for n in (2, 10, 40, 100))]
+)
 def test_diagrams_maps_and_forests_are_readable(n_classes):
     a, many = assessment(n_classes), n_classes > 12
     ax = reliability(a, caption=n_classes == 3)
-    assert [part.get_ylabel() for part in ax.figure.axes] == ["Observed frequency", "Rows"]
-    assert ax.figure.axes[1].get_xlabel() == "Predicted probability of the most probable class"
+    assert [part.get_ylabel() for part in ax.figure.axes] == [
+        "Observed frequency",
+        "Rows",
+    ]
+    assert (
+        ax.figure.axes[1].get_xlabel()
+        == "Predicted probability of the most probable class"
+    )
     assert_readable(ax)
 
     axes = reliability_by_class(a, caption=n_classes == 100)
@@ -73,7 +86,9 @@ def test_diagrams_maps_and_forests_are_readable(n_classes):
     assert (folded in assert_readable([left])) == (n_classes > 21)
 
     ax = calibration_map(a.fit, caption=n_classes == 10)
-    assert len(ax.lines) == n_classes  # one for each class but the baseline, and the diagonal
+    assert (
+        len(ax.lines) == n_classes
+    )  # one for each class but the baseline, and the diagonal
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("As predicted", "After recalibration")
     assert (f"{n_classes - 8} others" in assert_readable(ax)) == (n_classes > 8)
 
@@ -142,17 +157,23 @@ def test_classes_come_worst_first():
     curve = reliability_curve(a.predictions, label=int(order[0]))
     path, used = line(axes[0], "_path"), curve.counts > 0
     np.testing.assert_array_equal(path[:, 1], curve.observed[used])
-    rest = format_number(sorted(errors)[2])  # the largest of the three that are not drawn
+    rest = format_number(
+        sorted(errors)[2]
+    )  # the largest of the three that are not drawn
     assert f"that of the others is at most {rest}." in " ".join(words(axes).split())
 
 
 def test_tiny_data_and_a_class_without_spread():
-    tiny = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    tiny = mcllo.assess(
+        [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0
+    )
     assert_readable(reliability_by_class(tiny))
     # z of a class is 0 / 0 where its probabilities are all 0 or 1
     columns = tiny.in_the_large.to_dict()
     columns["z"][0] = float("nan")
-    assert "z -" in words(reliability_by_class(replace(tiny, in_the_large=Table(columns))))
+    assert "z -" in words(
+        reliability_by_class(replace(tiny, in_the_large=Table(columns)))
+    )
 
 
 def axes_of(curve, strip=True):
@@ -168,11 +189,15 @@ def boxes(ax, label):
 
 def test_by_hand():
     # confidences .9 .8 | .6 .7 in the bins (.75, 1] and (.5, .75]; hits 1 1 | 1 0
-    p = Predictions.from_arrays([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1])
+    p = Predictions.from_arrays(
+        [[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1]
+    )
     ax = axes_of(reliability_curve(p, n_bins=4))
     np.testing.assert_allclose(line(ax, "_inside"), [[0.65, 0.5], [0.85, 1.0]])
     assert line(ax, "_outside") is None
-    np.testing.assert_allclose(boxes(ax, "_boxes"), [[0.5, 0, 0.25, 1], [0.75, 0.5, 0.25, 0.5]])
+    np.testing.assert_allclose(
+        boxes(ax, "_boxes"), [[0.5, 0, 0.25, 1], [0.75, 0.5, 0.25, 0.5]]
+    )
 
 
 @pytest.mark.parametrize("binning", ["width", "mass"])
@@ -203,9 +228,13 @@ def test_many_points_are_not_joined_and_without_bands_there_are_intervals():
     assert key(curve)[0].get_label() == "90 % of points, if calibrated"
     p = predictions(3, 100)
     curve = reliability_curve(replace(p, sample_weight=np.full(100, 0.5)), n_bins=5)
-    (drawn,) = (part for part in axes_of(curve).collections if part.get_label() == "_intervals")
+    (drawn,) = (
+        part for part in axes_of(curve).collections if part.get_label() == "_intervals"
+    )
     ends = np.array([segment[:, 1] for segment in drawn.get_segments()])
-    np.testing.assert_allclose(ends, np.column_stack([curve.low, curve.high])[curve.counts > 0])
+    np.testing.assert_allclose(
+        ends, np.column_stack([curve.low, curve.high])[curve.counts > 0]
+    )
     assert [handle.get_label() for handle in key(curve)] == ["with 95 % interval"]
 
 
@@ -229,7 +258,9 @@ def test_weights_are_named():
     rows = [[0.9, 0.1], [0.2, 0.8]]
     # weights that sum to 0.5 + 1.5 = 2 are called rows
     for weight, name, word in ((1.5, "Rows", "2"), (1.25, "Weight", "1.8")):
-        _, ax = counted(Predictions.from_arrays(rows, [0, 1], sample_weight=[0.5, weight]), 2)
+        _, ax = counted(
+            Predictions.from_arrays(rows, [0, 1], sample_weight=[0.5, weight]), 2
+        )
         assert ax.get_ylabel() == name
         assert [text.get_text() for text in ax.texts] == ["", word]
 
@@ -259,7 +290,9 @@ def test_the_worst_classes_are_chosen_in_column_order():
     z = np.maximum(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1) / fit.se_gamma))
     assert worst(fit, 2) == sorted(np.argsort(-z)[:2].tolist())
     left, _ = parameters(fit, max_classes=2)
-    assert [text.get_text() for text in left.get_yticklabels()] == [str(j) for j in worst(fit, 2)]
+    assert [text.get_text() for text in left.get_yticklabels()] == [
+        str(j) for j in worst(fit, 2)
+    ]
     assert worst(fit, 0) == worst(fit, 1)  # nobody is left out
 
 
@@ -268,10 +301,14 @@ def test_the_section_is_the_map():
     fit = assessment(3).fit
     p, recalibrated = section(fit, 0)
     third = 0.3
-    rows = np.column_stack([p * (1 - third), np.full(len(p), third), (1 - p) * (1 - third)])
+    rows = np.column_stack(
+        [p * (1 - third), np.full(len(p), third), (1 - p) * (1 - third)]
+    )
     g = fit.recalibrate(rows)
     np.testing.assert_allclose(recalibrated, g[:, 0] / (g[:, 0] + g[:, 2]), rtol=1e-9)
-    np.testing.assert_allclose(line(calibration_map(fit), "_0"), np.column_stack([p, recalibrated]))
+    np.testing.assert_allclose(
+        line(calibration_map(fit), "_0"), np.column_stack([p, recalibrated])
+    )
 
 
 def test_a_separated_fit_says_so():
@@ -290,7 +327,9 @@ def test_methods_in_the_order_and_under_the_names_that_are_asked_for():
     first, second = (row.method for row in c.judged[:2])
     axes = draw(c, names={second: "B", first: "A"})
     assert [ax.get_title(loc="left") for ax in axes] == ["B", "A"]
-    assert len(draw(c, n_bins=1)) == len(c.judged)  # one bin has its middle in neither half
+    assert len(draw(c, n_bins=1)) == len(
+        c.judged
+    )  # one bin has its middle in neither half
     with pytest.raises(InputError, match="methods of this comparison; got 'nobody'"):
         draw(c, names={"nobody": "N"})
 
@@ -299,7 +338,9 @@ def test_one_panel_per_method_each_with_its_numbers():
     c = comparison()
     axes = draw(c, caption=True)
     rows = order_rows(c)
-    assert [ax.get_title(loc="left") for ax in axes] == [method_label(row.method) for row in rows]
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        method_label(row.method) for row in rows
+    ]
     assert rows[0].method == "uncalibrated"  # and then the best
     losses = [row.log_loss for row in rows[1:]]
     assert losses == sorted(losses)
@@ -314,8 +355,12 @@ def test_one_panel_per_method_each_with_its_numbers():
 
 def test_a_bound_says_that_it_is_one():
     row = comparison().judged[0]
-    assert pvalue_label(replace(row, pvalue=1e-20, pvalue_method="bound")) == "≤ 1.0e-20"
-    assert pvalue_label(replace(row, pvalue=1e-20, pvalue_method="exact")) == "= 1.0e-20"
+    assert (
+        pvalue_label(replace(row, pvalue=1e-20, pvalue_method="bound")) == "≤ 1.0e-20"
+    )
+    assert (
+        pvalue_label(replace(row, pvalue=1e-20, pvalue_method="exact")) == "= 1.0e-20"
+    )
     assert pvalue_label(replace(row, pvalue=0.0, pvalue_method="bound")) == "< 1e-300"
 
 
@@ -344,7 +389,9 @@ def test_dots_are_the_numbers_of_the_rows():
     assert drawn[0] == 0.0
     worse = c.recommendation.differences
     assert [rows[k].method for k in range(1, len(rows))] == [d.method for d in worse]
-    assert all(drawn[k + 1] == d.difference for k, d in enumerate(worse) if k + 1 in drawn)
+    assert all(
+        drawn[k + 1] == d.difference for k, d in enumerate(worse) if k + 1 in drawn
+    )
     excluded = {rows[k].method for k in marks(loss, "_excludes")}
     assert excluded.isdisjoint(c.recommendation.ties)
     assert [ax.get_xlabel() for ax in (test, error, loss)] == [
@@ -357,8 +404,12 @@ def test_dots_are_the_numbers_of_the_rows():
 
 def test_tiny_p_values_and_huge_numbers_are_arrows():
     c = comparison()
-    rows = [replace(row, pvalue=1e-40) if row.method == "mcllo" else row for row in c.rows]
-    rows = [replace(row, ece=0.9 if row.method == "histogram" else 0.02) for row in rows]
+    rows = [
+        replace(row, pvalue=1e-40) if row.method == "mcllo" else row for row in c.rows
+    ]
+    rows = [
+        replace(row, ece=0.9 if row.method == "histogram" else 0.02) for row in rows
+    ]
     changed = replace(c, rows=tuple(rows))
     axes = comparison_dots(changed)
     place = [row.method for row in sorted(changed.judged, key=lambda row: row.log_loss)]
@@ -381,10 +432,16 @@ def changed(found, **columns):
 def test_marks_are_the_numbers_of_the_table():
     found = sensitivity()
     test, change = baselines(found, caption=True)
-    assert marks(test, "_rejected", "_kept") == dict(enumerate(found.table["statistic"]))
-    others = [j for j, name in enumerate(found.table["baseline"]) if name != found.reference]
+    assert marks(test, "_rejected", "_kept") == dict(
+        enumerate(found.table["statistic"])
+    )
+    others = [
+        j for j, name in enumerate(found.table["baseline"]) if name != found.reference
+    ]
     assert marks(change, "_mean") == {j: found.table["mean_change"][j] for j in others}
-    assert marks(change, "_largest") == {j: found.table["largest_change"][j] for j in others}
+    assert marks(change, "_largest") == {
+        j: found.table["largest_change"][j] for j in others
+    }
     assert "reference" in assert_readable([test])
 
 
@@ -392,7 +449,12 @@ def test_rejection_is_a_diamond_and_the_reference_is_marked():
     test, _ = baselines(changed(sensitivity(), pvalue=[0.01, 0.2, 0.05, 0.06]))
     assert set(marks(test, "_rejected")) == {0, 2}
     assert set(marks(test, "_kept")) == {1, 3}
-    assert [text.get_text() for text in test.get_yticklabels()] == ["0", "1", "2", "3 ◂"]
+    assert [text.get_text() for text in test.get_yticklabels()] == [
+        "0",
+        "1",
+        "2",
+        "3 ◂",
+    ]
 
 
 def test_tiny_changes_are_arrows_and_without_an_estimate_there_is_none():
@@ -432,7 +494,9 @@ def test_marks_are_the_statistics_of_the_models():
     k = [row.model for row in found.rows].index(found.chosen)
     np.testing.assert_allclose(line(ax, "_chosen"), [[rows[k].statistic, k]])
     # the grey bars: the mean of chi-square with d degrees of freedom is d
-    assert [bar.get_width() for bar in ax.containers[0]] == [row.df for row in found.rows]
+    assert [bar.get_width() for bar in ax.containers[0]] == [
+        row.df for row in found.rows
+    ]
     left, right = ax.get_xlim()
     assert left == 0.0
     assert right > max(row.statistic for row in found.rows)
@@ -445,8 +509,12 @@ def test_marks_are_the_statistics_of_the_models():
 
 def test_a_model_kept_in_spite_of_its_small_p_value_is_hollow():
     rows = [replace(row, rejected=False, larger_pvalue=0.3) for row in climbed().rows]
-    rows[3] = replace(rows[3], larger_pvalue=0.041)  # slopes, but the temperature inside it stands
-    ax = nested_models(replace(climbed(), rows=tuple(rows), chosen="identity"), caption=True)
+    rows[3] = replace(
+        rows[3], larger_pvalue=0.041
+    )  # slopes, but the temperature inside it stands
+    ax = nested_models(
+        replace(climbed(), rows=tuple(rows), chosen="identity"), caption=True
+    )
     np.testing.assert_allclose(line(ax, "_held"), [[rows[3].statistic, 3]])
     assert len(line(ax, "_kept")) == len(rows) - 1
     text = assert_readable(ax)
@@ -466,19 +534,33 @@ def test_words_of_a_p_value_and_of_a_missing_map():
     found = climbed()
     row = found.rows[0]
     assert enough(replace(row, larger_pvalue=0.034)) == "0.034"
-    assert enough(replace(row, larger_pvalue=1e-9, larger_method="bound")) == "≤ 1.0e-09"
+    assert (
+        enough(replace(row, larger_pvalue=1e-9, larger_method="bound")) == "≤ 1.0e-09"
+    )
     assert enough(found.rows[-1]) == "-"
-    short = replace(found, rows=found.rows[:-1], skipped="the full map is left out: too large")
-    assert "The full map is left out: too large." in assert_readable(nested_models(short))
+    short = replace(
+        found, rows=found.rows[:-1], skipped="the full map is left out: too large"
+    )
+    assert "The full map is left out: too large." in assert_readable(
+        nested_models(short)
+    )
 
 
 def test_what_cannot_be_drawn_is_said():
     rows = predictions(3, 60)
-    grouped = mcllo.assess(replace(rows, groups=np.arange(60) // 3), seed=0, n_resamples=19)
+    grouped = mcllo.assess(
+        replace(rows, groups=np.arange(60) // 3), seed=0, n_resamples=19
+    )
     for draw_it, message in (
         (lambda: nested_models(grouped), "left out here: it assumes independent rows"),
-        (lambda: baselines(assessment(2)), "with two classes every baseline gives the same answer"),
-        (lambda: ece_boxplot(grid(), n=7), r"n must be a size of the study \(400, 450.*got n=7"),
+        (
+            lambda: baselines(assessment(2)),
+            "with two classes every baseline gives the same answer",
+        ),
+        (
+            lambda: ece_boxplot(grid(), n=7),
+            r"n must be a size of the study \(400, 450.*got n=7",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             draw_it()
@@ -506,7 +588,10 @@ def own():
 
 def test_a_line_per_n_against_delta():
     ax = power(grid(), caption=True)
-    assert ax.get_xlabel() == "delta of the first class (1: the predictions are calibrated)"
+    assert (
+        ax.get_xlabel()
+        == "delta of the first class (1: the predictions are calibrated)"
+    )
     assert ax.get_ylabel() == "Rejection rate"
     largest = [c for c in grid().rows if c.n == 5000]
     np.testing.assert_array_equal(
@@ -561,8 +646,12 @@ def test_the_gain_is_the_mean_of_the_differences():
         cells = [c for c in study.rows if where == "n" or c.n == 5000]
         gains = [(c.ece_before - c.ece_after).mean() for c in cells]
         np.testing.assert_allclose(line(ax, "_0")[:, 1], gains)
-        np.testing.assert_allclose(line(ax, "_0")[:, 0], [getattr(c, where) for c in cells])
-        reach = 1.96 * np.std(cells[0].ece_before - cells[0].ece_after, ddof=1) / 40**0.5
+        np.testing.assert_allclose(
+            line(ax, "_0")[:, 0], [getattr(c, where) for c in cells]
+        )
+        reach = (
+            1.96 * np.std(cells[0].ece_before - cells[0].ece_after, ddof=1) / 40**0.5
+        )
         band = ax.collections[0].get_paths()[0].vertices
         assert band[band[:, 0] == getattr(cells[0], where), 1].max() == pytest.approx(
             gains[0] + reach

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_checks import assert_readable, assessment, comparison, drawn_texts, predictions
+from figure_checks import (
+    assert_readable,
+    assessment,
+    comparison,
+    drawn_texts,
+    predictions,
+)
 from matplotlib.figure import Figure
 
 import mcllo
@@ -27,7 +33,10 @@ SEVERAL = {
 slow = pytest.mark.slow
 each_of_several = pytest.mark.parametrize(
     "name",
-    [name if name == "parameters" else pytest.param(name, marks=slow) for name in SEVERAL],
+    [
+        name if name == "parameters" else pytest.param(name, marks=slow)
+        for name in SEVERAL
+    ],
 )
 
 
@@ -57,7 +66,9 @@ def test_several_panels_fill_an_array_of_axes(name):
     assert figure.get_size_inches().tolist() == [5.0 * n_panels, 5.0]
     with aside():
         own = getattr(plot, name)(result)
-    assert [ax.get_title(loc="left") for ax in made] == [ax.get_title(loc="left") for ax in own]
+    assert [ax.get_title(loc="left") for ax in made] == [
+        ax.get_title(loc="left") for ax in own
+    ]
     for one, other in zip(made, own, strict=True):
         np.testing.assert_array_equal(one.get_xlim(), other.get_xlim())
     assert_readable(figure)
@@ -77,15 +88,21 @@ def test_several_panels_fill_a_part_of_a_figure(name):
     assert_readable(figure)
     with look():
         box = key.get_window_extent()
-    assert all(box.y1 < ax.get_window_extent().y0 for ax in made)  # it stands below all of them
+    assert all(
+        box.y1 < ax.get_window_extent().y0 for ax in made
+    )  # it stands below all of them
 
 
 def test_as_many_classes_as_there_are_axes():
     given = Figure(figsize=(8, 4), layout="constrained").subplots(1, 2)
     made = plot.reliability_by_class(assessment(5), ax=given)
     whole = plot.reliability_by_class(assessment(5), max_classes=2)
-    assert [ax.get_title(loc="left") for ax in made] == [ax.get_title(loc="left") for ax in whole]
-    assert "2 of 5 classes" in " ".join(word for word, _ in drawn_texts(given[0].figure)[0])
+    assert [ax.get_title(loc="left") for ax in made] == [
+        ax.get_title(loc="left") for ax in whole
+    ]
+    assert "2 of 5 classes" in " ".join(
+        word for word, _ in drawn_texts(given[0].figure)[0]
+    )
 
 
 def test_a_column_of_axes_is_labelled_at_its_own_left_and_foot():
@@ -97,7 +114,9 @@ def test_a_column_of_axes_is_labelled_at_its_own_left_and_foot():
 
 def test_places_that_do_not_fit():
     ax = Figure().subplots()
-    with pytest.raises(InputError, match=r"ax must hold 3 axes, .*; got 1\. plt\.subplots\(1, 3\)"):
+    with pytest.raises(
+        InputError, match=r"ax must hold 3 axes, .*; got 1\. plt\.subplots\(1, 3\)"
+    ):
         plot.comparison_dots(comparison(), ax=ax)
     with pytest.raises(InputError, match=r"ax must hold 2 axes, .*; got str"):
         plot.baselines(assessment(3), ax=["left", "right"])
@@ -107,7 +126,11 @@ def test_places_that_do_not_fit():
 
 @pytest.mark.parametrize(
     "name",
-    ["nested_models", pytest.param("reliability", marks=slow), pytest.param("ternary", marks=slow)],
+    [
+        "nested_models",
+        pytest.param("reliability", marks=slow),
+        pytest.param("ternary", marks=slow),
+    ],
 )
 def test_one_axes_in_a_part_of_a_figure(name):
     upper, _ = Figure(figsize=(6, 10), layout="constrained").subfigures(2, 1)

@@ -31,8 +31,12 @@ def test_docstrings_name_every_parameter():
         for parameter in parameters:
             assert parameter in inspect.getdoc(function), name
         positional = [p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
-        assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2), name
-        assert ("ax" in parameters) == (name in FIGURES), name  # every figure may be put somewhere
+        assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2), (
+            name
+        )
+        assert ("ax" in parameters) == (name in FIGURES), (
+            name
+        )  # every figure may be put somewhere
 
 
 def test_figures_leave_settings_pyplot_and_results_alone():
@@ -73,7 +77,9 @@ def texts(svg):
 
 def test_a_label_of_any_characters_is_xml():
     found = ElementTree.fromstring(element(alt='a\x00\x08\ud800 <b> & "c"\n'))
-    assert found.get("aria-label") == 'a <b> & "c" '  # XML reads the end of a line as a space
+    assert (
+        found.get("aria-label") == 'a <b> & "c" '
+    )  # XML reads the end of a line as a space
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,9 @@ def test_a_label_of_any_characters_is_xml():
 def test_the_same_bytes_twice(tmp_path, ending):
     paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
     plot.save(plot.reliability(assessment(3)), paths[0], dpi=50)
-    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.grid": True}):
+    with matplotlib.rc_context(
+        {"font.size": 20, "svg.hashsalt": "other", "axes.grid": True}
+    ):
         plot.save(plot.reliability(assessment(3)).figure, paths[1], dpi=50)
     content = paths[0].read_bytes()
     assert content == paths[1].read_bytes()
@@ -156,7 +164,9 @@ def test_nothing_needs_pyplot(tmp_path):
 
 def test_errors(tmp_path):
     ax = plot.reliability(assessment(2))
-    with pytest.raises(InputError, match=r"path must end in .svg, .png or .pdf; got 'a.jpg'"):
+    with pytest.raises(
+        InputError, match=r"path must end in .svg, .png or .pdf; got 'a.jpg'"
+    ):
         plot.save(ax, tmp_path / "a.jpg")
     with pytest.raises(FileFormatError, match="there is no directory"):
         plot.save(ax, tmp_path / "no" / "a.svg")

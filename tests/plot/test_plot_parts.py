@@ -21,7 +21,14 @@ from mcllo.plot._files import find_figure
 from mcllo.plot._layout import (
     grid,
 )
-from mcllo.plot._style import Estimates, draw_forest, forest_key, log_ticks, plain_ticks, tick_word
+from mcllo.plot._style import (
+    Estimates,
+    draw_forest,
+    forest_key,
+    log_ticks,
+    plain_ticks,
+    tick_word,
+)
 from mcllo.plot._words import (
     BOX,
     CAPTIONS,
@@ -78,7 +85,12 @@ def test_marks_say_what_the_interval_says():
     (intervals,) = (part for part in ax.collections if part.get_label() == "_intervals")
     np.testing.assert_allclose(intervals.get_segments()[0], [[0.7, 0.0], [0.9, 0.0]])
     assert ax.get_ylim() == (3.6, -0.6)
-    said = ["interval includes 1", "interval excludes 1", "no interval", "beyond the axis"]
+    said = [
+        "interval includes 1",
+        "interval excludes 1",
+        "no interval",
+        "beyond the axis",
+    ]
     assert [handle.get_label() for handle in forest_key([drawn])] == said
 
 
@@ -93,7 +105,9 @@ def test_log_ticks_are_few_and_inside(low, ratio):
         assert 1.0 in ticks or ratio < 1.1
 
 
-@pytest.mark.parametrize(("ends", "also"), [((0.4, 1.1), 1.0), ((0.5, 11.0), 1.0), ((-3, 4), None)])
+@pytest.mark.parametrize(
+    ("ends", "also"), [((0.4, 1.1), 1.0), ((0.5, 11.0), 1.0), ((-3, 4), None)]
+)
 def test_plain_ticks(ends, also):
     ax = Figure().subplots()
     ax.set_xlim(*ends)
@@ -105,7 +119,13 @@ def test_plain_ticks(ends, also):
 
 
 def test_numbers_in_words():
-    ticks = {0.0: "0", 0.30000000000000004: "0.3", -1.5: "−1.5", 1000.0: "1000", 3e-6: "3e-06"}
+    ticks = {
+        0.0: "0",
+        0.30000000000000004: "0.3",
+        -1.5: "−1.5",
+        1000.0: "1000",
+        3e-6: "3e-06",
+    }
     assert {value: tick_word(value) for value in ticks} == ticks
     assert (format_signed(-0.04), format_signed(12.0)) == ("−0.0", "+12.0")
     assert format_change(0.01234) == "0.012"
@@ -115,7 +135,9 @@ def test_numbers_in_words():
 def luminance(colour):
     """WCAG 2.1 relative luminance."""
     channels = np.array(to_rgb(colour))
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    linear = np.where(
+        channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
+    )
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
@@ -139,7 +161,10 @@ def test_settings_come_back():
     with matplotlib.rc_context({"font.size": 31.0, "svg.fonttype": "path"}):
         before = dict(matplotlib.rcParams)
         with style.look(**{"svg.hashsalt": "own"}):
-            found = {name: matplotlib.rcParams[name] for name in ("font.size", "svg.fonttype")}
+            found = {
+                name: matplotlib.rcParams[name]
+                for name in ("font.size", "svg.fonttype")
+            }
             assert found == {"font.size": style.TEXT_PT, "svg.fonttype": "none"}
             assert matplotlib.rcParams["svg.hashsalt"] == "own"
         assert dict(matplotlib.rcParams) == before
@@ -151,18 +176,27 @@ def test_settings_come_back():
 def test_every_figure_has_a_caption_that_stands_under_it_when_asked_for():
     assert set(CAPTIONS) == set(plot.__all__) - {"caption", "save", "to_svg"}
     a, c = assessment(3), comparison()
-    results = {"reliability": a, "reliability_by_class": a, "nested_models": a, "baselines": a}
+    results = {
+        "reliability": a,
+        "reliability_by_class": a,
+        "nested_models": a,
+        "baselines": a,
+    }
     results |= {"parameters": a.fit, "calibration_map": a.fit}
     results |= {"comparison": c, "comparison_dots": c}
     for kind, result in results.items():
         figure = find_figure(getattr(plot, kind)(result, caption=True))
         text = plot.caption(kind, result)
-        assert text in " ".join(" ".join(part.get_text().split()) for part in figure.texts), kind
+        assert text in " ".join(
+            " ".join(part.get_text().split()) for part in figure.texts
+        ), kind
         # it does not overclaim
         assert "is calibrated" not in text, kind
         assert "well" not in text.split(), kind
     without = find_figure(plot.reliability(a))
-    assert plot.caption("reliability", a) not in " ".join(part.get_text() for part in without.texts)
+    assert plot.caption("reliability", a) not in " ".join(
+        part.get_text() for part in without.texts
+    )
 
 
 def test_captions_say_what_is_special():
@@ -183,7 +217,9 @@ def test_captions_say_what_is_special():
     grouped = of_rows(groups=np.arange(a.predictions.n_samples) // 2)
     assert "They assume independent rows" in grouped
     assert "assume" not in of_rows()
-    with pytest.raises(InputError, match=r"kind must be one of reliability, .*; got 'pie'"):
+    with pytest.raises(
+        InputError, match=r"kind must be one of reliability, .*; got 'pie'"
+    ):
         plot.caption("pie", a)
 
 
@@ -226,7 +262,9 @@ def test_room_is_measured():
 def test_any_text_can_be_drawn(text):
     name = fit_label(text)
     assert 0 < len(name) <= 24
-    assert not any(unicodedata.category(letter) in ("Cc", "Cf", "Cs") for letter in name)
+    assert not any(
+        unicodedata.category(letter) in ("Cc", "Cf", "Cs") for letter in name
+    )
     figure = Figure(figsize=(2, 1))
     figure.text(0.1, 0.5, name, parse_math=False, family="DejaVu Sans")
     with warnings.catch_warnings():

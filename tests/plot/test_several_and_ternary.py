@@ -32,10 +32,14 @@ def test_lines_are_the_curves_of_each_set():
         np.testing.assert_array_equal(line(ax, f"_line{k}"), expected)
         rows = a.predictions
         labels = np.array(rows.classes)[rows.codes]
-        ece = expected_calibration_error(labels, rows.probs)  # an independent way to the number
+        ece = expected_calibration_error(
+            labels, rows.probs
+        )  # an independent way to the number
         assert f"{name}: ECE {ece:.2g}" in words
     assert "nothing here tests a difference" in words
-    shown = [artist for artist in ax.lines if artist.get_label().startswith("_line")][1:]
+    shown = [artist for artist in ax.lines if artist.get_label().startswith("_line")][
+        1:
+    ]
     assert len({artist.get_color() for artist in shown}) == 2
     assert len({artist.get_linestyle() for artist in shown}) == 2  # not by colour alone
     foot = ax.figure.axes[1]
@@ -51,11 +55,15 @@ def test_curves_without_bins():
     sets = two()
     ax = reliability(sets, curve="smooth")
     curve = smooth_curve(sets["first"].predictions)
-    np.testing.assert_array_equal(line(ax, "_line0"), np.c_[curve.predicted, curve.observed])
+    np.testing.assert_array_equal(
+        line(ax, "_line0"), np.c_[curve.predicted, curve.observed]
+    )
     assert [part.get_label() for part in ax.collections] == ["_band0", "_band1"]
     steps = line(reliability(sets, curve="isotonic"), "_line1")
     assert (np.diff(steps, axis=0) >= 0.0).all()
-    assert len(steps) == len(np.unique(sets["second <b>"].predictions.probs.max(axis=1)))
+    assert len(steps) == len(
+        np.unique(sets["second <b>"].predictions.probs.max(axis=1))
+    )
     for kind in ("bins", "smooth", "isotonic"):
         assert caption("reliability", sets, curve=kind).startswith("One ")
 
@@ -65,7 +73,9 @@ def test_a_comparison_is_several_sets():
     ax = reliability(c)
     words = assert_readable(ax)
     assert words.index("uncalibrated: ECE") < words.index("temperature: ECE")
-    assert len([a for a in ax.lines if a.get_label()[:5] == "_line"]) == 1 + len(c.judged)
+    assert len([a for a in ax.lines if a.get_label()[:5] == "_line"]) == 1 + len(
+        c.judged
+    )
     rows = c.recalibrated["uncalibrated"]
     curve = reliability_curve(rows)
     used = curve.counts > 0
@@ -106,20 +116,26 @@ def test_marks_and_arrows_of_an_assessment():
     assert "came true" in words
     where = places(a.predictions.probs)
     for k in range(3):
-        np.testing.assert_allclose(line(ax, f"_rows{k}"), where[a.predictions.codes == k])
+        np.testing.assert_allclose(
+            line(ax, f"_rows{k}"), where[a.predictions.codes == k]
+        )
     start, move = arrows(ax)
     steps = N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG
     probs = grid(steps)
     near = np.hypot(*(places(a.fit.recalibrate(probs)) - places(probs)).T) >= 0.004
     np.testing.assert_allclose(start, places(probs)[near])
-    np.testing.assert_allclose(start + move, places(a.fit.recalibrate(probs))[near], atol=1e-12)
+    np.testing.assert_allclose(
+        start + move, places(a.fit.recalibrate(probs))[near], atol=1e-12
+    )
 
 
 def test_arrows_by_hand():
     # gamma 1/2 for both: 0.8 : 0.1 : 0.1 become sqrt(8) : 1 : 1
     half = MCLLOMap(np.zeros(2), np.full(2, 0.5), CLASSES, "snow")
     start, move = arrows(ternary(half))
-    k = np.flatnonzero((np.abs(start - places(np.array([[0.8, 0.1, 0.1]]))) < 1e-9).all(axis=1))
+    k = np.flatnonzero(
+        (np.abs(start - places(np.array([[0.8, 0.1, 0.1]]))) < 1e-9).all(axis=1)
+    )
     if not len(k):  # the coarse grid: 5/7, 1/7, 1/7 become sqrt(5) : 1 : 1
         before, after = np.array([[5, 1, 1]]) / 7, np.array([[5**0.5, 1, 1]])
         k = np.flatnonzero((np.abs(start - places(before)) < 1e-9).all(axis=1))

@@ -28,7 +28,9 @@ def test_toy_assessment():
     assert a.metrics["accuracy"] == pytest.approx(0.5)
     assert a.metrics["log_loss"] == pytest.approx(0.78771135, abs=1e-8)
     assert a.metrics["brier"] == pytest.approx(0.4615625)
-    assert a.metrics["ece"] == pytest.approx(0.309375)  # ceil(sqrt(16)) = 4 bins, right-closed
+    assert a.metrics["ece"] == pytest.approx(
+        0.309375
+    )  # ceil(sqrt(16)) = 4 bins, right-closed
     assert a.fit.tau == pytest.approx([0.30894668, -0.31270571], abs=1e-6)
 
 
@@ -63,7 +65,9 @@ def test_to_dict_is_strict_json_even_when_separated():
 
 
 def test_weights_that_are_no_counts_have_no_simulated_nulls():
-    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5), weight_kind="importance", seed=0)
+    a = assess(
+        TOY_X, TOY_Y, sample_weight=np.full(16, 0.5), weight_kind="importance", seed=0
+    )
     assert a.null_distributions == {}
     assert a.omnibus_tests == {}
 
@@ -80,7 +84,11 @@ def test_what_was_changed_is_counted():
     with pytest.warns(ZeroProbabilityWarning):
         a = assess(probs, TOY_Y, seed=0)
     data = a.to_dict()["data"]
-    assert [data[name] for name in ("n_zeros", "n_clipped_true", "n_renormalized")] == [1, 1, 1]
+    assert [data[name] for name in ("n_zeros", "n_clipped_true", "n_renormalized")] == [
+        1,
+        1,
+        1,
+    ]
     assert str(a.data.zero_statement) == a.predictions.zero_note
 
 
@@ -93,7 +101,14 @@ def test_everything_is_in_to_dict():
     content = toy().with_full_details().to_dict()
     json.dumps(content, allow_nan=False)
     assert next(row["model"] for row in content["nested_models"]["rows"]) == "identity"
-    assert {"class_tests", "baselines", "posterior", "zeros", "robust", "skipped"} <= set(content)
+    assert {
+        "class_tests",
+        "baselines",
+        "posterior",
+        "zeros",
+        "robust",
+        "skipped",
+    } <= set(content)
     assert content["zeros"] is None
     # methods.md 6, TOY
     assert content["posterior"]["posterior"] == pytest.approx(0.99311890, abs=1e-8)
@@ -110,7 +125,9 @@ def test_dependent_rows_leave_out_what_needs_independence():
 
 
 def test_two_classes_have_no_baseline_question():
-    a = assess(TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True), TOY_Y % 2, seed=1)
+    a = assess(
+        TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True), TOY_Y % 2, seed=1
+    )
     assert a.details.baselines is None
     assert "Baseline" not in str(a)
 
@@ -141,7 +158,9 @@ def test_points_on_the_diagonal_and_far_off():
 
 def test_by_hand():
     # confidences .9 .8 | .6 .7 in the bins (.75, 1] and (.5, .75]; hits 1 1 | 1 0
-    p = Predictions.from_arrays([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1])
+    p = Predictions.from_arrays(
+        [[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1]
+    )
     curve = reliability_curve(p, n_bins=4)
     assert curve.edges.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert curve.counts.tolist() == [0, 0, 2, 2]
@@ -191,7 +210,9 @@ def test_weights_are_rows():
         for name in ("edges", "counts"):
             assert a[name] == b[name]
         for name in ("observed", "mean_predicted", "low", "band_low", "band_high"):
-            np.testing.assert_allclose(*(np.array(d[name], dtype=float) for d in (a, b)))
+            np.testing.assert_allclose(
+                *(np.array(d[name], dtype=float) for d in (a, b))
+            )
 
 
 def test_fractional_weights_have_intervals_and_no_band():
@@ -205,7 +226,9 @@ def test_fractional_weights_have_intervals_and_no_band():
     plain = reliability_curve(TOY_X, TOY_Y, n_bins=2)
     assert curve.low[1] == pytest.approx(plain.low[1])
     # one weight of 3 beside 15 of 1 is worth 18^2 / 24 = 13.5 rows
-    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[3] + [1] * 15, weight_kind="survey")
+    p = Predictions.from_arrays(
+        TOY_X, TOY_Y, sample_weight=[3] + [1] * 15, weight_kind="survey"
+    )
     curve, z2 = reliability_curve(p, n_bins=1), 1.959963984540054**2
     f, n = curve.observed[0], 13.5
     reach = np.sqrt(z2 * (n * f * (1 - f) + z2 / 4)) / (n + z2)

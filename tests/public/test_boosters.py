@@ -48,7 +48,9 @@ def catboost_model():
 
 
 MODELS = [lightgbm_model, xgboost_model, catboost_model]
-each_model = pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__[:-6])
+each_model = pytest.mark.parametrize(
+    "make", MODELS, ids=lambda make: make.__name__[:-6]
+)
 
 
 @each_model
@@ -60,7 +62,9 @@ def test_a_trained_classifier(make, c):
     calibrated = RecalibratedClassifierCV(FrozenEstimator(model)).fit(X_cal, y_cal)
     after = calibrated.predict_proba(X_new)
     assert calibrated.classes_.tolist() == list(range(c))
-    assert log_loss(y_new, after) < log_loss(y_new, before) - 0.02  # they are all overconfident
+    assert (
+        log_loss(y_new, after) < log_loss(y_new, before) - 0.02
+    )  # they are all overconfident
     by_hand = MCLLOCalibrator().fit(model.predict_proba(X_cal), y_cal)
     np.testing.assert_allclose(by_hand.predict_proba(before), after, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(model.predict_proba(X_new), before)
@@ -84,10 +88,17 @@ def test_parameters_reach_lightgbm():
 def test_native_boosters_give_probabilities_or_logits():
     lgb = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     train, (X_cal, y_cal), (X_new, _) = rows()
-    options = {"objective": "multiclass", "num_class": 3, "verbose": -1, "num_threads": 1}
+    options = {
+        "objective": "multiclass",
+        "num_class": 3,
+        "verbose": -1,
+        "num_threads": 1,
+    }
     booster = lgb.train(options, lgb.Dataset(*train), num_boost_round=40)
     by_probs = MCLLOCalibrator().fit(booster.predict(X_cal), y_cal)
-    by_logits = MCLLOCalibrator().fit(y=y_cal, logits=booster.predict(X_cal, raw_score=True))
+    by_logits = MCLLOCalibrator().fit(
+        y=y_cal, logits=booster.predict(X_cal, raw_score=True)
+    )
     np.testing.assert_allclose(
         by_probs.predict_proba(booster.predict(X_new)),
         by_logits.predict_proba(logits=booster.predict(X_new, raw_score=True)),
@@ -104,19 +115,29 @@ def test_native_xgboost():
     logits = booster.predict(xgb.DMatrix(X_cal), output_margin=True)
     by_logits = MCLLOCalibrator().fit(y=y_cal, logits=logits)
     by_probs = MCLLOCalibrator().fit(booster.predict(xgb.DMatrix(X_cal)), y_cal)
-    np.testing.assert_allclose(by_logits.fit_.gamma, by_probs.fit_.gamma, rtol=1e-3)  # float32
+    np.testing.assert_allclose(
+        by_logits.fit_.gamma, by_probs.fit_.gamma, rtol=1e-3
+    )  # float32
 
 
 def test_tensors_of_pytorch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (it is large)")
+    torch = pytest.importorskip(
+        "torch", reason="PyTorch is not installed (it is large)"
+    )
     _, (X_cal, y_cal), (X_new, _) = rows()
     torch.manual_seed(0)
     network = torch.nn.Linear(4, 3)
     logits = network(torch.tensor(X_cal, dtype=torch.float32))  # with its graph
     calibrator = MCLLOCalibrator().fit(y=torch.tensor(y_cal), logits=logits)
-    plain = MCLLOCalibrator().fit(softmax(logits.detach().double().numpy(), axis=1), y_cal)
+    plain = MCLLOCalibrator().fit(
+        softmax(logits.detach().double().numpy(), axis=1), y_cal
+    )
     np.testing.assert_allclose(calibrator.fit_.theta, plain.fit_.theta, rtol=1e-6)
-    out = calibrator.predict_proba(logits=network(torch.tensor(X_new, dtype=torch.float32)))
+    out = calibrator.predict_proba(
+        logits=network(torch.tensor(X_new, dtype=torch.float32))
+    )
     np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     half = MCLLOCalibrator().fit(y=y_cal, logits=logits.to(torch.bfloat16))
-    np.testing.assert_allclose(half.fit_.gamma, plain.fit_.gamma, rtol=0, atol=0.02)  # 8 bits
+    np.testing.assert_allclose(
+        half.fit_.gamma, plain.fit_.gamma, rtol=0, atol=0.02
+    )  # 8 bits

@@ -100,7 +100,14 @@ def test_init_is_keyword_only_and_stores_only(cls):
     given = {name: object() for name in parameters}
     assert vars(cls(**given)) == given
     assert vars(cls()) == {name: p.default for name, p in parameters.items()}
-    methods = {"fit", "predict", "predict_proba", "score", "transform", "decision_function"}
+    methods = {
+        "fit",
+        "predict",
+        "predict_proba",
+        "score",
+        "transform",
+        "decision_function",
+    }
     assert not methods & set(parameters)
     assert not hasattr(cls(), "transform")
 
@@ -111,9 +118,19 @@ def test_docstrings_are_complete():
         doc = inspect.getdoc(cls)
         assert "Examples" in doc, cls
         for name in inspect.signature(cls).parameters:
-            listed = (line for line in doc.splitlines() if name in line.split(" :")[0].split(", "))
-            assert " : " in (line := next(listed)) or f"{line}\n    As in `" in doc, (cls, name)
-            assert f"\n{name} : " in doc + shared + inspect.getdoc(VectorScaling), (cls, name)
+            listed = (
+                line
+                for line in doc.splitlines()
+                if name in line.split(" :")[0].split(", ")
+            )
+            assert " : " in (line := next(listed)) or f"{line}\n    As in `" in doc, (
+                cls,
+                name,
+            )
+            assert f"\n{name} : " in doc + shared + inspect.getdoc(VectorScaling), (
+                cls,
+                name,
+            )
 
 
 # -------------------------------------------------------------------------------- what comes out
@@ -162,7 +179,9 @@ def test_refit_forgets(cls, options):
     assert not hasattr(twice, "feature_names_in_")
 
 
-@pytest.mark.parametrize("key", [key for key, cls in CALIBRATORS.items() if cls.includes_identity])
+@pytest.mark.parametrize(
+    "key", [key for key, cls in CALIBRATORS.items() if cls.includes_identity]
+)
 def test_identity_when_nothing_is_wrong(key):
     # Labels drawn from the predictions. A model of p parameters is off by p / (2n) in mean
     # Kullback-Leibler divergence, so by at most sqrt(p / (4n)) in mean total variation: 0.016 for
@@ -190,9 +209,13 @@ def test_labels_of_any_type_and_container(cls):
     plain, X, words = made(cls, {}, NAMES)
     for series in (list, pd.Series, pl.Series):
         with case(series):
-            done = cls().fit(X, series(words.tolist()), sample_weight=series([1.0] * len(X)))
+            done = cls().fit(
+                X, series(words.tolist()), sample_weight=series([1.0] * len(X))
+            )
             expected = plain.predict_proba(X)
-            np.testing.assert_allclose(done.predict_proba(X), expected, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(
+                done.predict_proba(X), expected, rtol=0, atol=1e-12
+            )
 
 
 @every_reader
@@ -228,10 +251,19 @@ def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(cls, options):
     rows = np.repeat(np.arange(len(y)), weight)
     X = table(cls(**options), probs)
     weighted = cls(**options).fit(X, y, sample_weight=weight).predict_proba(X)
-    if cls.method == "auto":  # rows that are there twice are copies, which a weight is not
-        assert cls(**options).fit(X[rows], y[rows]).n_copies_ == len(rows) - (weight > 0.0).sum()
+    if (
+        cls.method == "auto"
+    ):  # rows that are there twice are copies, which a weight is not
+        assert (
+            cls(**options).fit(X[rows], y[rows]).n_copies_
+            == len(rows) - (weight > 0.0).sum()
+        )
         own = weight > 0.0
-        repeated = cls(**options).fit(X[own], y[own], sample_weight=weight[own]).predict_proba(X)
+        repeated = (
+            cls(**options)
+            .fit(X[own], y[own], sample_weight=weight[own])
+            .predict_proba(X)
+        )
     else:
         repeated = cls(**options).fit(X[rows], y[rows]).predict_proba(X)
     np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-7)
@@ -266,7 +298,9 @@ def test_the_loader_of_calarena_can_use_it(cls):
     for c, options in ((c, options) for c in (2, 5) for options in ways):
         with case((c, options)):
             p, y = sample(n=400, c=c)
-            y = np.where(y == c - 1, 0, y) if c > 2 else y  # the last class is not in the labels
+            y = (
+                np.where(y == c - 1, 0, y) if c > 2 else y
+            )  # the last class is not in the labels
             p = p.astype(np.float32) if c > 2 else p[:, 1].astype(np.float32)
             factory = lambda options=options: TwoColumns(cls(**options))  # noqa: E731
             calibrator = factory()
@@ -274,8 +308,12 @@ def test_the_loader_of_calarena_can_use_it(cls):
             found = calibrator.predict_proba(p[300:])
             assert found.shape == (100, c)
             assert found.min() >= 0.0
-            np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=0, atol=1e-6)  # float32 came in
-            plain = cls(**options).fit(TwoColumns.columns(p[:300]).astype(float), y[:300])
+            np.testing.assert_allclose(
+                found.sum(axis=1), 1.0, rtol=0, atol=1e-6
+            )  # float32 came in
+            plain = cls(**options).fit(
+                TwoColumns.columns(p[:300]).astype(float), y[:300]
+            )
             again = plain.predict_proba(TwoColumns.columns(p[300:]).astype(float))
             np.testing.assert_allclose(found, again, rtol=0, atol=1e-6)
 
@@ -336,7 +374,11 @@ def test_any_row_gives_probabilities(cls, options):
     done = fitted(cls, options, *sample(n=60))
 
     @settings(deadline=None, max_examples=15)
-    @given(arrays(np.float64, (4, 3), elements=ENTRIES).filter(lambda raw: raw.sum(axis=1).all()))
+    @given(
+        arrays(np.float64, (4, 3), elements=ENTRIES).filter(
+            lambda raw: raw.sum(axis=1).all()
+        )
+    )
     def asked(raw):
         rows = raw / raw.sum(axis=1, keepdims=True)
         if done.input == "logits":
@@ -363,7 +405,9 @@ def test_json_round_trip(cls, tmp_path):
             np.testing.assert_array_equal(again.predict(X), done.predict(X))
             assert set(vars(again)) == set(vars(done))
             again.save(tmp_path / "again.json")
-            assert (tmp_path / "again.json").read_text() == (tmp_path / "map.json").read_text()
+            assert (tmp_path / "again.json").read_text() == (
+                tmp_path / "map.json"
+            ).read_text()
 
 
 def test_nothing_works_before_fit(tmp_path):
@@ -384,9 +428,15 @@ def test_load_refuses_what_is_no_calibrator(tmp_path):
     for text, message in (
         ("", "it is not JSON"),
         ("[1, 2]", r"must be a .*calib"),
-        (json.dumps(content | {"format": "something else"}), "must be a calibrator saved by mcllo"),
+        (
+            json.dumps(content | {"format": "something else"}),
+            "must be a calibrator saved by mcllo",
+        ),
         (json.dumps(content | {"format_version": 99}), "version 1 or 2; it has 99"),
-        (json.dumps(content | {"method": "oracle"}), "'oracle', which this version does not know"),
+        (
+            json.dumps(content | {"method": "oracle"}),
+            "'oracle', which this version does not know",
+        ),
         (json.dumps(content | {"state": {}}), "is damaged"),
         (json.dumps(content | {"params": {"colour": "red"}}), "is damaged"),
     ):
@@ -460,7 +510,9 @@ ALWAYS = {
     **named("classifiers_regression_target dtype_object", WORDS),
     **named("estimators_empty_data_messages estimators_nan_inf fit2d_1feature", WORDS),
     **named("fit2d_predict1d", WORDS),
-    **named("classifiers_classes classifiers_train estimators_fit_returns_self", COLUMNS),
+    **named(
+        "classifiers_classes classifiers_train estimators_fit_returns_self", COLUMNS
+    ),
     **named("estimators_overwrite_params readonly_memmap_input", COLUMNS),
     **named("classifier_data_not_an_array sample_weights_pandas_series", NAMED),
     **named("supervised_y_2d", "a column of labels is taken without a warning"),
@@ -492,10 +544,16 @@ def squeeze(X):
     values = X if sparse.issparse(X) else np.asarray(X)
     if sparse.issparse(X) or values.dtype.kind not in "fiu" or values.ndim != 2:
         return X
-    return softmax(values, axis=1) if values.shape[1] > 1 and np.isfinite(values).all() else X
+    return (
+        softmax(values, axis=1)
+        if values.shape[1] > 1 and np.isfinite(values).all()
+        else X
+    )
 
 
-for cls in CALIBRATORS.values():  # at module level, where the pickling check looks for them
+for (
+    cls
+) in CALIBRATORS.values():  # at module level, where the pickling check looks for them
     name = f"Squeezed{cls.__name__}"
     globals()[name] = type(name, (Squeezed, cls), {"__module__": __name__})
 
@@ -505,9 +563,15 @@ FAST = ("mcllo", "histogram")
 
 @pytest.mark.newest
 @pytest.mark.parametrize(
-    "key", [pytest.param(key, marks=[] if key in FAST else pytest.mark.slow) for key in CALIBRATORS]
+    "key",
+    [
+        pytest.param(key, marks=[] if key in FAST else pytest.mark.slow)
+        for key in CALIBRATORS
+    ],
 )
-@pytest.mark.filterwarnings("ignore")  # the data of the checks are separated, tied and tiny
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # the data of the checks are separated, tied and tiny
 def test_every_check_passes_or_is_expected_to_fail_and_does(key):
     cls = CALIBRATORS[key]
     may_fail = OF_ONE_METHOD.get(key, {})

@@ -56,7 +56,9 @@ def output(capsys, *arguments):
     assert run([str(word) for word in arguments]) == 0
     out, err = capsys.readouterr()
     harm = "mcllo: warning: On rows that it was not fitted to (5 folds) it raises log loss by "
-    assert err == "" or (arguments[0] == "fit" and err.startswith(harm) and err.count("\n") == 1)
+    assert err == "" or (
+        arguments[0] == "fit" and err.startswith(harm) and err.count("\n") == 1
+    )
     return out
 
 
@@ -87,7 +89,9 @@ def write(folder, name, content):
 
 def test_alone_it_shows_help_and_it_knows_its_version(capsys):
     assert output(capsys) == output(capsys, "--help")
-    found = re.fullmatch(r"mcllo (.+) \(kernel: (C \(.+\)|NumPy)\)\n", output(capsys, "--version"))
+    found = re.fullmatch(
+        r"mcllo (.+) \(kernel: (C \(.+\)|NumPy)\)\n", output(capsys, "--version")
+    )
     assert found[1] == mcllo.__version__
 
 
@@ -98,7 +102,9 @@ def test_assess_prints_what_python_prints(good, capsys):
     a = mcllo.assess(PROBS, Y, classes=CLASSES, baseline="dog", seed=1)
     words = ["assess", good, *LABEL, "--baseline", "dog", "--seed", 1]
     assert output(capsys, *words) == f"{a}\n"
-    assert strict(output(capsys, *words, "--json")) == json.loads(json.dumps(a.to_dict()))
+    assert strict(output(capsys, *words, "--json")) == json.loads(
+        json.dumps(a.to_dict())
+    )
 
 
 SEPARATED = "a,b,y\n" + "0.9,0.1,a\n0.8,0.2,a\n0.3,0.7,b\n0.2,0.8,b\n" * 3
@@ -108,7 +114,17 @@ SEPARATED = "a,b,y\n" + "0.9,0.1,a\n0.8,0.2,a\n0.3,0.7,b\n0.2,0.8,b\n" * 3
 def test_json_of_separated_rows_has_null_and_never_nan(tmp_path, capsys, statistic):
     file = write(tmp_path, "f.csv", SEPARATED)
     method = [] if statistic != "wald" else ["--method", "chi2"]
-    words = ["assess", file, *LABEL, "--json", "--seed", "0", "--statistic", statistic, *method]
+    words = [
+        "assess",
+        file,
+        *LABEL,
+        "--json",
+        "--seed",
+        "0",
+        "--statistic",
+        statistic,
+        *method,
+    ]
     content = strict(output(capsys, *words))
     assert content["fit"]["separated"] is True
     assert content["fit"]["se_tau"] == [None]
@@ -136,8 +152,14 @@ def test_a_seed_makes_the_output_repeatable(good, capsys):
     first = output(capsys, *words, "--seed", "5")
     assert first == output(capsys, *words, "--seed", "5")
     content = strict(first)["test"]
-    assert (content["method"], content["n_resamples"], content["seed"]) == ("exact", 99, 5)
-    judged = strict(output(capsys, "assess", good, *LABEL, "--alpha", "1e-9", "--json"))["verdict"]
+    assert (content["method"], content["n_resamples"], content["seed"]) == (
+        "exact",
+        99,
+        5,
+    )
+    judged = strict(
+        output(capsys, "assess", good, *LABEL, "--alpha", "1e-9", "--json")
+    )["verdict"]
     assert judged["alpha"] == 1e-9
 
 
@@ -145,7 +167,9 @@ def test_normalize_accepts_rounded_rows_and_clip_raises_what_is_below(tmp_path, 
     file = write(tmp_path, "f.csv", with_line(9, "0.33,0.33,0.33,cat"))
     content = strict(output(capsys, "assess", file, *LABEL, "--json", "--normalize"))
     assert content["data"]["n_renormalized"] == 1
-    assert "divided by their sum" in output(capsys, "assess", file, *LABEL, "--normalize")
+    assert "divided by their sum" in output(
+        capsys, "assess", file, *LABEL, "--normalize"
+    )
     file = write(tmp_path, "f.csv", with_line(9, "0.5,0,0.5,cat"))
     content = strict(output(capsys, "assess", file, *LABEL, "--json", "--clip", "1e-3"))
     assert content["data"]["clip"] == 1e-3
@@ -165,7 +189,9 @@ def test_weight_counts_rows(tmp_path, capsys):
 
 
 def test_logits_are_what_their_softmax_is(tmp_path, capsys):
-    file = write(tmp_path, "logits.csv", csv_rows([*CLASSES, "y"], np.log(PROBS) + 3.0, Y))
+    file = write(
+        tmp_path, "logits.csv", csv_rows([*CLASSES, "y"], np.log(PROBS) + 3.0, Y)
+    )
     assert statistic(capsys, file, "--logits") == pytest.approx(STATISTIC, rel=1e-9)
     model = tmp_path / "m.json"
     output(capsys, "fit", file, *LABEL, "--logits", "-o", model)
@@ -187,10 +213,12 @@ def with_ids(header, text=None):
 def test_classes_choose_columns_among_others(tmp_path, capsys):
     file = write(tmp_path, "ids.csv", with_ids("id,cat,dog,truck,y"))
     assert statistic(capsys, file, "--classes", "cat,dog,truck") == STATISTIC
-    assert statistic(capsys, file, "--classes", " truck, cat , dog", "--baseline", "truck") == (
-        pytest.approx(STATISTIC, rel=1e-9)
-    )
-    index = write(tmp_path, "index.csv", with_ids(",cat,dog,truck,y"))  # pandas wrote it
+    assert statistic(
+        capsys, file, "--classes", " truck, cat , dog", "--baseline", "truck"
+    ) == (pytest.approx(STATISTIC, rel=1e-9))
+    index = write(
+        tmp_path, "index.csv", with_ids(",cat,dog,truck,y")
+    )  # pandas wrote it
     assert statistic(capsys, index) == STATISTIC
 
 
@@ -215,7 +243,9 @@ def test_a_prefix_of_class_columns(tmp_path, good, model, capsys):
 
 def test_labels_as_floats_and_spaces_around_names(tmp_path, capsys):
     for header, label in (("0,1,2,y", "{}.0"), (" 0 , 1, 2 ,y ", " {} ")):
-        text = csv_rows(header.split(","), PROBS, [label.format(code) for code in CODES])
+        text = csv_rows(
+            header.split(","), PROBS, [label.format(code) for code in CODES]
+        )
         assert statistic(capsys, write(tmp_path, "f.csv", text)) == STATISTIC
 
 
@@ -239,7 +269,9 @@ TABLES = {
     "dictionary": (parquet_table(y=pa.array(Y).dictionary_encode()), 1e-12),
     "large text": (parquet_table(y=pa.array(Y, pa.large_string())), 1e-12),
     "integers": (
-        parquet_table(y=pa.array(CODES, pa.int8())).rename_columns(["0", "1", "2", "y"]),
+        parquet_table(y=pa.array(CODES, pa.int8())).rename_columns(
+            ["0", "1", "2", "y"]
+        ),
         1e-12,
     ),
     "single precision": (
@@ -258,10 +290,16 @@ def test_parquet_is_told_from_the_content(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "raw",
-    [csv_text().encode(), gzip.compress(csv_text().encode()), parquet_bytes(parquet_table())],
+    [
+        csv_text().encode(),
+        gzip.compress(csv_text().encode()),
+        parquet_bytes(parquet_table()),
+    ],
     ids=["csv", "gzip", "parquet"],
 )
-def test_standard_input_and_files_are_told_from_the_content(tmp_path, capsys, monkeypatch, raw):
+def test_standard_input_and_files_are_told_from_the_content(
+    tmp_path, capsys, monkeypatch, raw
+):
     assert statistic(capsys, write(tmp_path, "f.csv", raw)) == STATISTIC
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     assert statistic(capsys, "-") == STATISTIC
@@ -273,14 +311,19 @@ def test_standard_input_and_files_are_told_from_the_content(tmp_path, capsys, mo
 def test_fit_apply_and_python_agree(tmp_path, good, model, capsys):
     direct = mcllo.MCLLOCalibrator(classes=CLASSES).fit(PROBS, Y)
     expected = direct.predict_proba(PROBS)
-    np.testing.assert_array_equal(mcllo.load_calibrator(model).predict_proba(PROBS), expected)
+    np.testing.assert_array_equal(
+        mcllo.load_calibrator(model).predict_proba(PROBS), expected
+    )
     text = output(capsys, "apply", model, good)
     header, *lines = text.splitlines()
     assert header == "cat,dog,truck,y"
     cells = [[float(cell) for cell in line.split(",")[:3]] for line in lines]
     np.testing.assert_array_equal(np.array(cells), expected)
     out = tmp_path / "out.csv"
-    assert output(capsys, "apply", model, good, "-o", out) == f"{out}: 60 rows recalibrated\n"
+    assert (
+        output(capsys, "apply", model, good, "-o", out)
+        == f"{out}: 60 rows recalibrated\n"
+    )
     assert out.read_text() == text
 
 
@@ -304,14 +347,18 @@ def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsy
 def test_a_model_may_come_through_a_pipe(good, model, capsys, monkeypatch):
     text = output(capsys, "fit", good, *LABEL, "-o", "-")
     assert text == Path(model).read_text()
-    assert text == output(capsys, "fit", good, *LABEL, "-o", "-", "--json")  # it is JSON already
+    assert text == output(
+        capsys, "fit", good, *LABEL, "-o", "-", "--json"
+    )  # it is JSON already
     strict(text)
     expected = output(capsys, "apply", model, good)
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert output(capsys, "apply", "-", good) == expected
 
 
-def test_apply_needs_no_labels_and_can_write_over_the_file_it_reads(tmp_path, good, model, capsys):
+def test_apply_needs_no_labels_and_can_write_over_the_file_it_reads(
+    tmp_path, good, model, capsys
+):
     bare = "\n".join(line.rsplit(",", 1)[0] for line in csv_text().splitlines())
     file = write(tmp_path, "bare.csv", bare)
     expected = output(capsys, "apply", model, good)
@@ -330,7 +377,9 @@ def test_apply_takes_its_own_normalize_and_clip(tmp_path, model, capsys):
     )
     zero = write(tmp_path, "z.csv", "cat,dog,truck\n0.5,0,0.5\n")
     default, low = (
-        float(output(capsys, "apply", model, zero, *words).splitlines()[1].split(",")[1])
+        float(
+            output(capsys, "apply", model, zero, *words).splitlines()[1].split(",")[1]
+        )
         for words in ([], ["--clip", "1e-12"])
     )
     assert low < default
@@ -344,12 +393,19 @@ def written(path):
     return np.column_stack([table[name].to_numpy() for name in CLASSES])
 
 
-OTHERS = sorted(set(mcllo.CALIBRATORS) - {"auto", "beta", "histogram", "vector", "matrix"})
+OTHERS = sorted(
+    set(mcllo.CALIBRATORS) - {"auto", "beta", "histogram", "vector", "matrix"}
+)
 
 
 @pytest.mark.parametrize(
     "method",
-    ["auto", "beta", "histogram", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)],
+    [
+        "auto",
+        "beta",
+        "histogram",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS),
+    ],
 )
 def test_a_method_is_fitted_saved_and_applied(tmp_path, good, capsys, method):
     model, out = tmp_path / "m.json", tmp_path / "out.parquet"
@@ -364,7 +420,11 @@ def test_a_method_is_fitted_saved_and_applied(tmp_path, good, capsys, method):
 def test_methods_of_logits(tmp_path, capsys, method):
     probs, y = predictions(150)
     rows = 2.0 * np.log(probs) + 1.0
-    file, model, out = tmp_path / "in.parquet", tmp_path / "m.json", tmp_path / "out.parquet"
+    file, model, out = (
+        tmp_path / "in.parquet",
+        tmp_path / "m.json",
+        tmp_path / "out.parquet",
+    )
     parquet.write_table(pa.table([*rows.T, y], names=[*CLASSES, "y"]), file)
     output(capsys, "fit", file, *LABEL, "--method", method, "--logits", "-o", model)
     output(capsys, "apply", model, file, "--logits", "-o", out)
@@ -393,7 +453,9 @@ def test_auto_says_what_is_in_it_and_keeps_its_gate(tmp_path, good, capsys):
 def test_flexible_is_an_option_of_auto_alone(tmp_path, good, capsys):
     model = tmp_path / "m.json"
     words = ["fit", good, *LABEL, "--flexible", "-o", model, "--method"]
-    assert "no trees: trees ask for 1,000 rows and there are 60" in output(capsys, *words, "auto")
+    assert "no trees: trees ask for 1,000 rows and there are 60" in output(
+        capsys, *words, "auto"
+    )
     assert mcllo.load_calibrator(model).flexible
     assert run([*map(str, words), "temperature"]) == 2
     message = capsys.readouterr().err
@@ -401,7 +463,9 @@ def test_flexible_is_an_option_of_auto_alone(tmp_path, good, capsys):
     assert "auto has it" in message
 
 
-def test_the_default_method_is_mcllo_and_only_some_have_a_floor(good, model, tmp_path, capsys):
+def test_the_default_method_is_mcllo_and_only_some_have_a_floor(
+    good, model, tmp_path, capsys
+):
     again = str(tmp_path / "again.json")
     output(capsys, "fit", good, *LABEL, "--method", "mcllo", "-o", again)
     assert Path(again).read_text() == Path(model).read_text()
@@ -424,9 +488,20 @@ def files(tmp_path):
 
 
 def test_compare_prints_what_python_compares(files, capsys):
-    words = ["compare", *files, *LABEL, "--seed", "0", "--json", "--methods", "mcllo,histogram"]
+    words = [
+        "compare",
+        *files,
+        *LABEL,
+        "--seed",
+        "0",
+        "--json",
+        "--methods",
+        "mcllo,histogram",
+    ]
     train, holdout = (mcllo.read_predictions(file, label="y") for file in files)
-    direct = mcllo.compare(train, holdout, methods=["mcllo", "histogram"], seed=0).to_dict()
+    direct = mcllo.compare(
+        train, holdout, methods=["mcllo", "histogram"], seed=0
+    ).to_dict()
     # all but the seconds that fits took
     printed = settled_values(strict(output(capsys, *words)))
     assert printed == settled_values(json.loads(json.dumps(direct)))
@@ -443,7 +518,16 @@ def test_verbs_write_reports(files, tmp_path, capsys):
         ("compare", folds, "json"),
     ):
         out = tmp_path / f"{verb}.{ending}"
-        arguments = [verb, str(files[0]), *words, *LABEL, "--seed", "0", "--html", str(out)]
+        arguments = [
+            verb,
+            str(files[0]),
+            *words,
+            *LABEL,
+            "--seed",
+            "0",
+            "--html",
+            str(out),
+        ]
         with case(out.name):
             assert run(arguments) == 0
             printed = capsys.readouterr()
@@ -462,11 +546,16 @@ def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "r.html")
     assert run(["assess", good, *LABEL, "--html", out, "--open"]) == 0
     assert opened == [out]
-    assert run(["assess", good, *LABEL, "--html", str(tmp_path / "no/such/dir/r.html")]) == 2
+    assert (
+        run(["assess", good, *LABEL, "--html", str(tmp_path / "no/such/dir/r.html")])
+        == 2
+    )
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_plot(good, tmp_path, capsys):
     out = tmp_path / "figure.png"
-    assert "reliability figure written" in output(capsys, "plot", good, *LABEL, "-o", out)
+    assert "reliability figure written" in output(
+        capsys, "plot", good, *LABEL, "-o", out
+    )
     assert out.read_bytes().startswith(b"\x89PNG")

@@ -68,7 +68,9 @@ def test_every_registered_method_runs_when_there_are_logits():
     train = Predictions.from_arrays(y=TRAIN[1], logits=np.log(TRAIN[0]))
     holdout = Predictions.from_arrays(y=HOLDOUT[1], logits=np.log(HOLDOUT[0]))
     c = compare(train, holdout, seed=0)
-    assert {row.method for row in c.judged} == {*mcllo.CALIBRATORS, "uncalibrated"} - {"identity"}
+    assert {row.method for row in c.judged} == {*mcllo.CALIBRATORS, "uncalibrated"} - {
+        "identity"
+    }
     assert c.skipped == {}
 
 
@@ -81,7 +83,9 @@ def test_methods_of_logits_read_log_probabilities_and_are_named_so():
         by_hand = getattr(mcllo.calibrators, name)(on="log_probs").fit(*TRAIN)
         row = f"{by_hand.method}_log_probs"
         expected = by_hand.predict_proba(HOLDOUT[0])
-        np.testing.assert_allclose(c.recalibrated[row].probs, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            c.recalibrated[row].probs, expected, rtol=0, atol=1e-12
+        )
     logits = {"y": TRAIN[1], "logits": np.log(TRAIN[0])}
     mixed = compare(logits, HOLDOUT, methods="vector", seed=0)  # the holdout has none
     assert [row.method for row in mixed.judged] == ["uncalibrated", "vector_log_probs"]
@@ -96,7 +100,9 @@ def test_string_labels_and_a_class_that_the_holdout_lacks():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # 1 draw in 100
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # 1 draw in 100
 def test_cross_validation_sees_how_far_a_fit_overshoots():
     # calibrated rows, so any fit adds to the log loss: expected for q parameters and n rows about
     # q / (2 n) (here 6 / 160 = .0375, and more beyond first order). Folds that spread the labels
@@ -107,7 +113,11 @@ def test_cross_validation_sees_how_far_a_fit_overshoots():
         c = compare((probs, y), cv=5, methods=["mcllo"], n_resamples=19, seed=seed)
         found.append(c["mcllo"].log_loss - c["uncalibrated"].log_loss)
         fresh, labels = sharpened(5000, 1000 + seed, c=4, power=1.0)
-        after = mcllo.MCLLOCalibrator(classes=range(4)).fit(probs[:80], y[:80]).predict_proba(fresh)
+        after = (
+            mcllo.MCLLOCalibrator(classes=range(4))
+            .fit(probs[:80], y[:80])
+            .predict_proba(fresh)
+        )
         loss = mcllo.metrics.log_loss
         true.append(loss(labels, after) - loss(labels, fresh))
     error = np.sqrt(np.var(found) / 60 + np.var(true) / 60)
@@ -210,8 +220,18 @@ def test_frame_and_strict_json():
     frame = C.to_frame()
     assert frame["method"].tolist()[:2] == ["uncalibrated_train", "uncalibrated"]
     content = json.loads(json.dumps(C.to_dict(), allow_nan=False))
-    keys = {"method", "n", "pvalue", "pvalue_corrected", "ece", "accuracy", "label_change"}
-    assert keys | {"log_loss", "brier", "classwise_ece", "fit_seconds"} <= set(content["rows"][0])
+    keys = {
+        "method",
+        "n",
+        "pvalue",
+        "pvalue_corrected",
+        "ece",
+        "accuracy",
+        "label_change",
+    }
+    assert keys | {"log_loss", "brier", "classwise_ece", "fit_seconds"} <= set(
+        content["rows"][0]
+    )
     assert content["rows"][0]["log_loss_difference"] is None
     assert content["skipped"] == {}
     with pytest.raises(KeyError, match="isotonic"):

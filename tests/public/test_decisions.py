@@ -28,7 +28,9 @@ def rows(seed):
     probs, y = drawn(500, CLASSES, seed, power=1.25)
     holdout = DataSet("late", probs[250:], y[250:], {"classes": CLASSES})
     comparing = {"methods": METHODS, "n_resamples": 19}
-    return DataSet("early", probs[:250], y[:250], {"classes": CLASSES}, holdout, comparing)
+    return DataSet(
+        "early", probs[:250], y[:250], {"classes": CLASSES}, holdout, comparing
+    )
 
 
 @cache
@@ -58,7 +60,11 @@ def marked(lines, mark):
 def check_text(text, seed):
     """Check the words, and the marks of the table: ``~`` after the interval."""
     assert words(str(compared(seed).recommendation)) in words(text)
-    table = [line for line in text.splitlines() if line.startswith((*METHODS, "uncalibrated "))]
+    table = [
+        line
+        for line in text.splitlines()
+        if line.startswith((*METHODS, "uncalibrated "))
+    ]
     assert len(table) == len(METHODS) + 2
     assert marked(table, "]~") == set(decision(seed)["ties"])
     assert marked(table, " best ") == {decision(seed)["method"]}
@@ -139,8 +145,18 @@ def test_command_line(seed, tmp_path, capsys):
     early, late = tmp_path / "early.csv", tmp_path / "late.csv"
     rows(seed).write_csv(early)
     rows(seed).holdout.write_csv(late)
-    call = ["compare", str(early), str(late), "--label", "y", "--methods", ",".join(METHODS)]
+    call = [
+        "compare",
+        str(early),
+        str(late),
+        "--label",
+        "y",
+        "--methods",
+        ",".join(METHODS),
+    ]
     assert run([*call, "--seed", "0"]) == 0
     check_text(capsys.readouterr().out, seed)
     assert run([*call, "--seed", "0", "--json"]) == 0
-    assert of_dict(json.loads(capsys.readouterr().out)["recommendation"]) == decision(seed)
+    assert of_dict(json.loads(capsys.readouterr().out)["recommendation"]) == decision(
+        seed
+    )

@@ -45,7 +45,10 @@ def test_information_criteria_by_hand():
 @pytest.mark.parametrize(("method", "baseline"), [("chi2", 0), ("exact", 2)])
 def test_mcllo_row_is_the_calibration_test(method, baseline):
     options = {"method": method, "baseline": baseline, "n_resamples": 99, "seed": 4}
-    found, test = nested_models(TOY_X, TOY_Y, **options), calibration_test(TOY_X, TOY_Y, **options)
+    found, test = (
+        nested_models(TOY_X, TOY_Y, **options),
+        calibration_test(TOY_X, TOY_Y, **options),
+    )
     row = found.row("mcllo")
     assert (row.statistic, row.df, row.pvalue) == (test.statistic, test.df, test.pvalue)
     assert found.row("identity").larger_pvalue == test.pvalue
@@ -57,7 +60,12 @@ def test_cifar_statistics():
     # methods specification 8b: CIFAR train lambda: temp 946.4, common 991.5, full 1173.4; 7: 1028.6
     rows = np.random.default_rng(0).permutation(10_000)[:8000]
     found = nested_models(load_cifar10_vgg16_keras().take(rows), method="chi2")
-    expected = {"temperature": 946.4, "common_slope": 991.5, "mcllo": 1028.6, "full": 1173.4}
+    expected = {
+        "temperature": 946.4,
+        "common_slope": 991.5,
+        "mcllo": 1028.6,
+        "full": 1173.4,
+    }
     for model, value in expected.items():
         assert found.row(model).statistic == pytest.approx(value, abs=0.05)
     assert [row.df for row in found.rows] == [0, 1, 9, 9, 10, 18, 90]
@@ -74,7 +82,10 @@ def test_cifar_statistics():
     ],
 )
 def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen):
-    assert nested_models(*distorted(4000, delta, gamma, seed=1), alpha=0.01).chosen == chosen
+    assert (
+        nested_models(*distorted(4000, delta, gamma, seed=1), alpha=0.01).chosen
+        == chosen
+    )
 
 
 def test_the_full_map_is_found():
@@ -87,10 +98,16 @@ def test_the_full_map_is_found():
 
 
 def test_little_information_is_simulated_and_repeatable():
-    first, again = (nested_models(TOY_X, TOY_Y, n_resamples=99, seed=3) for _ in range(2))
+    first, again = (
+        nested_models(TOY_X, TOY_Y, n_resamples=99, seed=3) for _ in range(2)
+    )
     assert first.to_dict() == again.to_dict()
     assert [row.method for row in first.rows] == ["exact"] * 7
-    assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
+    assert [row.larger_method for row in first.rows] == [
+        "exact",
+        *["bootstrap"] * 5,
+        None,
+    ]
     assert (first.method, first.chosen) == ("simulated", "identity")
 
 
@@ -101,7 +118,12 @@ def test_little_work_is_spent_on_scores_and_none_on_chi_square():
     assert few.method == "simulated"
     assert "scores were simulated" in few.reason
     none = nested_models(TOY_X, TOY_Y, n_resamples=99, seed=3, work=100.0)
-    assert [row.larger_method for row in none.rows] == ["exact", *["chi2"] * 4, "chi2", None]
+    assert [row.larger_method for row in none.rows] == [
+        "exact",
+        *["chi2"] * 4,
+        "chi2",
+        None,
+    ]
     assert none.method == "mixed"
     assert [row.larger_too_costly for row in none.rows] == [False, *[True] * 5, False]
     assert NESTED_MODELS.method == "chi2"
@@ -111,14 +133,18 @@ def test_separated_rows_have_a_nested_models():
     with pytest.warns(SeparationWarning):
         found = nested_models(TOY_X, TOY_X.argmax(axis=1), n_resamples=99, seed=0)
     assert all(np.isfinite(row.statistic) for row in found.rows)
-    statistics = [found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")]
+    statistics = [
+        found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")
+    ]
     # suprema that no parameters attain: known up to where the searches for them stop
     assert np.diff(statistics).min() > -1e-9
 
 
 def test_weights_count_rows():
     twice = nested_models(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0), method="chi2")
-    rows = nested_models(np.repeat(TOY_X, 2, axis=0), np.repeat(TOY_Y, 2), method="chi2")
+    rows = nested_models(
+        np.repeat(TOY_X, 2, axis=0), np.repeat(TOY_Y, 2), method="chi2"
+    )
     for ours, theirs in zip(twice.rows, rows.rows, strict=True):
         assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-8)
         assert ours.bic == pytest.approx(theirs.bic, abs=1e-8)
@@ -157,7 +183,10 @@ def test_closed_testing_with_few_sharp_rows(work):
 
 
 def test_arguments_are_checked():
-    for options, words in (({"alpha": 1.5}, "alpha must lie in"), ({"method": "b"}, "method must")):
+    for options, words in (
+        ({"alpha": 1.5}, "alpha must lie in"),
+        ({"method": "b"}, "method must"),
+    ):
         with pytest.raises(InputError, match=words):
             nested_models(TOY_X, TOY_Y, **options)
     with pytest.raises(InputError, match="model must be one of 'identity'"):
@@ -177,7 +206,9 @@ def test_rows_that_equal_their_expectation():
 def test_the_class_that_is_off_is_found():
     rng = np.random.default_rng(3)
     probs = simplex(rng, 4000, 4)
-    y = draw(power_formula(probs, np.array([1.0, 2.0, 1.0]), np.array([1.0, 0.5, 1.0])), rng)
+    y = draw(
+        power_formula(probs, np.array([1.0, 2.0, 1.0]), np.array([1.0, 0.5, 1.0])), rng
+    )
     found = class_tests(probs, np.array(list("abcd"))[y], classes=list("abcd"))
     assert found.method == "chi2"
     assert found.rejected(alpha=0.01) == ("b",)
@@ -198,7 +229,9 @@ def test_every_class_says_how_it_was_tested():
     expected = class_tests(TOY_X, TOY_Y, method="chi2", baseline=1)
     assert expected.table["method"] == ["chi2", "", "chi2"]
     for j in (0, 2):
-        assert found.table["chi2_pvalue"][j] == pytest.approx(expected.table["pvalue"][j])
+        assert found.table["chi2_pvalue"][j] == pytest.approx(
+            expected.table["pvalue"][j]
+        )
         assert found.table["pvalue"][j] != found.table["chi2_pvalue"][j]
 
 
@@ -207,7 +240,9 @@ def test_little_work_is_spent_on_scores_and_none_on_chi_square_class_tests():
     few = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96 * 20)
     assert few.method == "score"
     assert 0 < few.n_resamples <= 99
-    none = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96.0)  # and no fit less
+    none = class_tests(
+        TOY_X, TOY_Y, seed=5, n_resamples=99, work=96.0
+    )  # and no fit less
     assert (none.method, none.n_resamples) == ("chi2", 0)
     assert "too costly" in none.reason
 
@@ -223,7 +258,9 @@ def test_where_fits_would_take_too_long_the_statistic_is_walds():
         a = np.array([fit.tau[j], fit.gamma[j] - 1.0])
         own = fit.cov_theta[np.ix_([j, 2 + j], [j, 2 + j])]
         assert found.table["statistic"][j] == pytest.approx(a @ np.linalg.inv(own) @ a)
-        assert found.table["pvalue"][j] == pytest.approx(chi2.sf(found.table["statistic"][j], 2))
+        assert found.table["pvalue"][j] == pytest.approx(
+            chi2.sf(found.table["statistic"][j], 2)
+        )
     assert class_tests(TOY_X, TOY_Y, work=25.0).method != "wald"
     assert class_tests(TOY_X, TOY_Y, work=20.0, method="chi2").method == "chi2"
 
@@ -241,7 +278,9 @@ def test_results_as_dict_frame_and_text():
     assert [row["class"] for row in content["rows"]] == [0, 1, 2]
     assert content["rows"][2]["pvalue"] is None
     assert len(found.to_frame()) == 3
-    assert len(str(found).splitlines()) == 5  # a title, the heads of columns and a line a class
+    assert (
+        len(str(found).splitlines()) == 5
+    )  # a title, the heads of columns and a line a class
     assert repr(found) == "<ClassTests of 3 classes, baseline 2>"
 
 
@@ -255,7 +294,9 @@ def test_size_with_few_rows(work, method):
     probs = simplex(rng, 60, 3, 1.5)
     truth = power_formula(probs, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
     options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
-    found = [class_tests(probs, draw(truth, rng), seed=k, **options) for k in range(120)]
+    found = [
+        class_tests(probs, draw(truth, rng), seed=k, **options) for k in range(120)
+    ]
     own = np.array([tests.table["pvalue"][0] for tests in found])
     assert {tests.table["method"][0] for tests in found} == {method}
     assert abs(np.mean(own <= 0.1) - 0.1) < 3 * 0.027
@@ -272,7 +313,10 @@ def test_any_false_rejection_after_holm(work):
     options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
     found = [class_tests(probs, draw(probs, rng), seed=k, **options) for k in range(80)]
     assert np.mean([len(tests.rejected(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034
-    assert np.mean([len(tests.rejected_in_the_large(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034
+    assert (
+        np.mean([len(tests.rejected_in_the_large(0.1)) > 0 for tests in found])
+        < 0.1 + 3 * 0.034
+    )
 
 
 SENSITIVITY = baseline_sensitivity(TOY_X, TOY_Y, seed=0)
@@ -348,7 +392,9 @@ def test_permuting_classes_permutes_the_rows():
     order = [2, 0, 1]
     names = np.array(["a", "b", "c"])
     kept = baseline_sensitivity(TOY_X, names[TOY_Y], n_resamples=9)
-    moved = baseline_sensitivity(TOY_X[:, order], names[TOY_Y], classes=names[order], n_resamples=9)
+    moved = baseline_sensitivity(
+        TOY_X[:, order], names[TOY_Y], classes=names[order], n_resamples=9
+    )
     assert moved.table["baseline"] == ["c", "a", "b"]
     for column in ("statistic", "pvalue", "log_likelihood", "score"):
         there = dict(zip(kept.table["baseline"], kept.table[column], strict=True))
@@ -364,17 +410,27 @@ def test_the_reference_is_the_baseline_of_the_predictions():
     )
     assert found.reference == 0
     assert found.table["largest_change"][0] == 0.0
-    assert found.table["largest_change"][2] == pytest.approx(SENSITIVITY.table["largest_change"][0])
+    assert found.table["largest_change"][2] == pytest.approx(
+        SENSITIVITY.table["largest_change"][0]
+    )
     assert found.largest_range == pytest.approx(SENSITIVITY.largest_range)
 
 
 def test_whole_weights_are_repetitions():
     repeat = np.resize([2, 0, 1, 3], 16)
     options = {"n_resamples": 99, "seed": 3}
-    found = baseline_sensitivity(TOY_X, TOY_Y, sample_weight=repeat, **options).to_dict()
+    found = baseline_sensitivity(
+        TOY_X, TOY_Y, sample_weight=repeat, **options
+    ).to_dict()
     rows = np.repeat(np.arange(16), repeat)
     expected = baseline_sensitivity(TOY_X[rows], TOY_Y[rows], **options).to_dict()
-    for name in ("max_score", "pvalue", "mean_range", "largest_range", "label_disagreement"):
+    for name in (
+        "max_score",
+        "pvalue",
+        "mean_range",
+        "largest_range",
+        "label_disagreement",
+    ):
         assert found[name] == pytest.approx(expected[name], abs=1e-7)
     for row, other in zip(found["rows"], expected["rows"], strict=True):
         assert row == pytest.approx(other, abs=1e-6)
@@ -385,7 +441,9 @@ def test_flags_take_the_place_of_warnings():
     found = baseline_sensitivity(TOY_X, TOY_X.argmax(axis=1), n_resamples=9)
     assert found.table["separated"] == [True] * 3
     assert found.table["converged"] == [False] * 3
-    assert "for 3 of 3 baselines (0, 1, 2) the estimate does not exist" in found.notes[0]
+    assert (
+        "for 3 of 3 baselines (0, 1, 2) the estimate does not exist" in found.notes[0]
+    )
     assert "Note: for 3 of 3" in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -403,7 +461,9 @@ def test_some_baselines():
     found = baseline_sensitivity(probs, codes, baselines=[3, 1], n_resamples=99, seed=2)
     everything = baseline_sensitivity(probs, codes, n_resamples=99, seed=2)
     assert found.table["baseline"] == [1, 3, 4]  # the reference is always there
-    assert found.table["score"] == pytest.approx([everything.table["score"][b] for b in (1, 3, 4)])
+    assert found.table["score"] == pytest.approx(
+        [everything.table["score"][b] for b in (1, 3, 4)]
+    )
     assert found.max_score == max(found.table["score"])
     assert found.notes == ["3 of 5 baselines were tried."]
 
@@ -412,7 +472,9 @@ def test_many_classes_by_asking():
     rng = np.random.default_rng(1)
     probs = simplex(rng, 400, 60, sharpness=0.5)
     p = Predictions.from_arrays(probs, np.resize(range(60), 400))
-    with pytest.raises(InputError, match=r"at most 50 baselines.*got 60 classes.*baselines="):
+    with pytest.raises(
+        InputError, match=r"at most 50 baselines.*got 60 classes.*baselines="
+    ):
         baseline_sensitivity(p)
     found = baseline_sensitivity(p, baselines=[0], n_resamples=19, seed=0)
     assert found.table["baseline"] == [0, 59]
@@ -439,21 +501,29 @@ def test_what_is_refused():
     ):
         with case(options), pytest.raises(InputError, match=words):
             baseline_sensitivity(TOY_X, TOY_Y, **options)
-    with pytest.raises(InputError, match="clip= must not be given beside a Predictions"):
+    with pytest.raises(
+        InputError, match="clip= must not be given beside a Predictions"
+    ):
         baseline_sensitivity(Predictions.from_arrays(TOY_X, TOY_Y), clip=1e-3)
 
 
 def test_without_zeros_there_is_nothing_to_say():
     assert zero_sensitivity(TOY_X, TOY_Y) is None
-    assert zero_sensitivity(TOY_X, TOY_Y, clip=0.11) is None  # raised, but nothing was 0
+    assert (
+        zero_sensitivity(TOY_X, TOY_Y, clip=0.11) is None
+    )  # raised, but nothing was 0
 
 
 def test_values_that_are_not_quite_0_are_not_called_0():
     # the default rule raises 1e-9 beside a 0; a label there does not refute the predictions
     probs = np.array([[1 - 1e-9, 1e-9, 0.0], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]])
-    floors, labels = zero_sensitivity(probs, [1, 0, 2], n_resamples=19, seed=0).sentences()
+    floors, labels = zero_sensitivity(
+        probs, [1, 0, 2], n_resamples=19, seed=0
+    ).sentences()
     assert floors.startswith("2 of 9 probabilities are 0 or below 1e-06; ")
-    assert labels.startswith("1 label had a probability of 0 or below 1e-06: a 0 refutes raw ones")
+    assert labels.startswith(
+        "1 label had a probability of 0 or below 1e-06: a 0 refutes raw ones"
+    )
 
 
 def test_rounded_files_are_told_from_votes():
@@ -461,7 +531,9 @@ def test_rounded_files_are_told_from_votes():
     found = zero_sensitivity(probs.round(2), y, normalize=True, n_resamples=19)
     assert (found.lattice, found.decimals, found.recalibration_clip) == (None, 2, None)
     last = found.sentences()[-1]
-    assert last.startswith("Probabilities have 2 decimals: a 0 stands for something below 0.005")
+    assert last.startswith(
+        "Probabilities have 2 decimals: a 0 stands for something below 0.005"
+    )
 
 
 def test_errors_are_those_of_the_door():

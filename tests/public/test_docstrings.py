@@ -30,7 +30,9 @@ def public_names():
     for module in MODULES:
         for name in module.__all__:
             thing = getattr(module, name)
-            if (inspect.isroutine(thing) or inspect.isclass(thing)) and id(thing) not in seen:
+            if (inspect.isroutine(thing) or inspect.isclass(thing)) and id(
+                thing
+            ) not in seen:
                 seen.add(id(thing))
                 found[f"{module.__name__}.{name}"] = (thing, module)
     return found
@@ -84,13 +86,18 @@ def missing_sections(thing):
         wanted.add("Attributes")
     elif parameters(thing):
         wanted.add("Parameters")
-    if inspect.isroutine(thing) and inspect.signature(thing).return_annotation != "None":
+    if (
+        inspect.isroutine(thing)
+        and inspect.signature(thing).return_annotation != "None"
+    ):
         wanted.add("Returns")
     return wanted - set(sections(thing))
 
 
 def test_sections():
-    assert {n: missing for n, (t, _) in PUBLIC.items() if (missing := missing_sections(t))} == {}
+    assert {
+        n: missing for n, (t, _) in PUBLIC.items() if (missing := missing_sections(t))
+    } == {}
 
 
 def undescribed(thing):
@@ -103,19 +110,28 @@ def undescribed(thing):
 
 
 def test_every_parameter_and_field_is_described():
-    assert {name: left for name, (t, _) in PUBLIC.items() if (left := undescribed(t))} == {}
+    assert {
+        name: left for name, (t, _) in PUBLIC.items() if (left := undescribed(t))
+    } == {}
 
 
 def test_no_description_is_only_a_reference_to_another():
     only = re.compile(r"^ +As in ", re.MULTILINE)
-    found = {name: sections(thing).get("Parameters", "") for name, (thing, _) in PUBLIC.items()}
+    found = {
+        name: sections(thing).get("Parameters", "")
+        for name, (thing, _) in PUBLIC.items()
+    }
     assert [name for name, text in found.items() if only.search(text)] == []
 
 
 def related_names(thing):
     """Return the names under See Also."""
     lines = sections(thing)["See Also"].splitlines()
-    return [line.split(" :")[0].strip() for line in lines if line and not line.startswith(" ")]
+    return [
+        line.split(" :")[0].strip()
+        for line in lines
+        if line and not line.startswith(" ")
+    ]
 
 
 def test_related_names_exist():
@@ -132,7 +148,9 @@ def test_related_names_exist():
 def test_every_reference_is_cited():
     for name, (thing, _) in PUBLIC.items():
         found = sections(thing)
-        given = re.findall(r"^\.\. \[(\d+)\]", found.get("References", ""), re.MULTILINE)
+        given = re.findall(
+            r"^\.\. \[(\d+)\]", found.get("References", ""), re.MULTILINE
+        )
         cited = re.findall(r"\[(\d+)\]_", " ".join(found.values()))
         assert set(given) == set(cited), name
 

@@ -28,7 +28,9 @@ def test_each_class_has_one_of_the_two_bases():
         base = MclloError if name.endswith("Error") else MclloWarning
         assert issubclass(found, base), name
         assert found.__doc__, name
-        assert str(found("one sentence with {braces}.")) == "one sentence with {braces}.", name
+        assert (
+            str(found("one sentence with {braces}.")) == "one sentence with {braces}."
+        ), name
 
 
 def test_errors_of_data_are_value_errors_and_warnings_are_no_errors():
@@ -62,11 +64,19 @@ NEGATIVE = "be finite and not negative"
     ],
 )
 def test_fields(changes, fields):
-    found = refusal(assess, **{"probs": HALF, "y": ["a", "b"], "classes": ["a", "b"], **changes})
+    found = refusal(
+        assess, **{"probs": HALF, "y": ["a", "b"], "classes": ["a", "b"], **changes}
+    )
     # worker processes send exceptions as copies
     for error in (found, copy.copy(found), pickle.loads(pickle.dumps(found))):
         assert str(error) == str(found)
-        assert (error.argument, error.rule, error.value, error.row, error.column) == fields
+        assert (
+            error.argument,
+            error.rule,
+            error.value,
+            error.row,
+            error.column,
+        ) == fields
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,9 @@ def test_the_row_of_a_block_becomes_the_row_of_the_whole(probs, y, words):
 def test_a_remedy_is_a_field():
     error = refusal(assess, [[0.5, 0.5], [0.5, 0.49]], [0, 1])
     assert error.remedy == "For rounded files pass {normalize:True}."
-    assert str(error).endswith("; row 1 sums to 0.99. For rounded files pass normalize=True.")
+    assert str(error).endswith(
+        "; row 1 sums to 0.99. For rounded files pass normalize=True."
+    )
     other = error.with_remedy("Call it {name!r}, not {clip:0.5}.", name="{row}")
     assert str(other).endswith("sums to 0.99. Call it '{row}', not clip=0.5.")
     assert other.row == error.row == 1
@@ -107,7 +119,8 @@ ROWS = "".join(f"0.{k},0.{10 - k},a\n" for k in range(1, 7))
 
 # names that look like what errors say about arguments and places; more are in texts/errors.txt
 @pytest.mark.parametrize(
-    ("name", "label"), [("{row}.csv", "probs must {value}"), ("seed=1 row 6.csv", "y[6]=1")]
+    ("name", "label"),
+    [("{row}.csv", "probs must {value}"), ("seed=1 row 6.csv", "y[6]=1")],
 )
 def test_files_and_labels_may_have_any_name(tmp_path, capsys, monkeypatch, name, label):
     monkeypatch.chdir(tmp_path)
@@ -125,7 +138,9 @@ def test_files_and_labels_may_have_any_name(tmp_path, capsys, monkeypatch, name,
     assert f"line 8 of {name} sums to 1.05. For rounded files pass normalize" in message
 
 
-@pytest.mark.parametrize("name", ["{", "}", "{}", "{0}", "{row}", "{clip:0}", "{found.value}"])
+@pytest.mark.parametrize(
+    "name", ["{", "}", "{}", "{0}", "{row}", "{clip:0}", "{found.value}"]
+)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -160,7 +175,9 @@ def test_names_in_braces_are_data(name, changes):
 
 def test_a_note_about_zeros_names_the_option(tmp_path, capsys):
     # groups leave out the sensitivity to zeros, so that the plain note is shown
-    lines = [f"{k % 2},{1 - k % 2},a,g{k}" for k in range(4)] + ["0.40123,0.59877,clip=,h"] * 4
+    lines = [f"{k % 2},{1 - k % 2},a,g{k}" for k in range(4)] + [
+        "0.40123,0.59877,clip=,h"
+    ] * 4
     (tmp_path / "f.csv").write_text("\n".join(["a,clip=,y,g", *lines]) + "\n")
     options = ["--label", "y", "--groups", "g", "--seed", "0"]
     printed = said(capsys, "assess", tmp_path / "f.csv", *options, code=0)

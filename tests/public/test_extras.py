@@ -17,7 +17,9 @@ def test_arrays_need_no_extra_and_the_rest_says_which():
     without_extras.check_said(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "pyarrow", "jinja2", "matplotlib"])
+@pytest.mark.parametrize(
+    "package", ["typer", "rich", "pyarrow", "jinja2", "matplotlib"]
+)
 def test_the_command_says_it_in_one_line(package, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, package, None)
     assert run(["--version"]) == 2

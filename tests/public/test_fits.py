@@ -31,7 +31,9 @@ from toy import TOY_X, TOY_Y
 from mcllo import MCLLOFit, MCLLOMap, Predictions, profile_intervals
 from mcllo.exceptions import InputError, SeparationWarning
 
-VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam.json").read_text())["sets"]
+VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam.json").read_text())[
+    "sets"
+]
 ARGMAX = TOY_X.argmax(axis=1)
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -65,7 +67,9 @@ def test_two_groups_by_hand():
     # logit variances over 4, var(gamma) over (2 log 3)^2
     variance = 1.0 / 1.0 + 1.0 / 0.8
     assert found.se_tau[0] == pytest.approx(np.sqrt(variance / 4.0), rel=1e-8)
-    assert found.se_gamma[0] == pytest.approx(np.sqrt(variance) / (2 * np.log(3.0)), rel=1e-8)
+    assert found.se_gamma[0] == pytest.approx(
+        np.sqrt(variance) / (2 * np.log(3.0)), rel=1e-8
+    )
     assert found.se_delta[0] == pytest.approx(0.5 * found.se_tau[0], rel=1e-12)
 
 
@@ -117,7 +121,11 @@ def test_toy(baseline, nll, lr, g):
     assert -found.log_likelihood == pytest.approx(nll, rel=1e-10)
     assert found.statistic == pytest.approx(lr, rel=1e-8)
     np.testing.assert_allclose(found.recalibrate(TOY_X)[0], g, atol=6e-9)
-    assert (found.converged, found.separated, found.separated_classes) == (True, False, ())
+    assert (found.converged, found.separated, found.separated_classes) == (
+        True,
+        False,
+        (),
+    )
     assert found.df == 4
 
 
@@ -133,7 +141,11 @@ def test_toy_ridge(labels, penalty, theta):
     # methods specification 8c, TOY
     found = fit(TOY_X, labels, penalty=penalty)
     np.testing.assert_allclose(found.theta, theta, atol=6e-7)
-    assert (found.converged, found.separated, found.separated_classes) == (True, False, ())
+    assert (found.converged, found.separated, found.separated_classes) == (
+        True,
+        False,
+        (),
+    )
     assert found.penalty == penalty
     unpenalised = direct_nll(found.theta, log_odds_of(TOY_X), labels)
     assert -found.log_likelihood == pytest.approx(unpenalised, rel=1e-12)
@@ -170,7 +182,9 @@ def test_hockey(column, delta, gamma, statistic, p):
     assert found.statistic == pytest.approx(statistic, abs=6e-9)
     if p is not None:
         assert chdtrc(found.df, found.statistic) == pytest.approx(p, abs=6e-9)
-        assert -2.0 * found.log_likelihood_null == pytest.approx(1148.63655715, abs=6e-9)
+        assert -2.0 * found.log_likelihood_null == pytest.approx(
+            1148.63655715, abs=6e-9
+        )
 
 
 @pytest.mark.parametrize("name", sorted(VGAM))
@@ -182,19 +196,27 @@ def test_vgam(name):
     assert found.df == expected["df"]
     assert found.baseline == found.classes[expected["baseline"]]
     for quantity in ("tau", "gamma", "se_tau", "se_gamma"):
-        np.testing.assert_allclose(getattr(found, quantity), expected[quantity], rtol=1e-6)
+        np.testing.assert_allclose(
+            getattr(found, quantity), expected[quantity], rtol=1e-6
+        )
     for quantity in ("log_likelihood", "log_likelihood_null", "statistic"):
         assert getattr(found, quantity) == pytest.approx(expected[quantity], rel=1e-9)
     assert found.converged
 
 
 def test_perfect_labels_have_no_maximum():
-    with pytest.warns(SeparationWarning, match=r"does not exist.*penalty=1\.0") as caught:
+    with pytest.warns(
+        SeparationWarning, match=r"does not exist.*penalty=1\.0"
+    ) as caught:
         found = fit(TOY_X, ARGMAX)
     assert len(caught) == 1
     assert "separate the labels: class 0, 1, 2)" in caught[0].message.text()
     assert "statistic" not in str(caught[0].message)  # an estimator says it as well
-    assert (found.converged, found.separated, found.separated_classes) == (False, True, (0, 1, 2))
+    assert (found.converged, found.separated, found.separated_classes) == (
+        False,
+        True,
+        (0, 1, 2),
+    )
     for missing in (found.se_tau, found.se_gamma, found.cov_theta):
         assert np.isnan(missing).all()
     # the supremum of the likelihood is 1
@@ -227,7 +249,9 @@ def test_an_absent_baseline_has_no_maximum():
     regressors = np.vstack([np.ones(16), odds])
     sign = np.where(labels == 0, 1.0, -1.0)
     rest = scipy_minimize(
-        lambda b: np.logaddexp(0.0, -sign * (b @ regressors)).sum(), np.zeros(3), tol=1e-10
+        lambda b: np.logaddexp(0.0, -sign * (b @ regressors)).sum(),
+        np.zeros(3),
+        tol=1e-10,
     )
     assert found.separated
     assert -found.log_likelihood == pytest.approx(rest.fun, abs=1e-6)
@@ -269,7 +293,9 @@ def test_constant_log_odds_fix_gamma():
     assert found.converged
     # given not class 1, the share of class 0 is what tau_0 must reproduce
     counts = np.bincount(labels)
-    assert found.tau[0] == pytest.approx(np.log(counts[0] / counts[2]) - np.log(2.0), rel=1e-8)
+    assert found.tau[0] == pytest.approx(
+        np.log(counts[0] / counts[2]) - np.log(2.0), rel=1e-8
+    )
 
 
 def test_one_row():
@@ -295,7 +321,9 @@ def test_extreme_log_odds_that_are_all_right_or_all_wrong(labels, statistic):
 def test_logits_may_be_shifted_row_by_row():
     logits = np.log(TOY_X) + np.linspace(-50.0, 50.0, 16)[:, None]
     found = fit(TOY_X, TOY_Y)
-    np.testing.assert_allclose(fit(None, TOY_Y, logits=logits).theta, found.theta, rtol=1e-9)
+    np.testing.assert_allclose(
+        fit(None, TOY_Y, logits=logits).theta, found.theta, rtol=1e-9
+    )
     mapped = found.recalibrate(logits=logits)
     np.testing.assert_allclose(mapped, found.recalibrate(TOY_X), rtol=1e-12)
 
@@ -317,7 +345,9 @@ def test_confidence_interval_by_hand():
     intervals = found.confidence_interval()
     reach = 1.959963985 * np.array([-0.78689798, 0.78689798])
     np.testing.assert_allclose(intervals.tau[0], 0.30894668 + reach, rtol=1e-6)
-    np.testing.assert_allclose(intervals.delta[0], np.exp(0.30894668 + reach), rtol=1e-6)
+    np.testing.assert_allclose(
+        intervals.delta[0], np.exp(0.30894668 + reach), rtol=1e-6
+    )
     wide, narrow = found.confidence_interval(0.99), found.confidence_interval(0.5)
     assert (np.diff(wide.gamma) > np.diff(intervals.gamma)).all()
     assert (np.diff(narrow.gamma) < np.diff(intervals.gamma)).all()
@@ -338,7 +368,9 @@ def test_from_dict_restores_the_fit(options, rule, center):
     np.testing.assert_array_equal(again.se_delta, found.se_delta)
     assert again.to_dict() == found.to_dict()
     assert (again.penalty_rule, again.center) == (rule, center)
-    assert again.center_gamma == pytest.approx(1.0 if center == "identity" else 1.38386, abs=1e-5)
+    assert again.center_gamma == pytest.approx(
+        1.0 if center == "identity" else 1.38386, abs=1e-5
+    )
 
 
 def test_from_dict_reads_files_of_the_first_versions():
@@ -346,7 +378,11 @@ def test_from_dict_reads_files_of_the_first_versions():
     for name in ("penalty_rule", "center", "center_gamma", "separated_classes"):
         del content[name]
     again = MCLLOFit.from_dict(content)
-    assert (again.penalty_rule, again.center, again.center_gamma) == ("given", "identity", 1.0)
+    assert (again.penalty_rule, again.center, again.center_gamma) == (
+        "given",
+        "identity",
+        1.0,
+    )
     assert again.separated_classes == ()
 
 
@@ -364,7 +400,10 @@ def test_penalties_that_are_none():
         ({"penalty": -1.0}, "penalty must be finite and not negative"),
         ({"penalty": float("nan")}, "penalty must be finite and not negative"),
         ({"penalty": "ridge"}, "penalty must be a number, 'auto' or 'firth'"),
-        ({"penalty": 1.0, "center": "zero"}, "center must be 'identity' or 'temperature'"),
+        (
+            {"penalty": 1.0, "center": "zero"},
+            "center must be 'identity' or 'temperature'",
+        ),
     ):
         with case(options), pytest.raises(InputError, match=words):
             fitted(TOY, **options)
@@ -372,8 +411,14 @@ def test_penalties_that_are_none():
 
 def test_a_level_must_lie_between_0_and_1():
     for level in (0.0, 1.0, 95.0):
-        for intervals in (fit(TOY_X, TOY_Y).confidence_interval, partial(profile_intervals, TOY)):
-            with case(level), pytest.raises(InputError, match=r"level must lie in \(0, 1\)"):
+        for intervals in (
+            fit(TOY_X, TOY_Y).confidence_interval,
+            partial(profile_intervals, TOY),
+        ):
+            with (
+                case(level),
+                pytest.raises(InputError, match=r"level must lie in \(0, 1\)"),
+            ):
                 intervals(level=level)
 
 
@@ -400,10 +445,14 @@ def test_by_hand():
     # gamma = 2 squares the odds against the last class: (.6, .3, .1) -> (36, 9, 1) / 46
     double = MCLLOMap(np.zeros(2), np.full(2, 2.0), CLASSES, "c")
     expected = np.array([[36.0, 9.0, 1.0]]) / 46.0
-    np.testing.assert_allclose(double.recalibrate([[0.6, 0.3, 0.1]]), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        double.recalibrate([[0.6, 0.3, 0.1]]), expected, rtol=1e-13
+    )
     # against the first class: odds 1/2 and 1/6, squared: (36, 9, 1) / 46 again
     other = MCLLOMap(np.zeros(2), np.full(2, 2.0), CLASSES, "a")
-    np.testing.assert_allclose(other.recalibrate([[0.6, 0.3, 0.1]]), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        other.recalibrate([[0.6, 0.3, 0.1]]), expected, rtol=1e-13
+    )
 
 
 def test_equals_the_power_formula_for_every_baseline():
@@ -418,8 +467,12 @@ def test_equals_the_power_formula_for_every_baseline():
 
 def test_toy_composition_and_inverse():
     # methods specification 0.4: theta_a then theta_b is (.14, .19, .96, 1.05); inverse of theta_a
-    np.testing.assert_allclose(FIRST.compose(SECOND).theta, [0.14, 0.19, 0.96, 1.05], rtol=1e-12)
-    np.testing.assert_allclose(FIRST.inverse().theta, [-0.25, 0.2, 1.25, 2 / 3], rtol=1e-12)
+    np.testing.assert_allclose(
+        FIRST.compose(SECOND).theta, [0.14, 0.19, 0.96, 1.05], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        FIRST.inverse().theta, [-0.25, 0.2, 1.25, 2 / 3], rtol=1e-12
+    )
     np.testing.assert_allclose(
         FIRST.compose(SECOND).recalibrate(TOY_X),
         SECOND.recalibrate(FIRST.recalibrate(TOY_X)),
@@ -434,12 +487,16 @@ def test_two_maps_in_turn_equal_their_composition(design, data):
     c = probs.shape[1]
     a, b = (random_map(data, c, c - 1) for _ in range(2))
     in_turn = b.recalibrate(a.recalibrate(probs), clip=0.0)
-    np.testing.assert_allclose(a.compose(b).recalibrate(probs), in_turn, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        a.compose(b).recalibrate(probs), in_turn, rtol=1e-7, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("far", [700.0, 1e5])
 def test_extreme_rows_stay_on_the_simplex(far):
-    rows = FIRST.recalibrate(logits=[[far, 0.0, -far], [-far, far, 0.0], [0.0, -far, far]])
+    rows = FIRST.recalibrate(
+        logits=[[far, 0.0, -far], [-far, far, 0.0], [0.0, -far, far]]
+    )
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-13)
     half = MCLLOMap(np.zeros(1), np.array([0.5]), (0, 1), 1)
@@ -455,13 +512,20 @@ def test_a_frame_is_matched_by_column_names_and_not_changed():
 
 
 def test_to_dict_is_plain_json():
-    parts = {"classes": ["a", "b", "c"], "baseline": "c", "tau": [0.2, -0.3], "gamma": [0.8, 1.5]}
+    parts = {
+        "classes": ["a", "b", "c"],
+        "baseline": "c",
+        "tau": [0.2, -0.3],
+        "gamma": [0.8, 1.5],
+    }
     assert json.loads(json.dumps(FIRST.to_dict())) == parts
 
 
 def test_maps_without_a_composition_or_an_inverse():
     other = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "a")
-    with pytest.raises(InputError, match="share classes and baseline; got baselines 'c' and 'a'"):
+    with pytest.raises(
+        InputError, match="share classes and baseline; got baselines 'c' and 'a'"
+    ):
         FIRST.compose(other)
     flat = MCLLOMap(TAU_A, np.array([1.0, 0.0]), CLASSES, "c")
     with pytest.raises(InputError, match="gamma = 0 has no inverse; class 'b'"):
@@ -469,7 +533,9 @@ def test_maps_without_a_composition_or_an_inverse():
 
 
 def predictions_of(probs, y, **options):
-    return Predictions.from_arrays(probs, y, classes=range(np.shape(probs)[1]), **options)
+    return Predictions.from_arrays(
+        probs, y, classes=range(np.shape(probs)[1]), **options
+    )
 
 
 def test_an_endless_penalty_leaves_the_centre_and_none_forgets_it():
@@ -486,7 +552,9 @@ def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
     calm = fitted(predictions_of(probs, labels), penalty="auto")
     moved = fitted(predictions_of(sharp, labels), penalty="auto")
     assert calm.penalty > 30.0 > moved.penalty
-    tempered = fitted(predictions_of(sharp, labels), penalty="auto", center="temperature")
+    tempered = fitted(
+        predictions_of(sharp, labels), penalty="auto", center="temperature"
+    )
     assert tempered.center_gamma == pytest.approx(1 / 3, abs=0.1)
     assert tempered.penalty > moved.penalty
 
@@ -495,12 +563,16 @@ def test_no_exponent_means_the_identity():
     with pytest.warns(SeparationWarning, match="pulls to the identity instead"):
         found = fitted(predictions_of(TOY_X, ARGMAX), penalty=1.0, center="temperature")
     assert found.center == "identity"
-    np.testing.assert_allclose(found.theta, [0.129659, -0.109633, 2.275252, 1.926731], atol=6e-7)
+    np.testing.assert_allclose(
+        found.theta, [0.129659, -0.109633, 2.275252, 1.926731], atol=6e-7
+    )
 
 
 def test_an_absent_class_has_a_finite_estimate():
     labels = np.where(TOY_Y == 1, 0, TOY_Y)
-    found = fitted(predictions_of(TOY_X, labels), penalty="firth")  # no warning: an error
+    found = fitted(
+        predictions_of(TOY_X, labels), penalty="firth"
+    )  # no warning: an error
     assert found.converged
     assert np.abs(found.theta).max() < 10.0
 
@@ -540,8 +612,12 @@ def test_one_proportion_by_hand():
 
     low, high = brentq(deviance, 1e-6, 0.3), brentq(deviance, 0.3, 1 - 1e-6)
     found = profile_intervals(np.full((10, 2), 0.5), np.repeat([0, 1], [3, 7]))
-    np.testing.assert_allclose(found.tau, [np.log([low / (1 - low), high / (1 - high)])], atol=1e-6)
-    np.testing.assert_allclose(found.delta, [[low / (1 - low), high / (1 - high)]], atol=1e-6)
+    np.testing.assert_allclose(
+        found.tau, [np.log([low / (1 - low), high / (1 - high)])], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        found.delta, [[low / (1 - low), high / (1 - high)]], atol=1e-6
+    )
     assert np.isnan(found.gamma).all()
     assert found.method == "profile"
     assert found.compared == (0,)
@@ -549,7 +625,9 @@ def test_one_proportion_by_hand():
 
 def test_no_label_of_a_class_leaves_one_end():
     # 0 of 10 labels: l(p) = 10 log(1 - p), so -20 log(1 - p) = q and tau reaches from -infinity
-    found = profile_intervals(np.full((10, 2), 0.5), np.ones(10, dtype=int), classes=(0, 1))
+    found = profile_intervals(
+        np.full((10, 2), 0.5), np.ones(10, dtype=int), classes=(0, 1)
+    )
     p = 1.0 - np.exp(-Q95 / 20.0)
     assert found.tau[0, 0] == -np.inf
     assert found.delta[0, 0] == 0.0
@@ -575,8 +653,12 @@ def test_shares_at_two_places_by_hand():
 def test_toy_profile():
     # methods specification 0.4: 95 % profile intervals
     found = profile_intervals(TOY_X, TOY_Y)
-    np.testing.assert_allclose(found.tau, [[-1.31151, 1.97105], [-2.30759, 1.33335]], atol=6e-6)
-    np.testing.assert_allclose(found.gamma, [[0.28154, 2.71593], [0.37442, 3.50425]], atol=6e-6)
+    np.testing.assert_allclose(
+        found.tau, [[-1.31151, 1.97105], [-2.30759, 1.33335]], atol=6e-6
+    )
+    np.testing.assert_allclose(
+        found.gamma, [[0.28154, 2.71593], [0.37442, 3.50425]], atol=6e-6
+    )
     np.testing.assert_allclose(found.delta, np.exp(found.tau))
 
 

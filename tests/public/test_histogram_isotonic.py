@@ -53,7 +53,11 @@ def test_against_a_loop_over_bins(n_bins):
 def test_toy_equal_width():
     # methods.md 2, TOY, B = 4 equal width.
     fitted = HistogramBinning(n_bins=4).fit(TOY_X, TOY_Y)
-    expected = [[0.125, 0.4, 1, 1], [0.166667, 0.285714, 0.5, 1], [0.111111, 0.25, 1, 1]]
+    expected = [
+        [0.125, 0.4, 1, 1],
+        [0.166667, 0.285714, 0.5, 1],
+        [0.111111, 0.25, 1, 1],
+    ]
     np.testing.assert_allclose(fitted.table_, expected, atol=5e-7)
     rows = fitted.predict_proba(TOY_X)
     np.testing.assert_allclose(rows[0], [0.782609, 0.130435, 0.086957], atol=5e-7)
@@ -96,9 +100,14 @@ def test_empty_bin_rules():
 
 def test_row_of_zeros():
     # Class 0 falls in an empty bin, classes 1 and 2 in bins with 0 of 1 and 0 of 6 hits.
-    for zero_row, expected in {"original": [0.88, 0.07, 0.05], "uniform": [1 / 3] * 3}.items():
+    for zero_row, expected in {
+        "original": [0.88, 0.07, 0.05],
+        "uniform": [1 / 3] * 3,
+    }.items():
         fitted = HistogramBinning(empty="zero", zero_row=zero_row).fit(TOY_X, TOY_Y)
-        np.testing.assert_allclose(fitted.predict_proba([[0.88, 0.07, 0.05]]), [expected])
+        np.testing.assert_allclose(
+            fitted.predict_proba([[0.88, 0.07, 0.05]]), [expected]
+        )
 
 
 def test_identity_rule_uses_the_probability_itself():
@@ -119,21 +128,30 @@ def test_values_on_edges_belong_to_the_bin_below():
 
 def test_sqrt_bins_count_the_weight():
     assert len(HistogramBinning(n_bins="sqrt").fit(TOY_X, TOY_Y).table_[0]) == 4
-    weighted = HistogramBinning(n_bins="sqrt").fit(TOY_X, TOY_Y, sample_weight=np.full(16, 4.0))
+    weighted = HistogramBinning(n_bins="sqrt").fit(
+        TOY_X, TOY_Y, sample_weight=np.full(16, 4.0)
+    )
     assert len(weighted.table_[0]) == 8
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["width", "mass"]))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["width", "mass"])
+)
 def test_one_class_at_a_time_the_mean_answer_is_the_share(seed, n_bins, binning):
     """Before normalisation the answers of class k average to the share of class k."""
     rng = np.random.default_rng(seed)
-    X, y = rng.dirichlet(np.ones(3), size=40), np.append([0, 1, 2], rng.integers(0, 3, 37))
+    X, y = (
+        rng.dirichlet(np.ones(3), size=40),
+        np.append([0, 1, 2], rng.integers(0, 3, 37)),
+    )
     binned = HistogramBinning(n_bins=n_bins, binning=binning).fit(X, y)
     isotonic = IsotonicCalibration().fit(X, y)
     for k, (at, value) in enumerate(isotonic.knots_):
         share = (y == k).mean()
-        np.testing.assert_allclose(binned.table_[k] @ binned.counts_[k] / 40, share, atol=1e-12)
+        np.testing.assert_allclose(
+            binned.table_[k] @ binned.counts_[k] / 40, share, atol=1e-12
+        )
         assert (np.diff(at) > 0.0).all()
         assert (np.diff(value) >= 0.0).all()
         np.testing.assert_allclose(np.interp(X[:, k], at, value).mean(), share)
@@ -157,7 +175,10 @@ def pool_adjacent_violators(x, y):
     merged = []
     for at, total, count in blocks:
         merged.append([[at], total, count])
-        while len(merged) > 1 and merged[-2][1] / merged[-2][2] >= merged[-1][1] / merged[-1][2]:
+        while (
+            len(merged) > 1
+            and merged[-2][1] / merged[-2][2] >= merged[-1][1] / merged[-1][2]
+        ):
             upper = merged.pop()
             for part in range(3):
                 merged[-1][part] += upper[part]
@@ -189,11 +210,15 @@ def test_toy():
     fitted = IsotonicCalibration().fit(TOY_X, TOY_Y)
     raw = np.array([np.interp(TOY_X[6, k], *fitted.knots_[k]) for k in range(3)])
     np.testing.assert_allclose(raw, [1 / 3, 0.4, 1 / 3], atol=1e-12)
-    np.testing.assert_allclose(fitted.predict_proba(TOY_X)[6], raw / raw.sum(), atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.predict_proba(TOY_X)[6], raw / raw.sum(), atol=1e-12
+    )
 
 
 def test_a_row_of_zeros_becomes_uniform():
     # Each class has 0 below its smallest hit: .6, .6 and .7.
     X = np.vstack([np.eye(3) * 0.6 + 0.4 / 3, np.eye(3) * 0.1 + 0.3])
     fitted = IsotonicCalibration().fit(X, [0, 1, 2, 1, 2, 0])
-    np.testing.assert_allclose(fitted.predict_proba([[0.34, 0.33, 0.33]]), np.full((1, 3), 1 / 3))
+    np.testing.assert_allclose(
+        fitted.predict_proba([[0.34, 0.33, 0.33]]), np.full((1, 3), 1 / 3)
+    )

@@ -65,7 +65,9 @@ def numbers(content, path=""):
     if not isinstance(content, (dict, list)):
         return {} if path.endswith("n_samples") else {path: content}
     items = content.items() if isinstance(content, dict) else enumerate(content)
-    return {k: v for key, value in items for k, v in numbers(value, f"{path}.{key}").items()}
+    return {
+        k: v for key, value in items for k, v in numbers(value, f"{path}.{key}").items()
+    }
 
 
 @every
@@ -97,7 +99,9 @@ def test_the_seed_decides(name):
     assert run(name, TOY_X, TOY_Y, seed=drawn.seed).to_dict() == drawn.to_dict()
 
 
-@pytest.mark.parametrize("name", [n for n in CALLS if n not in ("bootstrap_fits", "omnibus_test")])
+@pytest.mark.parametrize(
+    "name", [n for n in CALLS if n not in ("bootstrap_fits", "omnibus_test")]
+)
 @settings(deadline=None, max_examples=10)
 @given(designs(min_rows=25, max_rows=60, max_classes=2, max_sharpness=2.0))
 def test_two_classes_can_be_swapped(name, design):
@@ -106,7 +110,10 @@ def test_two_classes_can_be_swapped(name, design):
     options = {} if "auto" in name else {"baseline": 0}
     try:
         found = run(name, probs, codes)
-        others = run(name, probs, codes, **options), run(name, probs[:, ::-1], 1 - codes)
+        others = (
+            run(name, probs, codes, **options),
+            run(name, probs[:, ::-1], 1 - codes),
+        )
     except InputError:  # separated
         assume(False)
     for key in keys & set(found.to_dict()):
@@ -172,7 +179,13 @@ INDEPENDENT = (
 
 
 def test_fractions_of_rows_are_not_tested():
-    for judge in (assess, calibration_test, robust_test, zero_sensitivity, *INDEPENDENT):
+    for judge in (
+        assess,
+        calibration_test,
+        robust_test,
+        zero_sensitivity,
+        *INDEPENDENT,
+    ):
         with case(judge.__name__):
             error = str(refusal(judge, TOY_X, TOY_Y, sample_weight=WEIGHT / 2))
             assert error.startswith(
@@ -214,7 +227,9 @@ def test_weighted_rows_say_how_many_they_are_worth():
     assert test.design_effect == pytest.approx(16 / 12.8)
     assert "16 rows, effectively 12.8, design effect 1.25" in str(test)
     assert test.inconclusive(0.05) == test.obstacle
-    assert test.obstacle == "the weights leave 12.8 effective rows; at least 20 are needed"
+    assert (
+        test.obstacle == "the weights leave 12.8 effective rows; at least 20 are needed"
+    )
     assert test.to_dict()["n_effective"] == test.n_effective
 
 
@@ -225,7 +240,12 @@ TOO_FEW = [
     (6, {}, 0.01, "6 groups give no p-value below 0.031; level 0.01 needs at least 8"),
     (8, {}, 0.01, ""),
     (3, {}, 0.25, ""),
-    (8, {"n_resamples": 9}, 0.05, "9 draws give no p-value below 0.10; level 0.05 needs"),
+    (
+        8,
+        {"n_resamples": 9},
+        0.05,
+        "9 draws give no p-value below 0.10; level 0.05 needs",
+    ),
     (3, {"method": "f"}, 0.05, "3 groups give no p-value below"),
 ]
 """Why a level cannot be reached: flips of g groups give no p-value below 2^(1 - g)."""
@@ -237,7 +257,9 @@ def test_groups_that_are_too_few_to_reject():
     y = [rng.choice(3, p=row) for row in probs]
     for n_groups, options, alpha, words in TOO_FEW:
         with case((n_groups, options, alpha)):
-            test = robust_test(probs, y, groups=np.arange(48) % n_groups, seed=1, **options)
+            test = robust_test(
+                probs, y, groups=np.arange(48) % n_groups, seed=1, **options
+            )
             assert test.inconclusive(alpha).startswith(words)
             assert bool(test.inconclusive(alpha)) == bool(words)
             assert test.smallest_pvalue <= test.pvalue
@@ -258,7 +280,9 @@ def test_no_surprise_yet_is_no_evidence():
 
 
 def test_errors():
-    with pytest.raises(InputError, match="method must be 'auto', 'flip', 'f' or 'draw'; got"):
+    with pytest.raises(
+        InputError, match="method must be 'auto', 'flip', 'f' or 'draw'; got"
+    ):
         robust_test(TOY_X, TOY_Y, method="chi2")
     with pytest.raises(InputError, match="groups= must not be given beside"):
         robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
@@ -277,7 +301,9 @@ def test_toy():
     found = calibration_posterior(TOY_X, TOY_Y)
     assert found.posterior == pytest.approx(0.99311890, abs=5e-9)
     assert found.bic_calibrated == pytest.approx(2 * 12.6033816017, abs=1e-8)
-    assert found.bic_uncalibrated == pytest.approx(4 * math.log(16) + 2 * 12.0302758915, abs=1e-8)
+    assert found.bic_uncalibrated == pytest.approx(
+        4 * math.log(16) + 2 * 12.0302758915, abs=1e-8
+    )
     assert 2 * found.log_bayes_factor == pytest.approx(
         found.bic_calibrated - found.bic_uncalibrated, abs=1e-10
     )
@@ -287,7 +313,10 @@ def test_toy():
 
 
 def test_bic_is_the_nested_models():
-    found, rungs = calibration_posterior(TOY_X, TOY_Y), nested_models(TOY_X, TOY_Y, method="chi2")
+    found, rungs = (
+        calibration_posterior(TOY_X, TOY_Y),
+        nested_models(TOY_X, TOY_Y, method="chi2"),
+    )
     assert found.bic_uncalibrated == pytest.approx(rungs.row("mcllo").bic, abs=1e-9)
     assert found.bic_calibrated == pytest.approx(rungs.row("identity").bic, abs=1e-9)
 
@@ -323,7 +352,9 @@ def test_the_posterior_of_honest_rows_grows_with_their_number():
     low = []
     for n in (100, 1000):
         probs = simplex(rng, n, 3)
-        found = [calibration_posterior(probs, draw(probs, rng)).posterior for _ in range(40)]
+        found = [
+            calibration_posterior(probs, draw(probs, rng)).posterior for _ in range(40)
+        ]
         assert np.sum(np.array(found) < 0.5) <= 2
         low.append(np.median(found))
     assert low[0] < low[1]
@@ -373,7 +404,9 @@ def test_two_classes_against_a_walk_around_the_boundary():
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
     walk = [spread(on_the_boundary(probs, codes, fit, d)) for d in directions]
     assert max(walk) <= found.boldness + 1e-9
-    assert found.boldness == pytest.approx(max(walk), rel=4e-4)  # one degree off at most
+    assert found.boldness == pytest.approx(
+        max(walk), rel=4e-4
+    )  # one degree off at most
 
 
 def test_three_classes_against_random_points_of_the_boundary():
@@ -394,7 +427,9 @@ def test_boldness_of_toy(t, expected):
     assert found.boldness_mle == pytest.approx(0.351180, abs=6e-7)
     assert found.posterior_original == pytest.approx(0.99311890, abs=5e-9)
     assert found.converged
-    assert found.boldness == pytest.approx(spread(found.map.recalibrate(TOY_X)), rel=1e-12)
+    assert found.boldness == pytest.approx(
+        spread(found.map.recalibrate(TOY_X)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -433,7 +468,9 @@ def test_the_bold_rows_have_that_posterior_when_judged_anew():
 def test_many_classes_are_rejected_by_the_test_and_say_so():
     found = boldness_recalibrate(load_cifar10_vgg16_keras().take(range(2000)))
     # 2 kappa = 18 ln 2000 - 2 ln 19
-    assert found.statistic == pytest.approx(18 * math.log(2000) - 2 * math.log(19), abs=1e-6)
+    assert found.statistic == pytest.approx(
+        18 * math.log(2000) - 2 * math.log(19), abs=1e-6
+    )
     assert found.pvalue == pytest.approx(chi2.sf(found.statistic, 18), rel=1e-9)
     assert found.pvalue < 1e-15 < 0.5 < found.posterior
     assert found.converged
@@ -467,10 +504,34 @@ NO_MAP = "a maximum likelihood map must exist to be made bolder; "
 @pytest.mark.parametrize(
     ("probs", "codes", "t", "says", "remedy"),
     [
-        (TOY_X, TOY_Y, 0.999, "t must be smaller than 0.9961", "Choose a smaller t or a larger"),
-        (TOY_X, TOY_X.argmax(axis=1), 0.95, NO_MAP + "the log odds separate", "penalty=1.0"),
-        (TOY_X, np.where(TOY_Y == 2, 1, TOY_Y), 0.95, NO_MAP + "no row has class 2", "penalty=1.0"),
-        (np.tile([0.2, 0.3, 0.5], (16, 1)), TOY_Y, 0.95, "at least two different rows", "the same"),
+        (
+            TOY_X,
+            TOY_Y,
+            0.999,
+            "t must be smaller than 0.9961",
+            "Choose a smaller t or a larger",
+        ),
+        (
+            TOY_X,
+            TOY_X.argmax(axis=1),
+            0.95,
+            NO_MAP + "the log odds separate",
+            "penalty=1.0",
+        ),
+        (
+            TOY_X,
+            np.where(TOY_Y == 2, 1, TOY_Y),
+            0.95,
+            NO_MAP + "no row has class 2",
+            "penalty=1.0",
+        ),
+        (
+            np.tile([0.2, 0.3, 0.5], (16, 1)),
+            TOY_Y,
+            0.95,
+            "at least two different rows",
+            "the same",
+        ),
     ],
 )
 def test_no_bolder_map(probs, codes, t, says, remedy):
@@ -515,7 +576,9 @@ def test_size_with_sharp_rows():
         probs = rng.dirichlet([0.1] * 4, size=150).clip(1e-9)
         probs /= probs.sum(axis=1, keepdims=True)
         y = draw(probs, rng)
-        pvalues.append(omnibus_test(probs, y, classes=range(4), n_resamples=199, seed=seed).pvalue)
+        pvalues.append(
+            omnibus_test(probs, y, classes=range(4), n_resamples=199, seed=seed).pvalue
+        )
     for alpha in (0.05, 0.2):
         error = 2.6 * np.sqrt(alpha * (1 - alpha) / 400)
         assert abs(np.mean(np.array(pvalues) <= alpha) - alpha) < error
@@ -542,9 +605,13 @@ def test_quantiles_by_hand():
     tau = np.random.default_rng(0).permutation(np.linspace(-1.9, 1.9, 39))
     fits = BootstrapFits(fit, np.column_stack([tau, np.ones(39)]), 0, 0)
     found = fits.recalibrate([[0.5, 0.5]], interval=0.95)
-    np.testing.assert_allclose([found.low[0, 0], found.high[0, 0]], [0.130108, 0.869892], atol=1e-6)
+    np.testing.assert_allclose(
+        [found.low[0, 0], found.high[0, 0]], [0.130108, 0.869892], atol=1e-6
+    )
     found = fits.recalibrate([[0.5, 0.5]], interval=0.8)
-    np.testing.assert_allclose([found.low[0, 0], found.high[0, 0]], [0.167982, 0.832018], atol=1e-6)
+    np.testing.assert_allclose(
+        [found.low[0, 0], found.high[0, 0]], [0.167982, 0.832018], atol=1e-6
+    )
     np.testing.assert_allclose(found.low[:, 1], 1.0 - found.high[:, 0], rtol=1e-12)
     assert found.method == "bootstrap"
 
@@ -614,17 +681,23 @@ def test_hockey():
     test = calibration_test(load_hockey(), method="chi2")
     assert test.statistic == pytest.approx(4.26743065, abs=1e-7)
     assert test.pvalue == pytest.approx(0.11839659, abs=1e-7)
-    assert calibration_test(load_hockey(), statistic="score").statistic == pytest.approx(
-        4.16134009, abs=1e-6
-    )
+    assert calibration_test(
+        load_hockey(), statistic="score"
+    ).statistic == pytest.approx(4.16134009, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"statistic": "lrt"}, "statistic must be 'lr', 'score' or 'wald'; got 'lrt'"),
-        ({"method": "bootstrap"}, "method must be 'auto', 'chi2', 'exact' or 'sequential'"),
-        ({"statistic": "wald", "method": "exact"}, "Wald statistic has no exact p-value"),
+        (
+            {"method": "bootstrap"},
+            "method must be 'auto', 'chi2', 'exact' or 'sequential'",
+        ),
+        (
+            {"statistic": "wald", "method": "exact"},
+            "Wald statistic has no exact p-value",
+        ),
         (
             {"sample_weight": [0.5] * 16, "method": "exact"},
             r"whole numbers .* sample_weight\[0\]=0.5",
@@ -644,5 +717,7 @@ def test_errors_likelihood_tests(options, message):
 def test_permuting_classes_does_not_change_the_answer_of_auto():
     order = [2, 0, 1]
     here = calibration_test(TOY_X, TOY_Y, baseline="auto", seed=1)
-    there = calibration_test(TOY_X[:, order], TOY_Y, classes=order, baseline="auto", seed=1)
+    there = calibration_test(
+        TOY_X[:, order], TOY_Y, classes=order, baseline="auto", seed=1
+    )
     assert there.statistic == pytest.approx(here.statistic, rel=1e-12)

@@ -68,7 +68,9 @@ def test_refit_on_recalibrated_logits_is_the_identity(cls):
 def test_refit_on_recalibrated_rows_is_the_identity():
     X, y = sharpened(500, 3, seed=0)
     recalibrated = TemperatureScaling().fit(X, y).predict_proba(X)
-    assert TemperatureScaling().fit(recalibrated, y).temperature_ == pytest.approx(1.0, abs=1e-9)
+    assert TemperatureScaling().fit(recalibrated, y).temperature_ == pytest.approx(
+        1.0, abs=1e-9
+    )
 
 
 def test_labels_in_the_right_shares_give_the_identity():
@@ -98,7 +100,9 @@ def test_hand_sized_matrix():
     # Two kinds of rows, z = (1, 0) and (0, 1); label 0 in 3 of 4 and in 1 of 5. The map has enough
     # freedom to give each kind its own share.
     z = np.repeat(np.eye(2), [4, 5], axis=0)
-    answer = MatrixScaling().fit(z, [0, 0, 0, 1, 0, 1, 1, 1, 1]).predict_proba(np.eye(2))
+    answer = (
+        MatrixScaling().fit(z, [0, 0, 0, 1, 0, 1, 1, 1, 1]).predict_proba(np.eye(2))
+    )
     np.testing.assert_allclose(answer[:, 0], [3 / 4, 1 / 5], atol=1e-8)
 
 
@@ -131,12 +135,16 @@ def test_against_a_general_optimiser(calibrator):
         loss = mean_loss(softmax(z @ W.T + b, axis=1), y, weight)
         if calibrator.method == "dirichlet":
             return loss + odir(W, b, calibrator.off_diagonal, calibrator.intercept)
-        return loss + 0.5 * calibrator.penalty / total * (((W - np.eye(3)) ** 2).sum() + b @ b)
+        return loss + 0.5 * calibrator.penalty / total * (
+            ((W - np.eye(3)) ** 2).sum() + b @ b
+        )
 
     start = np.append(np.eye(3).ravel(), np.zeros(3))[free]
     best = minimize(objective, start, options={"gtol": 1e-9})
     coef, b = best.x[:-3].reshape(-1, 3).squeeze(), best.x[-3:]
-    if calibrator.method != "dirichlet":  # of all maps of equal probabilities, the one reported
+    if (
+        calibrator.method != "dirichlet"
+    ):  # of all maps of equal probabilities, the one reported
         b = b - b.mean()
     if calibrator.method == "matrix":
         coef = coef - (coef - np.eye(3)).mean(axis=0)
@@ -175,7 +183,9 @@ def test_more_classes_than_newton_takes():
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     fitted = MatrixScaling(penalty=1.0).fit(z, y)  # 650 parameters
     assert fitted.map_.converged
-    gradient = (fitted.predict_proba(z) - np.eye(25)[y]).T @ z + fitted.coef_ - np.eye(25)
+    gradient = (
+        (fitted.predict_proba(z) - np.eye(25)[y]).T @ z + fitted.coef_ - np.eye(25)
+    )
     np.testing.assert_allclose(gradient, 0.0, atol=2e-3)
 
 
@@ -207,7 +217,9 @@ def test_toy_vector():
     fitted = VectorScaling(on="log_probs").fit(TOY_X, TOY_Y)
     answer = fitted.predict_proba(TOY_X)
     np.testing.assert_allclose(fitted.coef_, [1.086886, 1.372634, 1.767722], atol=1e-5)
-    np.testing.assert_allclose(fitted.intercept_, [-0.168055, -0.234512, 0.402567], atol=1e-5)
+    np.testing.assert_allclose(
+        fitted.intercept_, [-0.168055, -0.234512, 0.402567], atol=1e-5
+    )
     assert mean_loss(answer, TOY_Y) == pytest.approx(0.754946838, abs=1e-9)
     statistic = 2 * 16 * (mean_loss(TOY_X, TOY_Y) - mean_loss(answer, TOY_Y))
     assert statistic == pytest.approx(1.048464, abs=1e-5)
@@ -225,8 +237,12 @@ def test_toy_vector_with_other_logits_is_another_map():
     np.testing.assert_allclose(answer[0], [0.849693, 0.128281, 0.022026], atol=1e-5)
     fitted.fit(centred, TOY_Y)
     np.testing.assert_allclose(fitted.coef_, [1.014284, 1.491180, 1.733032], atol=1e-5)
-    np.testing.assert_allclose(fitted.intercept_, [0.252577, -0.220852, -0.031725], atol=1e-5)
-    assert mean_loss(fitted.predict_proba(centred), TOY_Y) == pytest.approx(0.754460146, abs=1e-9)
+    np.testing.assert_allclose(
+        fitted.intercept_, [0.252577, -0.220852, -0.031725], atol=1e-5
+    )
+    assert mean_loss(fitted.predict_proba(centred), TOY_Y) == pytest.approx(
+        0.754460146, abs=1e-9
+    )
 
 
 def test_toy_full_map():
@@ -250,10 +266,17 @@ def test_toy_dirichlet():
         [-0.216865, 0.294514, 1.645783],
     ]
     np.testing.assert_allclose(fitted.coef_, expected, atol=1e-5)
-    np.testing.assert_allclose(fitted.intercept_, [0.017774, -0.297707, 0.279933], atol=1e-5)
+    np.testing.assert_allclose(
+        fitted.intercept_, [0.017774, -0.297707, 0.279933], atol=1e-5
+    )
     stiff = DirichletCalibration(off_diagonal=1.0, intercept=1.0).fit(TOY_X, TOY_Y)
-    np.testing.assert_allclose(np.diag(stiff.coef_), [1.168256, 1.549662, 1.502789], atol=1e-5)
-    for found, strength, value in ((fitted, 0.01, 0.743418551), (stiff, 1.0, 0.754065564)):
+    np.testing.assert_allclose(
+        np.diag(stiff.coef_), [1.168256, 1.549662, 1.502789], atol=1e-5
+    )
+    for found, strength, value in (
+        (fitted, 0.01, 0.743418551),
+        (stiff, 1.0, 0.754065564),
+    ):
         loss = mean_loss(found.predict_proba(TOY_X), TOY_Y)
         penalty = odir(found.coef_, found.intercept_, strength, strength)
         assert loss + penalty == pytest.approx(value, abs=1e-9)
@@ -266,7 +289,10 @@ def test_cifar_split():
     rows = np.random.default_rng(0).permutation(10_000)
     train, holdout = held.take(rows[:8000]), held.take(rows[8000:])
     temperature = TemperatureScaling()
-    for calibrator, loss in ((temperature, 0.1837), (VectorScaling(on="log_probs"), 0.1814)):
+    for calibrator, loss in (
+        (temperature, 0.1837),
+        (VectorScaling(on="log_probs"), 0.1814),
+    ):
         answer = calibrator.fit(train).predict_proba(holdout)
         assert mean_loss(answer, holdout.codes) == pytest.approx(loss, abs=5e-5)
     assert temperature.inverse_temperature_ == pytest.approx(0.5892, abs=5e-5)
@@ -330,7 +356,10 @@ def test_log_probs_of_predictions_that_hold_logits():
     # The logits of `held` are shifted row by row; maps of log probabilities must not see that.
     held = Predictions.from_arrays(logits=LOGS + np.arange(16.0)[:, None], y=TOY_Y)
     for calibrator in (VectorScaling(on="log_probs"), DirichletCalibration()):
-        coef, answer = calibrator.fit(TOY_X, TOY_Y).coef_, calibrator.predict_proba(TOY_X)
+        coef, answer = (
+            calibrator.fit(TOY_X, TOY_Y).coef_,
+            calibrator.predict_proba(TOY_X),
+        )
         np.testing.assert_allclose(calibrator.fit(held, None).coef_, coef, atol=1e-9)
         np.testing.assert_allclose(calibrator.predict_proba(held), answer, atol=1e-9)
 
@@ -395,7 +424,14 @@ def test_options_that_are_refused():
         with pytest.raises(InputError, match=message):
             cls(**{name: value}).fit(TOY_X, TOY_Y)
     for cls in (VectorScaling, MatrixScaling, TemperatureScaling, AutoCalibrator):
-        assert cls().on == ("logits" if cls in (VectorScaling, MatrixScaling) else "log_probs")
-        assert (cls(on="logits").input, cls(on="log_probs").input) == ("logits", "probs")
-        with pytest.raises(InputError, match=r"on must be one of .*'log_probs'.*; got on='odds'"):
+        assert cls().on == (
+            "logits" if cls in (VectorScaling, MatrixScaling) else "log_probs"
+        )
+        assert (cls(on="logits").input, cls(on="log_probs").input) == (
+            "logits",
+            "probs",
+        )
+        with pytest.raises(
+            InputError, match=r"on must be one of .*'log_probs'.*; got on='odds'"
+        ):
             cls(on="odds").fit(TOY_X, TOY_Y)

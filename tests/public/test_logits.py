@@ -61,9 +61,15 @@ def test_every_calibrator():
         expected = cls().fit(X, Y).predict_proba(X)
         with case(key):
             found = cls().fit(y=Y, logits=Z)
-            np.testing.assert_allclose(found.predict_proba(logits=Z), expected, rtol=0, atol=1e-9)
-            np.testing.assert_allclose(found.predict_proba(X), expected, rtol=0, atol=1e-9)
-            np.testing.assert_array_equal(found.predict(logits=Z), expected.argmax(axis=1))
+            np.testing.assert_allclose(
+                found.predict_proba(logits=Z), expected, rtol=0, atol=1e-9
+            )
+            np.testing.assert_allclose(
+                found.predict_proba(X), expected, rtol=0, atol=1e-9
+            )
+            np.testing.assert_array_equal(
+                found.predict(logits=Z), expected.argmax(axis=1)
+            )
 
 
 def test_logits_beyond_what_probabilities_hold():
@@ -72,7 +78,9 @@ def test_logits_beyond_what_probabilities_hold():
     unit = MCLLOCalibrator().fit(y=Y, logits=Z)
     np.testing.assert_allclose(400.0 * found.fit_.gamma, unit.fit_.gamma, rtol=1e-5)
     expected = unit.predict_proba(logits=Z)
-    np.testing.assert_allclose(found.predict_proba(logits=400.0 * Z), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        found.predict_proba(logits=400.0 * Z), expected, rtol=0, atol=1e-6
+    )
 
 
 def test_a_flag_gets_a_sentence_that_works():
@@ -149,7 +157,9 @@ def test_compare_by_logits():
     pair = {"y": Y[:200], "logits": Z[:200]}, {"y": Y[200:], "logits": Z[200:]}
     split = compare(*pair, methods=["vector"], seed=0)
     by_hand = VectorScaling().fit(Z[:200], Y[:200]).predict_proba(Z[200:])
-    np.testing.assert_allclose(split.recalibrated["vector"].probs, by_hand, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        split.recalibrated["vector"].probs, by_hand, rtol=0, atol=1e-12
+    )
 
 
 def test_compare_by_probabilities_and_labels():
@@ -177,18 +187,28 @@ def test_compare_takes_calibrators():
     own = MCLLOCalibrator(penalty=1.0)
     methods = ["mcllo", own, Smoothed(), Smoothed(by=0.5), TemperatureScaling()]
     found = compare((P[:200], Y[:200]), (P[200:], Y[200:]), methods=methods, seed=0)
-    names = ["mcllo", "mcllo(penalty=1.0)", "Smoothed", "Smoothed(by=0.5)", "temperature"]
+    names = [
+        "mcllo",
+        "mcllo(penalty=1.0)",
+        "Smoothed",
+        "Smoothed(by=0.5)",
+        "temperature",
+    ]
     assert [row.method for row in found.judged[1:]] == names
     assert not hasattr(own, "classes_")
     for method, name in zip([MCLLOCalibrator(), *methods[1:]], names, strict=True):
         by_hand = method.fit(P[:200], Y[:200]).predict_proba(P[200:])
-        np.testing.assert_allclose(found.recalibrated[name].probs, by_hand, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            found.recalibrated[name].probs, by_hand, rtol=0, atol=1e-9
+        )
     # theory knows maximum likelihood, no penalty
     assert found["mcllo"].pvalue_corrected is not None
     assert found["temperature"].pvalue_corrected is not None
     assert found["mcllo(penalty=1.0)"].pvalue_corrected is None
     words = np.array(["ant", "bee", "cat"])
-    named = compare((P, words[Y]), cv=3, methods={"mine": Smoothed(), "t": "temperature"}, seed=0)
+    named = compare(
+        (P, words[Y]), cv=3, methods={"mine": Smoothed(), "t": "temperature"}, seed=0
+    )
     assert [row.method for row in named.judged[1:]] == ["mine", "t"]
     assert "mine" in str(named)
 
@@ -209,16 +229,23 @@ class Short(Smoothed):
 
 
 def test_a_calibrator_without_a_column_for_each_class_is_refused():
-    with pytest.raises(InputError, match=r"Short must give a column for each of the classes"):
+    with pytest.raises(
+        InputError, match=r"Short must give a column for each of the classes"
+    ):
         compare((P, Y), cv=3, methods=[Short()])
 
 
 def test_compare_takes_splitters():
-    for cv in (StratifiedKFold(4), list(KFold(4, shuffle=True, random_state=1).split(P))):
+    for cv in (
+        StratifiedKFold(4),
+        list(KFold(4, shuffle=True, random_state=1).split(P)),
+    ):
         found = compare((P, Y), cv=cv, methods=["temperature"], seed=0)
         expected = np.empty_like(P)
         for train, test in cv if isinstance(cv, list) else cv.split(P, Y):
-            expected[test] = TemperatureScaling().fit(P[train], Y[train]).predict_proba(P[test])
+            expected[test] = (
+                TemperatureScaling().fit(P[train], Y[train]).predict_proba(P[test])
+            )
         made = found.recalibrated["temperature"].probs
         np.testing.assert_allclose(made, expected, rtol=0, atol=1e-12)
 
@@ -231,7 +258,9 @@ def test_splitters_by_group():
     by_hand = TemperatureScaling().fit(P[train], Y[train]).predict_proba(P[test])
     made = found.recalibrated["temperature"].probs[test]
     np.testing.assert_allclose(made, by_hand, rtol=0, atol=1e-12)
-    beside = compare(P, y=Y, groups=groups, cv=GroupKFold(4), methods=["temperature"], seed=0)
+    beside = compare(
+        P, y=Y, groups=groups, cv=GroupKFold(4), methods=["temperature"], seed=0
+    )
     np.testing.assert_array_equal(beside.recalibrated["temperature"].probs[test], made)
     with pytest.raises(InputError, match=r"GroupKFold says: .* pass groups=\.$"):
         compare(P, y=Y, cv=GroupKFold(4), methods=["temperature"])

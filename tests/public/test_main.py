@@ -25,7 +25,10 @@ def model_text(tmp_path_factory):
     """Return the content of a model file fitted on GOOD."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "good.csv").write_text(GOOD)
-    assert run(["fit", str(folder / "good.csv"), *LABEL, "-o", str(folder / "model.json")]) == 0
+    assert (
+        run(["fit", str(folder / "good.csv"), *LABEL, "-o", str(folder / "model.json")])
+        == 0
+    )
     return (folder / "model.json").read_text()
 
 
@@ -54,10 +57,16 @@ def refused(capsys, arguments):
 PARQUET = parquet_bytes(parquet_table())
 ROUNDED = with_line(9, "0.33,0.33,0.33,cat")
 BROKEN_FILES = {
-    "row sum": (ROUNDED.encode(), "line 9 of FILE sums to 0.99. For rounded files pass"),
+    "row sum": (
+        ROUNDED.encode(),
+        "line 9 of FILE sums to 0.99. For rounded files pass",
+    ),
     "truncated parquet": (PARQUET[:-20], "the Parquet file is damaged or cut short"),
     "damaged parquet": (PARQUET.replace(b"cat", b"\xff\xff\xff"), "FILE"),
-    "gzip of garbage": (b"\x1f\x8b\x08garbage garbage", "the gzip file is damaged or cut short"),
+    "gzip of garbage": (
+        b"\x1f\x8b\x08garbage garbage",
+        "the gzip file is damaged or cut short",
+    ),
     "truncated gzip": (
         gzip.compress(GOOD.encode(), mtime=0)[:-12],
         "the gzip file is damaged or cut short",
@@ -102,7 +111,9 @@ def test_the_row_of_a_later_parquet_batch_is_the_files(tmp_path, model, capsys):
     cat[69_000] = 0.7
     quarter = np.full(70_000, 0.25)
     file = tmp_path / "f.parquet"
-    file.write_bytes(parquet_bytes(pa.table({"cat": cat, "dog": quarter, "truck": quarter})))
+    file.write_bytes(
+        parquet_bytes(pa.table({"cat": cat, "dog": quarter, "truck": quarter}))
+    )
     line = refused(capsys, ["apply", model, file, "-o", tmp_path / "out.csv"])
     assert f"row 69000 of {file} sums to 1.2." in line
 
@@ -132,7 +143,10 @@ BROKEN_MODELS = {
     "binary": (lambda content: "\udcff\udcfe", "it is not JSON"),
     "nested without end": (lambda content: "[" * 100_000, "it is not JSON"),
     "a list": (lambda content: "[1, 2]", "must be a calibrator saved by mcllo"),
-    "unknown method": (damaged(method="magic"), "holds the method 'magic', which this version"),
+    "unknown method": (
+        damaged(method="magic"),
+        "holds the method 'magic', which this version",
+    ),
     "method is a list": (damaged(method=["mcllo"]), "holds the method ['mcllo']"),
     "no state": (damaged(state={}), "is damaged: KeyError"),
     "state is a number": (damaged(state=3), "is damaged"),
@@ -169,22 +183,34 @@ def failing(monkeypatch):
 
 
 def test_a_mistake_of_ours_is_one_line_and_no_verdict(tmp_path, model, capsys, failing):
-    failing("mcllo._apps.streaming.assess_file.assess_file", ZeroDivisionError("our fault"))
+    failing(
+        "mcllo._apps.streaming.assess_file.assess_file", ZeroDivisionError("our fault")
+    )
     assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 70
     err = capsys.readouterr().err
-    assert err.startswith("mcllo: ZeroDivisionError: our fault (public/test_main.py, line ")
+    assert err.startswith(
+        "mcllo: ZeroDivisionError: our fault (public/test_main.py, line "
+    )
     assert "Please report it" in err
     assert err.count("\n") == 1
 
 
 def test_an_error_of_the_system_is_one_line(tmp_path, model, capsys, failing):
     good, out = str(tmp_path / "good.csv"), str(tmp_path / "m.json")
-    failing("mcllo._utils.atomic_files.os.replace", OSError(28, "No space left on device", out))
+    failing(
+        "mcllo._utils.atomic_files.os.replace",
+        OSError(28, "No space left on device", out),
+    )
     assert run(["fit", good, *LABEL, "-o", out]) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"mcllo: {out} cannot be written: No space left on device. Make room")
+    assert err.startswith(
+        f"mcllo: {out} cannot be written: No space left on device. Make room"
+    )
     assert err.count("\n") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "model.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "good.csv",
+        "model.json",
+    ]
 
 
 def test_interrupting_ends_with_130(tmp_path, model, capsys, failing):
@@ -196,7 +222,9 @@ def test_interrupting_ends_with_130(tmp_path, model, capsys, failing):
 def mcllo(*arguments, **options):
     """Run the program in a process of its own."""
     command = [sys.executable, "-m", "mcllo", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        command, capture_output=True, timeout=60, check=False, **options
+    )
 
 
 @pytest.mark.slow
@@ -212,7 +240,10 @@ def test_a_process_reads_standard_input_and_writes_standard_output(tmp_path, mod
 def test_a_process_ends_with_2_and_one_line(tmp_path):
     (tmp_path / "f.csv").write_text(ROUNDED)
     done = mcllo(
-        "assess", tmp_path / "f.csv", *LABEL, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+        "assess",
+        tmp_path / "f.csv",
+        *LABEL,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert done.returncode == 2
     assert done.stdout == b""
@@ -222,9 +253,20 @@ def test_a_process_ends_with_2_and_one_line(tmp_path):
 @pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path, model):
     rows = GOOD.split("\n", 1)
-    (tmp_path / "long.csv").write_text(rows[0] + "\n" + rows[1] * 200)  # more than a pipe holds
-    command = [sys.executable, "-m", "mcllo", "apply", str(model), str(tmp_path / "long.csv")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    (tmp_path / "long.csv").write_text(
+        rows[0] + "\n" + rows[1] * 200
+    )  # more than a pipe holds
+    command = [
+        sys.executable,
+        "-m",
+        "mcllo",
+        "apply",
+        str(model),
+        str(tmp_path / "long.csv"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout.readline() == b"cat,dog,truck,y\n"
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -247,12 +289,25 @@ main()
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
 def test_a_signal_leaves_the_old_file_and_nothing_else(tmp_path, model, number, code):
     out = tmp_path / "out.csv"
     out.write_text("old")
-    command = [sys.executable, "-c", SLOW_APPLY, "apply", model, tmp_path / "good.csv", "-o", out]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    command = [
+        sys.executable,
+        "-c",
+        SLOW_APPLY,
+        "apply",
+        model,
+        tmp_path / "good.csv",
+        "-o",
+        out,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout.readline() == b"ready\n"
         assert len(list(tmp_path.glob(".out.csv.*.tmp"))) == 1
         process.send_signal(number)
@@ -260,7 +315,11 @@ def test_a_signal_leaves_the_old_file_and_nothing_else(tmp_path, model, number, 
         assert process.wait(60) == code
     assert "Traceback" not in err
     assert out.read_text() == "old"
-    assert {path.name for path in tmp_path.iterdir()} == {"good.csv", "model.json", "out.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "good.csv",
+        "model.json",
+        "out.csv",
+    }
 
 
 THREADS = """
@@ -277,10 +336,14 @@ finally:
 
 def test_blas_starts_no_threads_unless_told():
     # NumPy is loaded after its threads are set, or it would not obey
-    given = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
+    given = {
+        name: value for name, value in os.environ.items() if "NUM_THREADS" not in name
+    }
     environment = {**given, "MKL_NUM_THREADS": "3"}
     command = [sys.executable, "-c", THREADS]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    )
     loaded, _, threads = done.stdout.splitlines()
     assert loaded == "False"
     assert threads == "1 3"

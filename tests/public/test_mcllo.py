@@ -4,7 +4,13 @@ import pytest
 from inputs import refusal
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOCalibrator, Predictions, assess, calibration_test, load_calibrator
+from mcllo import (
+    MCLLOCalibrator,
+    Predictions,
+    assess,
+    calibration_test,
+    load_calibrator,
+)
 from mcllo.calibrators import AutoCalibrator, Identity
 from mcllo.exceptions import InputError, SeparationWarning
 from mcllo.metrics import log_loss
@@ -31,7 +37,9 @@ def test_toy_row():
 def test_penalty():
     # methods specification 8c: ridge 1 on TOY
     fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, TOY_Y).fit_
-    assert fit.theta == pytest.approx([0.204575, -0.195848, 1.168347, 1.367685], abs=1e-6)
+    assert fit.theta == pytest.approx(
+        [0.204575, -0.195848, 1.168347, 1.367685], abs=1e-6
+    )
     assert fit.penalty == 1.0
 
 
@@ -43,14 +51,18 @@ def test_separated_labels_warn_and_a_penalty_repairs():
     assert np.isnan(fitted.fit_.se_tau).all()
     fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, y).fit_
     # methods specification 8c: argmax labels, ridge 1
-    assert fit.theta == pytest.approx([0.129659, -0.109633, 2.275252, 1.926731], abs=1e-6)
+    assert fit.theta == pytest.approx(
+        [0.129659, -0.109633, 2.275252, 1.926731], abs=1e-6
+    )
 
 
 def test_save_and_load_keep_the_inference(tmp_path):
     fitted = MCLLOCalibrator(baseline=1).fit(TOY_X, TOY_Y)
     fitted.save(tmp_path / "m.json", covariance=True)
     loaded = load_calibrator(tmp_path / "m.json")
-    np.testing.assert_array_equal(loaded.predict_proba(TOY_X), fitted.predict_proba(TOY_X))
+    np.testing.assert_array_equal(
+        loaded.predict_proba(TOY_X), fitted.predict_proba(TOY_X)
+    )
     np.testing.assert_array_equal(loaded.fit_.cov_theta, fitted.fit_.cov_theta)
     assert loaded.fit_.statistic == fitted.fit_.statistic
     assert loaded.get_params() == fitted.get_params()
@@ -65,20 +77,29 @@ def test_fit_takes_predictions():
 def test_errors():
     with pytest.raises(InputError, match="penalty must be finite and not negative"):
         MCLLOCalibrator(penalty=-1.0).fit(TOY_X, TOY_Y)
-    with pytest.raises(InputError, match="baseline='trcuk' is not a class; did you mean 'truck'"):
-        MCLLOCalibrator(baseline="trcuk").fit(TOY_X, np.array(["car", "ship", "truck"])[TOY_Y])
+    with pytest.raises(
+        InputError, match="baseline='trcuk' is not a class; did you mean 'truck'"
+    ):
+        MCLLOCalibrator(baseline="trcuk").fit(
+            TOY_X, np.array(["car", "ship", "truck"])[TOY_Y]
+        )
 
 
 @pytest.mark.slow
 def test_dask_rows_give_the_same_fit_and_lazy_predictions():
     da = pytest.importorskip("dask.array")
-    X, y = da.from_array(TOY_X, chunks=(7, 2)), da.from_array(np.asarray(TOY_Y), chunks=5)
+    X, y = (
+        da.from_array(TOY_X, chunks=(7, 2)),
+        da.from_array(np.asarray(TOY_Y), chunks=5),
+    )
     found, expected = MCLLOCalibrator().fit(X, y), MCLLOCalibrator().fit(TOY_X, TOY_Y)
     np.testing.assert_allclose(found.fit_.theta, expected.fit_.theta, atol=1e-10)
     np.testing.assert_array_equal(found.classes_, expected.classes_)
     lazy = found.predict_proba(X)
     assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(TOY_X), atol=1e-10)
+    np.testing.assert_allclose(
+        lazy.compute(), expected.predict_proba(TOY_X), atol=1e-10
+    )
     np.testing.assert_array_equal(found.predict(X).compute(), expected.predict(TOY_X))
 
 
@@ -86,19 +107,27 @@ def test_dask_rows_give_the_same_fit_and_lazy_predictions():
 def test_dask_frames_keep_their_names():
     dd = pytest.importorskip("dask.dataframe")
     pd = pytest.importorskip("pandas")
-    table = pd.DataFrame(TOY_X, columns=list("abc")).assign(y=np.array(list("abc"))[TOY_Y])
+    table = pd.DataFrame(TOY_X, columns=list("abc")).assign(
+        y=np.array(list("abc"))[TOY_Y]
+    )
     ddf = dd.from_pandas(table, npartitions=3)
     fitted = MCLLOCalibrator(baseline="a").fit(ddf[["a", "b", "c"]], ddf["y"])
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     lazy = fitted.predict_proba(ddf)
     expected = MCLLOCalibrator(baseline="a").fit(table[["a", "b", "c"]], table["y"])
-    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-10)
+    np.testing.assert_allclose(
+        lazy.compute(), expected.predict_proba(table), atol=1e-10
+    )
 
 
 @pytest.mark.slow
 def test_what_dask_rows_cannot_do_is_refused():
     rows = pytest.importorskip("dask.array").from_array(TOY_X)
-    for options in ({"gate": 0.05}, {"center": "temperature", "penalty": 1.0}, {"baseline": "all"}):
+    for options in (
+        {"gate": 0.05},
+        {"center": "temperature", "penalty": 1.0},
+        {"baseline": "all"},
+    ):
         with pytest.raises(InputError, match="needs all rows in memory"):
             MCLLOCalibrator(**options).fit(rows, TOY_Y)
 
@@ -113,7 +142,9 @@ def test_calibrated_predictions_pass_untouched_zeros_too(tmp_path):
     assert gated.gate_.test == "lr"
     assert gated.gate_.pvalue == calibration_test(calm, seed=0).pvalue > 0.05
     said = str(gated.gate_)
-    assert said.startswith("left alone: calibration is not rejected at level 0.05 (p = ")
+    assert said.startswith(
+        "left alone: calibration is not rejected at level 0.05 (p = "
+    )
     assert said.endswith("); that is no proof of calibration")
     gated.save(tmp_path / "m.json")
     for fitted in (gated, load_calibrator(tmp_path / "m.json")):
@@ -128,7 +159,9 @@ def test_a_rejected_set_is_recalibrated_as_without_a_gate():
     gated.fit(sharp)  # forgets the gate that was closed
     free = MCLLOCalibrator().fit(sharp)
     assert gated.gate_.recalibrates
-    assert str(gated.gate_).startswith("recalibrated: calibration is rejected at level 0.05 (p ")
+    assert str(gated.gate_).startswith(
+        "recalibrated: calibration is rejected at level 0.05 (p "
+    )
     np.testing.assert_array_equal(gated.predict_proba(sharp), free.predict_proba(sharp))
     assert free.gate_ is None
 
@@ -146,7 +179,9 @@ def test_a_chosen_baseline_is_paid_for(baseline):
     calm = data.calm().predictions()
     gate = MCLLOCalibrator(gate=0.05, baseline=baseline).fit(calm).gate_
     assert gate.test == "max_score"
-    test = calibration_test(calm, baseline="auto", n_resamples=199, seed=0)  # 10 / 0.05 - 1 draws
+    test = calibration_test(
+        calm, baseline="auto", n_resamples=199, seed=0
+    )  # 10 / 0.05 - 1 draws
     if baseline == "auto":
         assert gate.pvalue == test.pvalue
     else:  # stops where the tenth draw as extreme as the data, of 199, has said no
@@ -157,7 +192,11 @@ def test_a_chosen_baseline_is_paid_for(baseline):
 
 def test_levels_that_are_none():
     calm = data.calm().predictions()
-    for cls, gate in ((MCLLOCalibrator, 0.0), (MCLLOCalibrator, 1.0), (AutoCalibrator, 2)):
+    for cls, gate in (
+        (MCLLOCalibrator, 0.0),
+        (MCLLOCalibrator, 1.0),
+        (AutoCalibrator, 2),
+    ):
         message = str(refusal(cls(gate=gate).fit, calm))
         assert f"gate must lie in (0, 1); got gate={gate}" in message
 
@@ -173,7 +212,9 @@ def change_of_log_loss(seed, n, power, gate):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 400])
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # 1 draw in 100
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # 1 draw in 100
 def test_on_calibrated_data_it_rarely_does_harm(n):
     # Worse in about alpha = 5 % of the repetitions; 10 % is the promise. With 300 repetitions the
     # standard error at 5 % is 1.3 %, so 10 % is 4 of them away.
@@ -184,11 +225,14 @@ def test_on_calibrated_data_it_rarely_does_harm(n):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # 1 draw in 100
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # 1 draw in 100
 def test_on_miscalibrated_data_it_loses_nothing():
     # Twice too sharp, 400 rows: the test always rejects, so gate and no gate are one.
     gated, free = (
-        [change_of_log_loss(seed, 400, 2.0, gate) for seed in range(60)] for gate in (0.05, None)
+        [change_of_log_loss(seed, 400, 2.0, gate) for seed in range(60)]
+        for gate in (0.05, None)
     )
     np.testing.assert_array_equal(gated, free)
     assert max(gated) < 0.0
@@ -218,7 +262,9 @@ def weighted_rows(n=400, seed=0, power=1.0):
 def test_any_weights_are_learned_from_and_errors_are_robust():
     probs, y, weight = weighted_rows()
     learned = MCLLOCalibrator().fit(probs, y, sample_weight=weight).fit_
-    judged = assess(probs, y, sample_weight=weight, weight_kind="importance", seed=0).fit
+    judged = assess(
+        probs, y, sample_weight=weight, weight_kind="importance", seed=0
+    ).fit
     assert learned.tau == pytest.approx(judged.tau)
     assert learned.se_tau == pytest.approx(judged.se_tau)
     assert learned.se_gamma == pytest.approx(judged.se_gamma)
@@ -261,7 +307,9 @@ def test_a_gate_names_its_baseline_where_nothing_pays_for_the_choice():
     probs, y, weight = weighted_rows()
     for rule in ("auto", "all"):
         gated = MCLLOCalibrator(baseline=rule, gate=0.05)
-        assert "Name the baseline" in str(refusal(gated.fit, probs, y, sample_weight=weight))
+        assert "Name the baseline" in str(
+            refusal(gated.fit, probs, y, sample_weight=weight)
+        )
         grouped = Predictions.from_arrays(probs, y, groups=np.arange(400) // 4)
         assert "Name the baseline" in str(refusal(gated.fit, grouped))
         MCLLOCalibrator(baseline=rule).fit(probs, y, sample_weight=weight)

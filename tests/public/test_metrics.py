@@ -33,9 +33,15 @@ from mcllo.metrics import (
 )
 
 NAMES = [name for name in metrics.__all__ if name != "label_change"]
-NUMBERS = [name for name in NAMES if not name.startswith(("decompose", "calibration_distances"))]
+NUMBERS = [
+    name
+    for name in NAMES
+    if not name.startswith(("decompose", "calibration_distances"))
+]
 WORDS, MASS = np.array(["cat", "dog", "eel"]), {"n_bins": 4, "binning": "mass"}
-NO_LOG_ODDS = [name for name in NAMES if name not in ("decompose_log_loss", "decompose_brier")]
+NO_LOG_ODDS = [
+    name for name in NAMES if name not in ("decompose_log_loss", "decompose_brier")
+]
 
 
 def value_of(name, *data, **options):
@@ -44,7 +50,9 @@ def value_of(name, *data, **options):
     if dataclasses.is_dataclass(result):
         return np.array(list(result.to_dict().values()))
     if hasattr(result, "columns"):
-        return np.concatenate([result[column] for column in ("ici", "e50", "e90", "emax")])
+        return np.concatenate(
+            [result[column] for column in ("ici", "e50", "e90", "emax")]
+        )
     assert type(result) is float
     return np.array(result)
 
@@ -64,13 +72,17 @@ def test_numbers_do_not_depend_on_how_rows_are_given():
             np.testing.assert_allclose(once, expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["log_loss", "expected_calibration_error", "decompose_brier"])
+@pytest.mark.parametrize(
+    "name", ["log_loss", "expected_calibration_error", "decompose_brier"]
+)
 def test_arguments_that_are_refused(name):
     metric = getattr(metrics, name)
     with pytest.raises(InputError, match=r"swapped. Call with \(y_true, y_prob\)"):
         metric(TOY_X, TOY_Y)
     p = Predictions.from_arrays(TOY_X, TOY_Y)
-    with pytest.raises(InputError, match="sample_weight= must not be given beside a Predictions"):
+    with pytest.raises(
+        InputError, match="sample_weight= must not be given beside a Predictions"
+    ):
         metric(None, p, sample_weight=np.ones(16))
 
 
@@ -79,7 +91,9 @@ def test_a_label_that_does_not_occur():
     for name in NO_LOG_ODDS:
         named = value_of(name, WORDS[TOY_Y][seen], TOY_X[seen], classes=list(WORDS))
         with case(name):
-            np.testing.assert_array_equal(named, value_of(name, TOY_Y[seen], TOY_X[seen]))
+            np.testing.assert_array_equal(
+                named, value_of(name, TOY_Y[seen], TOY_X[seen])
+            )
 
 
 @settings(deadline=None, max_examples=5)
@@ -93,12 +107,16 @@ def test_a_weight_is_so_many_rows(seed):
     for name in NAMES:
         once = value_of(name, y, probs, sample_weight=w)
         with case(name):
-            np.testing.assert_allclose(once, value_of(name, long_y, long_probs), atol=1e-9)
+            np.testing.assert_allclose(
+                once, value_of(name, long_y, long_probs), atol=1e-9
+            )
 
 
 def test_certain_and_right_is_zero_and_zeros_stay_zeros():
     for name in NO_LOG_ODDS:
-        value = np.ravel(value_of(name, TOY_Y, np.eye(3)[TOY_Y]))[-1]  # of parts the last: a score
+        value = np.ravel(value_of(name, TOY_Y, np.eye(3)[TOY_Y]))[
+            -1
+        ]  # of parts the last: a score
         if name in ("integrated_calibration_index", "calibration_distances"):
             value = value.round(11)  # log odds end at 1e-12
         assert str(value) == ("1.0" if name == "accuracy" else "0.0"), name
@@ -113,7 +131,9 @@ def test_scikit_learn_scorers():
     p, hits = np.array([0.1, 0.6, 0.8, 0.3]), np.array([0, 1, 1, 1])
     for name in NUMBERS:
         metric = getattr(metrics, name)
-        scorer = make_scorer(metric, response_method="predict_proba", greater_is_better=False)
+        scorer = make_scorer(
+            metric, response_method="predict_proba", greater_is_better=False
+        )
         with case(name):
             assert scorer(three, X, words) == -metric(words, three.predict_proba(X))
             # binary scorers pass the positive class alone: one column is the second of two classes
@@ -154,9 +174,16 @@ def test_by_hand_and_reference_values():
 
 def test_scikit_learn_agrees():
     rng = np.random.default_rng(1)
-    probs, y, w = rng.dirichlet(np.ones(4), 200), rng.integers(0, 4, 200), rng.random(200)
+    probs, y, w = (
+        rng.dirichlet(np.ones(4), 200),
+        rng.integers(0, 4, 200),
+        rng.random(200),
+    )
     top = probs.argmax(axis=1)
-    loss, hits = sk.log_loss(y, probs, sample_weight=w), sk.accuracy_score(y, top, sample_weight=w)
+    loss, hits = (
+        sk.log_loss(y, probs, sample_weight=w),
+        sk.accuracy_score(y, top, sample_weight=w),
+    )
     assert log_loss(y, probs, sample_weight=w) == pytest.approx(loss)
     assert accuracy(y, probs, sample_weight=w) == pytest.approx(hits)
 
@@ -201,14 +228,26 @@ UNEVEN_X = [[0.9, 0.1]] * 3 + [[0.6, 0.4]]
 BINNED = [
     # top label: .9 ok, .7 ok, .8 ok, .6 wrong; each in a bin of its own: gaps .1 .3 .2 .6
     (expected_calibration_error, {"n_bins": 10}, HAND_X, HAND_Y, 0.3),
-    (expected_calibration_error, {"n_bins": 10, "norm": 2}, HAND_X, HAND_Y, np.sqrt(0.5 / 4)),
+    (
+        expected_calibration_error,
+        {"n_bins": 10, "norm": 2},
+        HAND_X,
+        HAND_Y,
+        np.sqrt(0.5 / 4),
+    ),
     (maximum_calibration_error, {"n_bins": 10}, HAND_X, HAND_Y, 0.6),
     # bins (.5, .75] with .7 ok, .6 wrong: gap .15; (.75, 1] with .9, .8 ok: gap .15
     (expected_calibration_error, {"n_bins": 4}, HAND_X, HAND_Y, 0.15),
     # class 0: .2 .4 | .7 .9 with hits 0 1 | 1 1: gaps |.3-.5|, |.8-1|; class 1 mirrors it
     (adaptive_calibration_error, {"n_bins": 2}, HAND_X, HAND_Y, 0.2),
     # bins count, not rows: of three rows at .9 two are right, the one at .6 is
-    (average_calibration_error, {"n_bins": 10}, UNEVEN_X, [0, 0, 1, 0], (1.3 - 2 / 3) / 2),
+    (
+        average_calibration_error,
+        {"n_bins": 10},
+        UNEVEN_X,
+        [0, 0, 1, 0],
+        (1.3 - 2 / 3) / 2,
+    ),
     # methods.md 4, TOY; the default is "sqrt", 4 bins here
     (expected_calibration_error, {}, TOY_X, TOY_Y, 0.309375),
     (expected_calibration_error, {"n_bins": 4}, TOY_X, TOY_Y, 0.309375),
@@ -236,7 +275,9 @@ def test_binned_errors_by_hand_and_reference_values():
 def test_cifar_holdout():
     # methods.md 7: rows 8000 on of default_rng(0).permutation(10000), 45 bins: ECE .0406,
     # log loss .2295
-    rows = load_cifar10_vgg16_keras().take(np.random.default_rng(0).permutation(10_000)[8000:])
+    rows = load_cifar10_vgg16_keras().take(
+        np.random.default_rng(0).permutation(10_000)[8000:]
+    )
     assert expected_calibration_error(None, rows) == pytest.approx(0.0406, abs=5e-5)
     assert log_loss(None, rows) == pytest.approx(0.2295, abs=5e-5)
 
@@ -268,7 +309,9 @@ def direct(y, probs, bandwidth, weight=None):
     f, hit = probs.max(axis=1), probs.argmax(axis=1) == y
     w = np.full(len(f), 1 / len(f)) if weight is None else weight / weight.sum()
     t = (np.arange(4000) + 0.5) / 4000
-    images = np.concatenate([f + 2 * k for k in range(-3, 4)] + [2 * k - f for k in range(-3, 4)])
+    images = np.concatenate(
+        [f + 2 * k for k in range(-3, 4)] + [2 * k - f for k in range(-3, 4)]
+    )
     mass = np.tile(w * (hit - f), 14)
     r = np.zeros(len(t))
     for image, m in zip(images, mass, strict=True):
@@ -279,7 +322,9 @@ def direct(y, probs, bandwidth, weight=None):
 def test_smooth_errors_by_hand_and_reference_values():
     # K_s integrates to 1, so one row has smECE_s = |hit - f| = .3 at every s, the fixed point too
     assert smooth_calibration_error([0], [[0.7, 0.3]]) == pytest.approx(0.3, abs=1e-8)
-    assert smooth_calibration_error([0], [[0.7, 0.3]], bandwidth=0.02) == pytest.approx(0.3)
+    assert smooth_calibration_error([0], [[0.7, 0.3]], bandwidth=0.02) == pytest.approx(
+        0.3
+    )
     # methods.md 4, TOY
     at_tenth = smooth_calibration_error(TOY_Y, TOY_X, bandwidth=0.1)
     assert at_tenth == pytest.approx(0.236083, abs=1e-6)
@@ -288,10 +333,18 @@ def test_smooth_errors_by_hand_and_reference_values():
 
 def test_the_definition_agrees():
     rng = np.random.default_rng(6)
-    probs, y, weight = rng.dirichlet(np.full(4, 0.3), 150), rng.integers(0, 4, 150), rng.random(150)
+    probs, y, weight = (
+        rng.dirichlet(np.full(4, 0.3), 150),
+        rng.integers(0, 4, 150),
+        rng.random(150),
+    )
     for bandwidth in (0.005, 0.03, 0.2, 0.9):
-        error = smooth_calibration_error(y, probs, bandwidth=bandwidth, sample_weight=weight)
-        assert error == pytest.approx(direct(y, probs, bandwidth, weight), rel=2e-5), bandwidth
+        error = smooth_calibration_error(
+            y, probs, bandwidth=bandwidth, sample_weight=weight
+        )
+        assert error == pytest.approx(direct(y, probs, bandwidth, weight), rel=2e-5), (
+            bandwidth
+        )
 
 
 def test_fixed_point_of_the_definition():

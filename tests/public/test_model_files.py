@@ -43,7 +43,9 @@ def write(path=PATH):
             "rows": given.tolist(),
             "probs": [[float(f"{p:.15g}") for p in row] for row in found],
         }
-    lines = (f"{json.dumps(name)}: {json.dumps(model)}" for name, model in models.items())
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(model)}" for name, model in models.items()
+    )
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
@@ -66,9 +68,13 @@ def test_old_files_load_predict_and_are_saved_again(name, tmp_path):
     old = stored["file"]
     again = {key: again[key] for key in old} | {"format_version": 1}
     again["state"] = {key: again["state"][key] for key in old["state"]}
-    again["params"] = {key: again["params"][key] for key in old["params"]}  # new ones may be added
+    again["params"] = {
+        key: again["params"][key] for key in old["params"]
+    }  # new ones may be added
     if "members" in old["state"]:
-        assert again["state"]["members"].pop("similar") is None  # full maps of log g, as then
+        assert (
+            again["state"]["members"].pop("similar") is None
+        )  # full maps of log g, as then
         assert again["state"]["members"].pop("curves") == {}
     assert not list(differences(old, again))
 

@@ -63,14 +63,20 @@ def data(n=240, c=3, seed=0):
 def test_identity_leaves_a_frozen_classifier_as_it_is():
     X, y = data()
     bayes = GaussianNB().fit(X[:120], y[:120])
-    model = RecalibratedClassifierCV(FrozenEstimator(bayes), Identity()).fit(X[120:], y[120:])
-    np.testing.assert_allclose(model.predict_proba(X), bayes.predict_proba(X), rtol=0, atol=1e-15)
+    model = RecalibratedClassifierCV(FrozenEstimator(bayes), Identity()).fit(
+        X[120:], y[120:]
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(X), bayes.predict_proba(X), rtol=0, atol=1e-15
+    )
 
 
 # ---------------------------------------------------------------------------------- done by hand
 
 
-@pytest.mark.parametrize("calibrator", [None, TemperatureScaling()], ids=["default", "given"])
+@pytest.mark.parametrize(
+    "calibrator", [None, TemperatureScaling()], ids=["default", "given"]
+)
 def test_ensemble_is_the_mean_over_the_folds(calibrator):
     X, y = data()
     folds = StratifiedKFold(4)
@@ -78,12 +84,16 @@ def test_ensemble_is_the_mean_over_the_folds(calibrator):
     total = 0.0
     for train, test in folds.split(X, y):
         bayes = GaussianNB().fit(X[train], y[train])
-        own = clone(calibrator or MCLLOCalibrator()).fit(bayes.predict_proba(X[test]), y[test])
+        own = clone(calibrator or MCLLOCalibrator()).fit(
+            bayes.predict_proba(X[test]), y[test]
+        )
         total = total + own.predict_proba(bayes.predict_proba(X))
     np.testing.assert_allclose(model.predict_proba(X), total / 4, rtol=0, atol=1e-12)
     assert len(model.calibrated_classifiers_) == 4
     assert all(isinstance(pair, FittedPair) for pair in model.calibrated_classifiers_)
-    assert all(pair.calibrator.classes == [0, 1, 2] for pair in model.calibrated_classifiers_)
+    assert all(
+        pair.calibrator.classes == [0, 1, 2] for pair in model.calibrated_classifiers_
+    )
 
 
 def test_without_ensemble_one_calibrator_learns_from_all_out_of_fold_predictions():
@@ -95,8 +105,12 @@ def test_without_ensemble_one_calibrator_learns_from_all_out_of_fold_predictions
     expected = calibrator.predict_proba(GaussianNB().fit(X, y).predict_proba(X))
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-9)
     (pair,) = model.calibrated_classifiers_
-    np.testing.assert_allclose(pair.calibrator.fit_.theta, calibrator.fit_.theta, rtol=1e-8)
-    model.set_params(cv=KFold(4, shuffle=True))  # other folds at each call: it is asked once
+    np.testing.assert_allclose(
+        pair.calibrator.fit_.theta, calibrator.fit_.theta, rtol=1e-8
+    )
+    model.set_params(
+        cv=KFold(4, shuffle=True)
+    )  # other folds at each call: it is asked once
     assert model.fit(X, y).predict_proba(X).shape == (240, 3)
 
 
@@ -113,10 +127,14 @@ def test_a_frozen_classifier_is_calibrated_on_the_rows_given(ensemble):
     assert len(model.calibrated_classifiers_) == 1
     assert model.n_features_in_ == 4
     model.set_params(ensemble=True, cv=3).fit(X, y)  # a calibrator for each fold
-    assert [pair.estimator.estimator for pair in model.calibrated_classifiers_] == [bayes] * 3
+    assert [pair.estimator.estimator for pair in model.calibrated_classifiers_] == [
+        bayes
+    ] * 3
 
 
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # rows were left out
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # rows were left out
 def test_a_frozen_classifier_keeps_classes_that_the_rows_lack():
     X, y = data()
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
@@ -130,14 +148,22 @@ def test_a_frozen_classifier_keeps_classes_that_the_rows_lack():
 # ---------------------------------------------------------------------------- against scikit-learn
 
 
-@pytest.mark.skipif(VERSION < (1, 8), reason="scikit-learn has temperature scaling from 1.8 on")
-@pytest.mark.parametrize("estimator", [GaussianNB(), LinearSVC()])  # of probabilities, of decisions
+@pytest.mark.skipif(
+    VERSION < (1, 8), reason="scikit-learn has temperature scaling from 1.8 on"
+)
+@pytest.mark.parametrize(
+    "estimator", [GaussianNB(), LinearSVC()]
+)  # of probabilities, of decisions
 def test_temperature_scaling_equals_scikit_learns(estimator):
     X, y = data(n=600)
     for ensemble in (True, False):
         folds = {"cv": 3, "ensemble": ensemble}
-        ours = RecalibratedClassifierCV(estimator, TemperatureScaling(), **folds).fit(X, y)
-        theirs = CalibratedClassifierCV(estimator, method="temperature", **folds).fit(X, y)
+        ours = RecalibratedClassifierCV(estimator, TemperatureScaling(), **folds).fit(
+            X, y
+        )
+        theirs = CalibratedClassifierCV(estimator, method="temperature", **folds).fit(
+            X, y
+        )
         # scikit-learn's optimiser stops at about 1e-4
         expected = theirs.predict_proba(X)
         np.testing.assert_allclose(ours.predict_proba(X), expected, rtol=0, atol=1e-3)
@@ -167,8 +193,12 @@ def test_labels_of_any_name(ensemble):
             model.fit(X, series(np.array(names)[y].tolist()))
             assert model.classes_.tolist() == list(names)
             expected = plain.predict_proba(X)
-            np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
-            np.testing.assert_array_equal(model.predict(X), np.array(names)[plain.predict(X)])
+            np.testing.assert_allclose(
+                model.predict_proba(X), expected, rtol=0, atol=1e-12
+            )
+            np.testing.assert_array_equal(
+                model.predict(X), np.array(names)[plain.predict(X)]
+            )
 
 
 def test_the_calibrator_is_given_by_its_own_labels():
@@ -180,7 +210,9 @@ def test_the_calibrator_is_given_by_its_own_labels():
     assert not hasattr(baseline, "fit_")
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"]
+)
 def test_frames_reach_the_classifier(frame):
     if VERSION < (1, 9) and frame is pl.DataFrame:
         pytest.skip("this scikit-learn asks polars for a protocol that polars gives up")
@@ -201,7 +233,9 @@ def test_sparse_features_and_missing_values_where_the_classifier_takes_them():
     model = RecalibratedClassifierCV(LogisticRegression(), cv=3)
     dense = model.fit(X, y).predict_proba(X)
     table = sparse.csr_matrix(X)
-    np.testing.assert_allclose(model.fit(table, y).predict_proba(table), dense, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        model.fit(table, y).predict_proba(table), dense, rtol=0, atol=1e-4
+    )
     assert get_tags(model).input_tags.sparse
     assert not get_tags(RecalibratedClassifierCV(GaussianNB())).input_tags.sparse
     tree = DecisionTreeClassifier(min_samples_leaf=20)
@@ -217,7 +251,9 @@ def test_sparse_features_and_missing_values_where_the_classifier_takes_them():
 
 @pytest.mark.parametrize("ensemble", [True, False])
 @pytest.mark.parametrize(
-    "estimator", [GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())], ids=["", "pipeline"]
+    "estimator",
+    [GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())],
+    ids=["", "pipeline"],
 )
 def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
     X, y = data()
@@ -234,21 +270,32 @@ def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
     held_out = [bayes[0].predict_proba(X[test]), bayes[1].predict_proba(X[train])]
     if ensemble:
         folds = zip(bayes, held_out, (test, train), strict=True)
-        maps = ((one, fitted(MCLLOCalibrator(), scores, rows)) for one, scores, rows in folds)
-        expected = sum(own.predict_proba(one.predict_proba(X)) for one, own in maps) / 2.0
+        maps = (
+            (one, fitted(MCLLOCalibrator(), scores, rows))
+            for one, scores, rows in folds
+        )
+        expected = (
+            sum(own.predict_proba(one.predict_proba(X)) for one, own in maps) / 2.0
+        )
     else:
         rows, everywhere = np.concatenate([test, train]), np.arange(240)
         scores = fitted(GaussianNB(), X, everywhere).predict_proba(X)
-        expected = fitted(MCLLOCalibrator(), np.vstack(held_out), rows).predict_proba(scores)
+        expected = fitted(MCLLOCalibrator(), np.vstack(held_out), rows).predict_proba(
+            scores
+        )
     # the scaler's own weights are not set; naive Bayes does not see a common scale but for its 1e-9
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # weights shift shares
+@pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.LabelShiftWarning"
+)  # weights shift shares
 def test_a_classifier_without_weights_leaves_them_to_the_calibrator():
     X, y = data()
     model = RecalibratedClassifierCV(KNeighborsClassifier(40), cv=3)
-    with pytest.warns(MclloWarning, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.warns(
+        MclloWarning, match="KNeighborsClassifier takes no sample_weight"
+    ):
         heavy = model.fit(X, y, sample_weight=1.0 + 9.0 * (y == 0)).predict_proba(X)
     even = model.fit(X, y).predict_proba(X)
     assert heavy[:, 0].mean() > even[:, 0].mean() + 0.1
@@ -264,7 +311,9 @@ def test_a_class_in_one_fold_only(key):
     y[:] = np.where(np.arange(120) < 40, y, y % 2)  # class 2 is in the first third only
     for ensemble in (True, False):
         options = {"cv": KFold(3), "ensemble": ensemble}
-        model = RecalibratedClassifierCV(LogisticRegression(), key, **options).fit(X, NAMES[y])
+        model = RecalibratedClassifierCV(LogisticRegression(), key, **options).fit(
+            X, NAMES[y]
+        )
         out = model.predict_proba(X)
         assert out.shape == (120, 3)
         np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -288,7 +337,9 @@ def test_zeros_of_a_forest_warn():
 
 def test_logits_come_from_the_decision_function():
     X, y = data()
-    model = RecalibratedClassifierCV(LinearSVC(), VectorScaling(), cv=3, ensemble=False).fit(X, y)
+    model = RecalibratedClassifierCV(
+        LinearSVC(), VectorScaling(), cv=3, ensemble=False
+    ).fit(X, y)
     held_out = cross_val_predict(LinearSVC(), X, y, cv=3, method="decision_function")
     coef = model.calibrated_classifiers_[0].calibrator.coef_
     np.testing.assert_allclose(coef, VectorScaling().fit(held_out, y).coef_, rtol=1e-6)
@@ -296,12 +347,19 @@ def test_logits_come_from_the_decision_function():
 
 def test_logits_are_log_probabilities_where_there_are_no_others():
     X, y = data()
-    on_logs = RecalibratedClassifierCV(GaussianNB(), VectorScaling(on="log_probs"), cv=3)
+    on_logs = RecalibratedClassifierCV(
+        GaussianNB(), VectorScaling(on="log_probs"), cv=3
+    )
     model = RecalibratedClassifierCV(GaussianNB(), VectorScaling(), cv=3)
     expected = on_logs.fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(model.fit(X, y).predict_proba(X), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        model.fit(X, y).predict_proba(X), expected, rtol=0, atol=1e-9
+    )
     two = RecalibratedClassifierCV(LogisticRegression(), VectorScaling(), cv=3)
-    assert two.fit(X, y == 1).predict_proba(X).shape == (240, 2)  # decision_function is a column
+    assert two.fit(X, y == 1).predict_proba(X).shape == (
+        240,
+        2,
+    )  # decision_function is a column
 
 
 # ------------------------------------------------------------------------------- as an estimator
@@ -316,12 +374,16 @@ def test_grid_search_over_classifier_and_calibrator():
     }
     scaled = make_pipeline(StandardScaler(), GaussianNB())
     model = RecalibratedClassifierCV(scaled, MCLLOCalibrator(), cv=2)
-    search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss", error_score="raise")
+    search = GridSearchCV(
+        model, grid, cv=2, scoring="neg_log_loss", error_score="raise"
+    )
     search.fit(X, NAMES[y])
     assert len(search.cv_results_["params"]) == 8
     assert np.unique(search.cv_results_["mean_test_score"].round(12)).size > 4
     assert search.predict_proba(X).shape == (240, 3)
-    swapped = GridSearchCV(model, {"calibrator": [Identity(), TemperatureScaling()]}, cv=2)
+    swapped = GridSearchCV(
+        model, {"calibrator": [Identity(), TemperatureScaling()]}, cv=2
+    )
     assert set(swapped.fit(X, y).predict(X)) <= {0, 1, 2}
 
 
@@ -347,7 +409,11 @@ class Columns(GaussianNB):
 def test_refused_arguments():
     X, y = data(c=2)
     for estimator, options, message in (
-        (Ridge(), {}, "or with a decision_function of a column per class; Ridge has neither"),
+        (
+            Ridge(),
+            {},
+            "or with a decision_function of a column per class; Ridge has neither",
+        ),
         (Columns(), {}, "each of its 2 classes; Columns gives the shape"),
         (GaussianNB(), {"ensemble": "maybe"}, "ensemble must be True, False or 'auto'"),
         (GaussianNB(), {"calibrator": MCLLOCalibrator}, "or a calibrator such as"),
@@ -382,5 +448,9 @@ def test_refused_frozen():
     with pytest.raises(NotFittedError):
         RecalibratedClassifierCV(FrozenEstimator(GaussianNB())).fit(X, y)
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
-    with pytest.raises(InputError, match=r"y contains 'lorry' \(row 0\), which is not a class"):
-        RecalibratedClassifierCV(frozen).fit(X, np.where(np.arange(240) == 0, "lorry", NAMES[y]))
+    with pytest.raises(
+        InputError, match=r"y contains 'lorry' \(row 0\), which is not a class"
+    ):
+        RecalibratedClassifierCV(frozen).fit(
+            X, np.where(np.arange(240) == 0, "lorry", NAMES[y])
+        )

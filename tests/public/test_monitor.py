@@ -26,7 +26,8 @@ def batch(seed, n=300, slope=1.0, c=3, concentration=0.8):
 def csv(path, probs, y):
     lines = [",".join([*CLASSES, "y"])]
     lines += [
-        ",".join([*map(repr, row), label]) for row, label in zip(probs.tolist(), y, strict=True)
+        ",".join([*map(repr, row), label])
+        for row, label in zip(probs.tolist(), y, strict=True)
     ]
     path.write_text("\n".join(lines) + "\n")
     return str(path)
@@ -89,7 +90,12 @@ def test_one_class_too_rare_is_named():
         status = monitor.add(probs, y, batch=str(k))
     assert 2 in status.named
     share = status.classes[2]
-    assert share.difference.low <= share.observed - share.predicted <= share.difference.high < 0.0
+    assert (
+        share.difference.low
+        <= share.observed - share.predicted
+        <= share.difference.high
+        < 0.0
+    )
     assert status.leading != "temperature"
 
 
@@ -144,7 +150,9 @@ def test_the_recalibrated_predictions_of_a_model_are_watched(tmp_path):
     model = mcllo.calibrators.TemperatureScaling().fit(*train)
     model.save(tmp_path / "model.json")
     raw = mcllo.Monitor.start(classes=CLASSES)
-    kept = [mcllo.Monitor.start(model=given) for given in (model, tmp_path / "model.json")]
+    kept = [
+        mcllo.Monitor.start(model=given) for given in (model, tmp_path / "model.json")
+    ]
     for k in range(8):
         rows = batch(k, slope=0.6)
         raw.add(*rows, batch=str(k))
@@ -158,7 +166,9 @@ def test_the_recalibrated_predictions_of_a_model_are_watched(tmp_path):
         by_hand.add(model.predict_proba(probs), y, batch=str(k))
     # sizes are those of the recalibrated predictions; evidence also allows for the estimation error
     assert by_hand.status().temperature == statuses[0].temperature
-    assert by_hand.status().classes[0].predicted == pytest.approx(statuses[0].classes[0].predicted)
+    assert by_hand.status().classes[0].predicted == pytest.approx(
+        statuses[0].classes[0].predicted
+    )
     assert statuses[0].log_evidence == pytest.approx(statuses[1].log_evidence)
     with pytest.raises(InputError, match="those of the model"):
         mcllo.Monitor.start(model=model, classes=["a", "b", "c"])
@@ -170,7 +180,9 @@ def test_rows_that_repeat_each_other_alarm_as_rows_and_not_as_groups():
         probs, y = batch(k, n=40)
         rows, labels = np.repeat(probs, 12, axis=0), np.repeat(y, 12)
         alone.add(rows, labels, batch=str(k))
-        status = grouped.add(rows, labels, batch=str(k), groups=np.repeat(np.arange(40), 12))
+        status = grouped.add(
+            rows, labels, batch=str(k), groups=np.repeat(np.arange(40), 12)
+        )
     assert alone.status().kind == "alarm"
     assert status.kind != "alarm"
     single = mcllo.Monitor.start()
@@ -196,7 +208,11 @@ def test_it_says_the_same_in_json_and_in_history(tmp_path):
     content = json.loads(json.dumps(monitor.status().to_dict(), allow_nan=False))
     assert content["kind"] == "alarm"
     assert [row["label"] for row in content["classes"]] == CLASSES
-    assert {said["kind"] for said in content["statements"]} >= {"monitor", "evidence", "size"}
+    assert {said["kind"] for said in content["statements"]} >= {
+        "monitor",
+        "evidence",
+        "size",
+    }
     table = monitor.history()
     assert table["rows"] == [300] * 5
     probs, y = batch(0)
@@ -223,7 +239,18 @@ def test_the_command_line(tmp_path, capsys):
     for k in range(6):
         path = csv(tmp_path / f"{k}.csv", *batch(k, n=300, slope=1.0 if k < 4 else 0.5))
         prom = str(tmp_path / "weekly.prom")
-        add = ["monitor", "add", file, path, "--label", "y", "--batch", f"w{k}", "--textfile", prom]
+        add = [
+            "monitor",
+            "add",
+            file,
+            path,
+            "--label",
+            "y",
+            "--batch",
+            f"w{k}",
+            "--textfile",
+            prom,
+        ]
         codes.append(run(add))
     assert codes[:4] == [3, 0, 0, 0]
     assert codes[5] == 1
@@ -231,7 +258,10 @@ def test_the_command_line(tmp_path, capsys):
     out = capsys.readouterr()
     assert "Alarm" in out.out
     assert "nothing was added" in out.err
-    assert 'mcllo_monitor_alarm{monitor="weekly"} 1\n' in (tmp_path / "weekly.prom").read_text()
+    assert (
+        'mcllo_monitor_alarm{monitor="weekly"} 1\n'
+        in (tmp_path / "weekly.prom").read_text()
+    )
     assert run(["monitor", "show", file, "--json", "--batches"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert [row["batch"] for row in content["batches"]] == [f"w{k}" for k in range(6)]
@@ -285,7 +315,9 @@ def test_the_recalibration_that_it_names_in_python_can_be_fitted():
     call = str(step).split(" on: ")[1].split(". Learned")[0]
     probs, y = batch(7, slope=0.6)
     assert call.endswith(".fit(probs, y)")
-    assert hasattr(eval(call, {"mcllo": mcllo, "probs": probs, "y": y}), "predict_proba")
+    assert hasattr(
+        eval(call, {"mcllo": mcllo, "probs": probs, "y": y}), "predict_proba"
+    )
 
 
 def test_the_gain_is_that_of_a_group_where_there_are_groups():
@@ -294,14 +326,20 @@ def test_the_gain_is_that_of_a_group_where_there_are_groups():
         probs, y = batch(k, slope=0.5)
         single = alone.add(probs, y, batch=str(k))
         rows, labels = np.repeat(probs, 4, axis=0), np.repeat(y, 4)
-        status = grouped.add(rows, labels, batch=str(k), groups=np.repeat(np.arange(300), 4))
+        status = grouped.add(
+            rows, labels, batch=str(k), groups=np.repeat(np.arange(300), 4)
+        )
     assert (single.leading, status.leading) == ("temperature", "temperature")
     assert status.gain == pytest.approx(single.gain)
 
 
 def test_one_row_is_one_row():
-    status = mcllo.Monitor.start(classes=CLASSES).add([[0.2, 0.3, 0.5]], ["eel"], batch="a")
-    assert str(status.statements()[0]).startswith("Cannot tell yet: 1 row in 1 batch is too few.")
+    status = mcllo.Monitor.start(classes=CLASSES).add(
+        [[0.2, 0.3, 0.5]], ["eel"], batch="a"
+    )
+    assert str(status.statements()[0]).startswith(
+        "Cannot tell yet: 1 row in 1 batch is too few."
+    )
 
 
 def test_shares_are_drawn_by_time_and_evidence_by_arrival():

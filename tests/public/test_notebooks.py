@@ -25,7 +25,9 @@ def words(output):
         return output.text
     if "text/html" not in output.data:
         return output.data["text/plain"]
-    page = re.sub(r"<(style|svg)\b.*?</\1>", " ", output.data["text/html"], flags=re.DOTALL)
+    page = re.sub(
+        r"<(style|svg)\b.*?</\1>", " ", output.data["text/html"], flags=re.DOTALL
+    )
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
@@ -33,7 +35,9 @@ def shows(cell):
     """Return the kinds of what a cell shows, the richest of each output."""
     rich = ("image/png", "text/html", "text/plain")
     found = [output.get("data", {"text": ""}) for output in cell.outputs]
-    found = [data for data in found if data.get("text/html") != ""]  # long work was shown
+    found = [
+        data for data in found if data.get("text/html") != ""
+    ]  # long work was shown
     return [next((kind for kind in rich if kind in data), "text") for data in found]
 
 
@@ -57,24 +61,33 @@ def test_the_example_shows_what_is_stored(monkeypatch):
         assert before.source == after.source
         if before.cell_type == "code":
             assert shows(before) == shows(after), before.source
-            assert [*map(words, before.outputs)] == [*map(words, after.outputs)], before.source
-    kinds = [kind for cell in now.cells if cell.cell_type == "code" for kind in shows(cell)]
+            assert [*map(words, before.outputs)] == [*map(words, after.outputs)], (
+                before.source
+            )
+    kinds = [
+        kind for cell in now.cells if cell.cell_type == "code" for kind in shows(cell)
+    ]
     assert kinds.count("text/html") >= 4  # cards and a frame
     assert kinds.count("image/png") >= 3
     assert "Miscalibrated." in words(now.cells[1].outputs[0])
 
 
 START = (
-    "import mcllo\na = mcllo.assess([[.7, .3], [.4, .6], [.2, .8], [.6, .4]], [0, 0, 1, 1], seed=0)"
+    "import mcllo\na = mcllo.assess([[.7, .3], [.4, .6], [.2, "
+    ".8], [.6, .4]], [0, 0, 1, 1], seed=0)"
 )
 
 
 CELLS = {
     START: [],
     "mcllo.plot.reliability(a)": ["image/png"],
-    "panels = mcllo.plot.reliability_by_class(a)\npanels[0].set_ylabel('mine');": ["image/png"],
+    "panels = mcllo.plot.reliability_by_class(a)\npanels[0].set_ylabel('mine');": [
+        "image/png"
+    ],
     "panels": ["image/png"],
-    "import matplotlib.pyplot as plt\nmcllo.plot.parameters(a.fit)\nplt.show()": ["image/png"],
+    "import matplotlib.pyplot as plt\nmcllo.plot.parameters(a.fit)\nplt.show()": [
+        "image/png"
+    ],
     "plt.rcParams['figure.max_open_warning'] = 2\n"
     "for _ in range(4):\n    mcllo.plot.calibration_map(a.fit)": ["image/png"] * 4,
     "plt.get_fignums()": ["text/plain"],
@@ -108,7 +121,10 @@ rows = mcllo.Predictions.from_arrays(probs, [rng.choice(5, p=row) for row in pro
     ("call", "word"),
     [
         ("mcllo.assess(rows, seed=0)", "assessing"),
-        ("mcllo.compare(rows, cv=2, methods=['mcllo', 'dirichlet'], seed=0)", "comparing"),
+        (
+            "mcllo.compare(rows, cv=2, methods=['mcllo', 'dirichlet'], seed=0)",
+            "comparing",
+        ),
         (
             "mcllo.simulate.power(n_samples=200, n_classes=3, reps=20, seed=0, n_jobs=1)",
             "simulating",
@@ -130,4 +146,6 @@ def test_long_work_says_so_under_its_cell(call, word):
     Listening(nbformat.v4.new_notebook(cells=[cell]), timeout=300).execute()
     assert re.fullmatch(rf"{word}[\w, ]*, \d+ s", seen[0])
     assert seen[-1] == ""
-    assert [output.data["text/html"] for output in cell.outputs] == [""]  # nothing stays
+    assert [output.data["text/html"] for output in cell.outputs] == [
+        ""
+    ]  # nothing stays

@@ -21,7 +21,9 @@ ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
 
 def same(study, other):
     """Whether two studies have the same cells, to the last digit."""
-    assert [(a.n, a.delta_1) for a in study.rows] == [(b.n, b.delta_1) for b in other.rows]
+    assert [(a.n, a.delta_1) for a in study.rows] == [
+        (b.n, b.delta_1) for b in other.rows
+    ]
     return all(
         (getattr(a, name) == getattr(b, name)).all()
         for a, b in zip(study.rows, other.rows, strict=True)
@@ -34,7 +36,9 @@ def test_by_default_a_draw_is_calibrated():
     assert (p.classes, p.baseline, p.n_clipped) == (tuple(range(10)), 9, 0)
     # under H0 a p-value below .001 comes once in a thousand seeds; the seed is fixed
     assert calibration_test(p, method="chi2").pvalue > 0.001
-    assert calibration_test(simulate.draw(5000, delta=1, gamma=1, seed=3)).pvalue > 0.001
+    assert (
+        calibration_test(simulate.draw(5000, delta=1, gamma=1, seed=3)).pvalue > 0.001
+    )
 
 
 def test_a_draw_follows_its_parameters():
@@ -56,17 +60,26 @@ def test_draws_repeat():
 
 
 def test_draws_of_every_distribution():
-    assert simulate.draw(30, distribution="dirichlet", concentration=0.5, seed=0).n_classes == 10
-    assert simulate.draw(30, distribution="softmax_normal", scale=2, n_classes=4, seed=0).n_classes
+    assert (
+        simulate.draw(30, distribution="dirichlet", concentration=0.5, seed=0).n_classes
+        == 10
+    )
+    assert simulate.draw(
+        30, distribution="softmax_normal", scale=2, n_classes=4, seed=0
+    ).n_classes
     rows = simulate.draw(200, distribution=TOY_X, seed=0)
     assert rows.n_classes == 3
-    assert {tuple(row) for row in rows.probs.tolist()} == {tuple(row) for row in TOY_X.tolist()}
+    assert {tuple(row) for row in rows.probs.tolist()} == {
+        tuple(row) for row in TOY_X.tolist()
+    }
 
 
 def test_the_json_that_the_command_line_prints():
     study = simulate.power(n_samples=(30, 40), delta_1=(1.0, 1.4), **SMALL)
     rows = json.loads(json.dumps(study.to_dict()))["rows"]
-    assert [(row["n"], row["delta_1"]) for row in rows] == list(product((30, 40), (1.0, 1.4)))
+    assert [(row["n"], row["delta_1"]) for row in rows] == list(
+        product((30, 40), (1.0, 1.4))
+    )
     assert all(0.0 <= row["low"] <= row["power"] <= row["high"] <= 1.0 for row in rows)
     # a setting does not depend on the rest of the grid
     one = simulate.power(n_samples=40, delta_1=1.4, **SMALL)
@@ -117,7 +130,9 @@ def test_a_file_of_another_study_is_refused(tmp_path):
         ("n_resamples", {"n_resamples": 39}),
         ("n_classes", {"n_classes": 4}),
     ):
-        with pytest.raises(InputError, match=rf"holds a study with {name}=.*this one has {name}="):
+        with pytest.raises(
+            InputError, match=rf"holds a study with {name}=.*this one has {name}="
+        ):
             simulate.power(**options | change)
     assert path.read_text() == text
     wider = simulate.power(**options | {"delta_1": (1.0, 1.2), "alpha": 0.1})
@@ -155,7 +170,9 @@ def test_planning_by_label_with_any_baseline():
     table = Predictions.from_arrays(probs, y, baseline="cat")
     options = {"delta": {"owl": 3.0}, "n_samples": 60, "reps": 5, "seed": 0}
     given = simulate.power_for(table, **options)
-    arrays = simulate.power_for(probs, classes=["cat", "dog", "owl"], baseline="cat", **options)
+    arrays = simulate.power_for(
+        probs, classes=["cat", "dog", "owl"], baseline="cat", **options
+    )
     assert same(given, arrays)
     assert given.effect.delta == pytest.approx([1.0, 3.0])
     assert "delta 3.00 for owl (baseline cat)" in str(given)
@@ -165,7 +182,9 @@ def test_planning_by_label_with_any_baseline():
 def test_rows_with_zeros_are_judged_by_exact_p_values():
     probs = np.random.default_rng(0).dirichlet([1, 1], 4000)
     probs[0] = [1.0, 0.0]
-    study = simulate.power_for(probs[:50], delta=1, n_samples=3000, reps=2, n_resamples=19, seed=0)
+    study = simulate.power_for(
+        probs[:50], delta=1, n_samples=3000, reps=2, n_resamples=19, seed=0
+    )
     assert (study.rows[0].pvalues != study.rows[0].pvalues_chi2).all()
     clean = simulate.power_for(probs[1:51], delta=1, n_samples=3000, reps=2, seed=0)
     assert (clean.rows[0].pvalues == clean.rows[0].pvalues_chi2).all()
@@ -192,7 +211,9 @@ def test_power_is_near_our_first_run():
         rate = rates[[1.0, 1.1, 1.2, 1.3, 1.4].index(cell.delta_1)]
         pooled = (rate * reps + cell.power * cell.reps) / (reps + cell.reps)
         error = np.sqrt(pooled * (1.0 - pooled) * (1.0 / reps + 1.0 / cell.reps))
-        assert abs(cell.power - rate) < 3.3 * error, cell  # 10 cells: .01 in all by chance
+        assert abs(cell.power - rate) < 3.3 * error, (
+            cell
+        )  # 10 cells: .01 in all by chance
 
 
 @pytest.mark.slow
@@ -216,7 +237,9 @@ def test_a_script_that_does_not_guard_its_workers_is_told_so(tmp_path):
         "from mcllo import simulate\n"
         "simulate.power(n_samples=20, delta_1=1, n_classes=3, reps=2, seed=0, n_jobs=2)\n"
     )
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
+    )
     assert run.returncode == 1
     assert "InputError: n_jobs=2 needs processes" in run.stderr
     assert "if __name__ == '__main__':" in run.stderr.splitlines()[-1]
@@ -225,16 +248,28 @@ def test_a_script_that_does_not_guard_its_workers_is_told_so(tmp_path):
 LEAST = {"draw": {"n_samples": 5}, "power": {}, "power_for": {"probs": TOY_X}}
 DIRICHLET, LOGITS = {"distribution": "dirichlet"}, {"distribution": "softmax_normal"}
 REFUSED = [
-    ("draw", {"n_samples": 0}, "n_samples must be a whole number >= 1; got n_samples=0"),
+    (
+        "draw",
+        {"n_samples": 0},
+        "n_samples must be a whole number >= 1; got n_samples=0",
+    ),
     ("draw", {"distribution": "uniform"}, "distribution 'uniform' is not known"),
     ("draw", {"distribution": "dirichlet_heavi"}, "did you mean 'dirichlet_heavy'"),
     ("draw", {"n_classes": 1}, "n_classes must be a whole number >= 2"),
     ("draw", {"distribution": TOY_X, "scale": 2}, "belong to named distributions"),
-    ("draw", {**DIRICHLET, "concentration": 0}, "concentration must be positive and finite"),
+    (
+        "draw",
+        {**DIRICHLET, "concentration": 0},
+        "concentration must be positive and finite",
+    ),
     ("draw", {**DIRICHLET, "scale": 2}, "scale= belongs to .*'softmax_normal'"),
     ("draw", {**LOGITS, "scale": [1, 2]}, "scale must be one number; got"),
     ("draw", {"delta": 0.0}, "delta must be positive and finite; got delta=0.0"),
-    ("draw", {"delta": [1, 2, 3], "n_classes": 3}, "delta must be one number or 2 of them"),
+    (
+        "draw",
+        {"delta": [1, 2, 3], "n_classes": 3},
+        "delta must be one number or 2 of them",
+    ),
     ("draw", {"delta": "x"}, "delta must hold numbers; got values such as 'x'"),
     ("draw", {"gamma": np.nan}, "gamma must be finite"),
     ("draw", {"seed": -1}, "seed must be a whole number >= 0"),
@@ -250,8 +285,16 @@ REFUSED = [
     ("power_for", {}, "must know how wrong the predictions are"),
     ("power_for", {"gamma": {3: 1}}, "a label of gamma=3 is not a class"),
     ("power_for", {"delta": {2: 1}}, "delta must not name the baseline 2"),
-    ("power_for", {"gamma": 1, "probs": TOY_X[:, :2]}, "each row of probs must sum to 1"),
-    ("power_for", {"gamma": 1, "classes": ["a", "b"]}, "must name each of the 3 columns"),
+    (
+        "power_for",
+        {"gamma": 1, "probs": TOY_X[:, :2]},
+        "each row of probs must sum to 1",
+    ),
+    (
+        "power_for",
+        {"gamma": 1, "classes": ["a", "b"]},
+        "must name each of the 3 columns",
+    ),
     ("power_for", {"gamma": 1, "baseline": 7}, "baseline=7 is not a class"),
 ]
 

@@ -134,7 +134,9 @@ def test_one_hot_frames_are_matched_by_name():
 
 @settings(deadline=None, max_examples=50)
 @given(st.permutations(range(3)), st.sampled_from(NAMES), st.booleans())
-def test_permuting_columns_with_their_names_permutes_the_probabilities(order, baseline, framed):
+def test_permuting_columns_with_their_names_permutes_the_probabilities(
+    order, baseline, framed
+):
     names = [NAMES[j] for j in order]
     if framed:
         q = read(FRAME[names], WORDS, baseline=baseline)
@@ -154,7 +156,14 @@ def test_reading_some_rows_is_taking_them(rows):
     options = {"classes": range(3), "baseline": 2}
     p = read(TOY_X, TOY_Y, sample_weight=np.arange(16) + 1.0, **options).take(rows)
     q = read(TOY_X[rows], TOY_Y[rows], sample_weight=np.array(rows) + 1.0, **options)
-    for name in ("probs", "codes", "sample_weight", "log_odds", "model_codes", "class_weight"):
+    for name in (
+        "probs",
+        "codes",
+        "sample_weight",
+        "log_odds",
+        "model_codes",
+        "class_weight",
+    ):
         np.testing.assert_array_equal(getattr(p, name), getattr(q, name))
 
 
@@ -164,12 +173,20 @@ def test_zeros_are_raised_counted_and_announced():
     # row 2 puts 0 on the class that came true
     assert (p.n_zeros, p.n_clipped, p.n_clipped_true, p.clip) == (2, 2, 1, 1e-6)
     np.testing.assert_allclose(p.probs[2], [1e-6 / 1.000001, 1 / 1.000001], rtol=1e-15)
-    message = "2 of 6 probabilities were 0; 2 were clipped to 1e-06, 1 of them of the class"
+    message = (
+        "2 of 6 probabilities were 0; 2 were clipped to 1e-06, 1 of them of the class"
+    )
     warning = caught[0].message
     assert warning.text().startswith(message)
     assert "p-value" not in warning.text()  # nobody asked for one yet
     assert str(warning).startswith("probabilities of 0 were clipped to 1e-06")
-    counts = {"n_zeros": 2, "n_clipped": 2, "n_clipped_true": 1, "n_entries": 6, "clip": 1e-6}
+    counts = {
+        "n_zeros": 2,
+        "n_clipped": 2,
+        "n_clipped_true": 1,
+        "n_entries": 6,
+        "clip": 1e-6,
+    }
     assert warning.numbers == counts
     assert p.zero_note.startswith(message)
     assert "p-value depend on this bound" in p.zero_note
@@ -218,7 +235,11 @@ def test_logits_in_a_frame_name_the_classes_and_are_matched_by_name():
 def test_arrays_are_read_only(toy):
     logits = read(None, TOY_Y, logits=np.log(TOY_X), baseline=0)
     arrays = [toy.probs, toy.codes, toy.sample_weight, toy.log_odds, toy.class_weight]
-    arrays += [toy.with_baseline("cat").model_codes, logits.logits, toy.take([0, 1]).probs]
+    arrays += [
+        toy.with_baseline("cat").model_codes,
+        logits.logits,
+        toy.take([0, 1]).probs,
+    ]
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array.flat[0] = 0
@@ -302,7 +323,11 @@ def test_counts_multiply_weights_and_repeat_groups():
 def test_counts_refused():
     for counts, row, words in (
         ([[2, 1], [0, 0], [1, 0]], 1, "row 1 holds none"),
-        ([[2, 1, 0], [0, 3, 0], [1, 0, 0]], None, "a column per class (2); got 3 columns"),
+        (
+            [[2, 1, 0], [0, 3, 0], [1, 0, 0]],
+            None,
+            "a column per class (2); got 3 columns",
+        ),
         (COUNTS[:2], None, "same number of rows; got 3 and 2"),
     ):
         with case(words):
@@ -320,7 +345,10 @@ def test_groups_follow_their_rows():
 def test_rows_are_written_out_by_weight():
     p = read(PROBS, COUNTS, groups=["a", "b", "a"]).expand_weights()
     np.testing.assert_array_equal(p.probs, PROBS[[0, 0, 0, 1, 1, 1, 2]])
-    assert (p.codes.tolist(), p.groups.tolist()) == ([0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1, 0])
+    assert (p.codes.tolist(), p.groups.tolist()) == (
+        [0, 0, 1, 1, 1, 1, 0],
+        [0, 0, 0, 1, 1, 1, 0],
+    )
     assert p.sample_weight is None
     assert p.expand_weights() is p
 
@@ -347,8 +375,12 @@ def test_with_probs_keeps_labels_and_weights(toy):
     np.testing.assert_array_equal(other.probs, TOY_X[::-1])
     assert (other.classes, other.baseline) == (toy.classes, toy.baseline)
     assert other.sample_weight is toy.sample_weight
-    np.testing.assert_array_equal(toy.with_probs(FRAME[["dog", "bird", "cat"]]).probs, TOY_X)
-    assert read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1]).logits is None
+    np.testing.assert_array_equal(
+        toy.with_probs(FRAME[["dog", "bird", "cat"]]).probs, TOY_X
+    )
+    assert (
+        read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1]).logits is None
+    )
     p = read([[0.6, 0.4]] * 3, [0, 1, 0]).with_probs(ZEROS)  # counts zeros in silence
     assert (p.n_clipped, p.n_clipped_true) == (2, 1)
     assert "shape (16, 3); got (15, 3)" in str(refusal(toy.with_probs, TOY_X[1:]))
@@ -376,7 +408,10 @@ def test_take(toy):
 
 def test_take_nothing_or_what_is_not_there(toy):
     for rows in ([], np.array([], int), [False] * 16):
-        assert str(refusal(toy.take, rows)) == "rows must choose at least one row; got none."
+        assert (
+            str(refusal(toy.take, rows))
+            == "rows must choose at least one row; got none."
+        )
     numbers = ([16], [-17], [0.5], [True, False], [[0, 1]], [10**30])
     for rows in (*numbers, ["a"], 3, slice(2), None, "all"):
         with case(rows):
@@ -435,7 +470,9 @@ REFUSED = [
 def test_arguments_that_are_refused():
     for options, words in REFUSED:
         with case(words):
-            assert words in str(refusal(read, **{"probs": FRAME, "y": WORDS, **options}))
+            assert words in str(
+                refusal(read, **{"probs": FRAME, "y": WORDS, **options})
+            )
 
 
 BROKEN_PROBS = {
@@ -527,7 +564,10 @@ JUNK = st.recursive(
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
 @settings(deadline=None, max_examples=200)
 @given(
-    JUNK, st.sampled_from(["probs", "y", "logits", "classes", "baseline", "sample_weight", "clip"])
+    JUNK,
+    st.sampled_from(
+        ["probs", "y", "logits", "classes", "baseline", "sample_weight", "clip"]
+    ),
 )
 def test_anything_at_all_is_read_or_refused(junk, argument):
     options = {"probs": [[0.7, 0.3], [0.4, 0.6]], "y": ["a", "b"], argument: junk}

@@ -39,8 +39,19 @@ pytestmark = [
     pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER),
 ]
 
-CASES = {"pets": overconfident, "hostile": hostile, "recalibrations": compared, "many": many}
-CASES |= {"groups": grouped, "hint": mixed_up, "one": one_off, "calm": calm, "by": divided}
+CASES = {
+    "pets": overconfident,
+    "hostile": hostile,
+    "recalibrations": compared,
+    "many": many,
+}
+CASES |= {
+    "groups": grouped,
+    "hint": mixed_up,
+    "one": one_off,
+    "calm": calm,
+    "by": divided,
+}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +105,9 @@ return [bottom(".verdict"), bottom("[data-test-next] h3")];
 def check_page(driver, name, width):
     """Check that a page is whole."""
     assert driver.title == reported(CASES[name]).summary.title
-    assert driver.get_log("browser") == []  # nothing is wrong, and nothing else is asked for:
+    assert (
+        driver.get_log("browser") == []
+    )  # nothing is wrong, and nothing else is asked for:
     asked = asked_for(driver)
     assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
     # every figure is visible once
@@ -199,7 +212,10 @@ def test_long_tables_fold_after_a_whole_row_and_open(visit):
     """
     assert driver.execute_script(hidden) <= 1  # nothing is cut
     button = driver.find_element("css selector", f"{path} .unfold")
-    assert (button.text, button.get_attribute("aria-expanded")) == ("Show all 100 rows", "false")
+    assert (button.text, button.get_attribute("aria-expanded")) == (
+        "Show all 100 rows",
+        "false",
+    )
     button.click()
     assert driver.execute_script(seen) == 100
     assert button.get_attribute("aria-expanded") == "true"
@@ -228,7 +244,9 @@ def test_tables_sort_when_a_head_is_clicked(visit):
     assert click_head(driver, "parameters", 3) == "ascending"
     assert [float(v) for v in column(driver, "parameters", 3)] == sorted(before)
     assert click_head(driver, "parameters", 3) == "descending"
-    assert [float(v) for v in column(driver, "parameters", 3)] == sorted(before, reverse=True)
+    assert [float(v) for v in column(driver, "parameters", 3)] == sorted(
+        before, reverse=True
+    )
     assert click_head(driver, "parameters", 0) == "ascending"
     names = column(driver, "parameters", 0)
     assert names == sorted(names)
@@ -238,7 +256,9 @@ def test_tables_sort_when_a_head_is_clicked(visit):
     ("name", "table", "place", "last"),
     [("recalibrations", "recalibrations", 7, "-"), ("pets", "nested_models", 4, "-")],
 )
-def test_missing_values_and_words_among_numbers_sort_last(visit, name, table, place, last):
+def test_missing_values_and_words_among_numbers_sort_last(
+    visit, name, table, place, last
+):
     driver = visit(name)
     for _ in range(2):  # both directions
         click_head(driver, table, place)
@@ -253,7 +273,9 @@ def test_hostile_names_are_text_and_nothing_runs(visit):
         driver.switch_to.alert.dismiss()
     assert driver.execute_script("return window.stolen === undefined")
     assert driver.execute_script("return document.images.length") == 0
-    names = driver.find_elements("css selector", '[data-test-table="shares"] tbody th bdi')
+    names = driver.find_elements(
+        "css selector", '[data-test-table="shares"] tbody th bdi'
+    )
     assert len(names) == len(HOSTILE)
     assert "<script>window.stolen = 1; aler…" in [name.text for name in names]
     assert "x" * 200 in [name.get_attribute("title") for name in names]
@@ -285,7 +307,9 @@ def test_print_is_light_and_shows_long_tables_whole(visit):
         background, rows, head, masks, data_checks = driver.execute_script(script)
     assert background == "rgb(255, 255, 255)"
     assert rows == 100
-    assert head == "contents"  # a head that holds a button is not repeated on every sheet
+    assert (
+        head == "contents"
+    )  # a head that holds a button is not repeated on every sheet
     assert (masks, data_checks) == (["none"], 0)  # paper does not slide
 
 
@@ -297,9 +321,13 @@ def test_folded_tables_open_and_are_printed(visit):
     driver.find_element("css selector", "details summary").click()
     assert table.is_displayed()
     driver = visit("pets")
-    height = "return document.querySelector(arguments[0]).getBoundingClientRect().height"
+    height = (
+        "return document.querySelector(arguments[0]).getBoundingClientRect().height"
+    )
     folded = (box, "#method .references", "#bayes p")
-    assert not any(driver.find_element("css selector", path).is_displayed() for path in folded)
+    assert not any(
+        driver.find_element("css selector", path).is_displayed() for path in folded
+    )
     with printed(driver):
         assert all(driver.execute_script(height, path) > 5 for path in folded)
         assert driver.execute_script(height, "#method h2") > 5  # the heading stays
@@ -330,7 +358,9 @@ def test_it_is_whole_without_its_script(visit):
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         driver.refresh()
-        heads = driver.find_elements("css selector", '[data-test-table="parameters"] thead th')
+        heads = driver.find_elements(
+            "css selector", '[data-test-table="parameters"] thead th'
+        )
         assert [head.text for head in heads][:2] == ["Class", "δ (shift)"]
         assert not driver.find_elements("css selector", "th button")
     finally:

@@ -13,7 +13,12 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import get_scorer, log_loss
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -57,7 +62,9 @@ def weighted_pipeline():
 def test_routed_weights_reach_the_steps_of_a_pipeline(CV, ensemble):
     X, y, w, _ = sample()
     with config_context(enable_metadata_routing=True):
-        model = CV(weighted_pipeline(), cv=3, ensemble=ensemble).fit(X, y, sample_weight=w)
+        model = CV(weighted_pipeline(), cv=3, ensemble=ensemble).fit(
+            X, y, sample_weight=w
+        )
         are_probabilities(model.predict_proba(X), 300, 3)
     inner = model.calibrated_classifiers_[-1].estimator
     train = list(StratifiedKFold(3).split(X, y))[-1][0] if ensemble else np.arange(300)
@@ -73,7 +80,9 @@ def test_routed_weights_reach_the_calibrator():
     X, y, w, _ = sample()
     frozen = FrozenEstimator(GaussianNB().fit(X[:150], y[:150]))
     with config_context(enable_metadata_routing=True):
-        model = RecalibratedClassifierCV(frozen).fit(X[150:], y[150:], sample_weight=w[150:])
+        model = RecalibratedClassifierCV(frozen).fit(
+            X[150:], y[150:], sample_weight=w[150:]
+        )
     by_hand = MCLLOCalibrator().fit(frozen.predict_proba(X[150:]), y[150:], w[150:])
     found = model.calibrated_classifiers_[0].calibrator.fit_.theta
     np.testing.assert_allclose(found, by_hand.fit_.theta, rtol=1e-12)
@@ -86,7 +95,9 @@ def test_metadata_that_nobody_asked_for_is_refused(CV):
         config_context(enable_metadata_routing=True),
         pytest.raises(ValueError, match="sample_weight"),
     ):
-        CV(make_pipeline(StandardScaler(), GaussianNB()), cv=3).fit(X, y, sample_weight=w)
+        CV(make_pipeline(StandardScaler(), GaussianNB()), cv=3).fit(
+            X, y, sample_weight=w
+        )
 
 
 @both
@@ -96,7 +107,9 @@ def test_routed_through_cross_validation_and_search(CV):
         inner = GaussianNB().set_fit_request(sample_weight=True)
         model = CV(inner, cv=3).set_fit_request(sample_weight=True)
         model.set_score_request(sample_weight=False)
-        scores = cross_validate(model, X, y, params={"sample_weight": w}, cv=3, error_score="raise")
+        scores = cross_validate(
+            model, X, y, params={"sample_weight": w}, cv=3, error_score="raise"
+        )
         assert scores["test_score"].min() > 0.5
         grouped = CV(inner, cv=GroupKFold(3)).set_fit_request(sample_weight=True)
         grouped.set_score_request(sample_weight=False)
@@ -110,7 +123,11 @@ def test_routed_through_cross_validation_and_search(CV):
 def split_by_group(model, X, y, g):
     """Whether no pair was calibrated on a group that its classifier saw."""
     folds = list(GroupKFold(3).split(X, y, g))
-    return [len(set(g[train]) & set(g[test])) for train, test in folds] == [0, 0, 0] and all(
+    return [len(set(g[train]) & set(g[test])) for train, test in folds] == [
+        0,
+        0,
+        0,
+    ] and all(
         np.allclose(pair.estimator.theta_, GaussianNB().fit(X[train], y[train]).theta_)
         for pair, (train, _) in zip(model.calibrated_classifiers_, folds, strict=True)
     )
@@ -156,8 +173,12 @@ def test_other_parameters_of_fit_are_passed_on_and_cut_into_folds(CV, ensemble):
 
 def test_a_searched_calibrator_and_weights():
     X, y, w, _ = sample()
-    search = GridSearchCV(MCLLOCalibrator(), {"penalty": [0.1, 10.0]}, scoring="neg_log_loss")
-    with pytest.warns(MclloWarning, match="GridSearchCV takes no sample_weight") as caught:
+    search = GridSearchCV(
+        MCLLOCalibrator(), {"penalty": [0.1, 10.0]}, scoring="neg_log_loss"
+    )
+    with pytest.warns(
+        MclloWarning, match="GridSearchCV takes no sample_weight"
+    ) as caught:
         RecalibratedClassifierCV(GaussianNB(), search, cv=3).fit(X, y, sample_weight=w)
     assert caught[0].filename == __file__
     with config_context(enable_metadata_routing=True):
@@ -168,7 +189,9 @@ def test_a_searched_calibrator_and_weights():
         model = RecalibratedClassifierCV(inner, search, cv=3).fit(X, y, sample_weight=w)
         plain = RecalibratedClassifierCV(inner, MCLLOCalibrator(penalty=1.0), cv=3)
         plain.fit(X, y, sample_weight=w)
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-9
+    )
 
 
 # ------------------------------------------------------------------------------- decision functions
@@ -180,7 +203,9 @@ def test_every_calibrator_takes_decisions():
         with case(f"{key}, {c} classes"):
             model = RecalibratedClassifierCV(LinearSVC(), key, cv=3).fit(X, y)
             are_probabilities(model.predict_proba(X), 300, c)
-            assert key == "identity" or log_loss(y, model.predict_proba(X)) < 0.8 * np.log(c)
+            assert key == "identity" or log_loss(
+                y, model.predict_proba(X)
+            ) < 0.8 * np.log(c)
 
 
 def test_two_classes_are_platts_logistic_regression():
@@ -188,7 +213,9 @@ def test_two_classes_are_platts_logistic_regression():
     svm = LinearSVC().fit(X[:300], y[:300])
     ours = RecalibratedClassifierCV(FrozenEstimator(svm)).fit(X[300:], y[300:])
     d = svm.decision_function(X)[:, None]
-    platt = LogisticRegression(C=np.inf, tol=1e-10).fit(d[300:], y[300:]).predict_proba(d)
+    platt = (
+        LogisticRegression(C=np.inf, tol=1e-10).fit(d[300:], y[300:]).predict_proba(d)
+    )
     np.testing.assert_allclose(ours.predict_proba(X), platt, rtol=0, atol=1e-6)
     # scikit-learn's differs by Platt's pseudo counts, 1 / (n + 2) for each class
     theirs = CalibratedClassifierCV(FrozenEstimator(svm)).fit(X[300:], y[300:])
@@ -202,14 +229,20 @@ def test_a_key_is_its_calibrator_and_a_wrong_one_lists_them():
     X, y, _, _ = sample()
     for key in ("temperature", "histogram"):
         by_key = RecalibratedClassifierCV(GaussianNB(), key, cv=3).fit(X, y)
-        by_object = RecalibratedClassifierCV(GaussianNB(), CALIBRATORS[key](), cv=3).fit(X, y)
-        np.testing.assert_array_equal(by_key.predict_proba(X), by_object.predict_proba(X))
+        by_object = RecalibratedClassifierCV(
+            GaussianNB(), CALIBRATORS[key](), cv=3
+        ).fit(X, y)
+        np.testing.assert_array_equal(
+            by_key.predict_proba(X), by_object.predict_proba(X)
+        )
     with pytest.raises(InputError) as caught:
         RecalibratedClassifierCV(GaussianNB(), "sigmoid").fit(X, y)
     assert all(key in str(caught.value) for key in CALIBRATORS)
     assert caught.value.value == "sigmoid"
     grid = {"calibrator": ["mcllo", "temperature"]}
-    search = GridSearchCV(RecalibratedClassifierCV(GaussianNB(), cv=3), grid, cv=2).fit(X, y)
+    search = GridSearchCV(RecalibratedClassifierCV(GaussianNB(), cv=3), grid, cv=2).fit(
+        X, y
+    )
     assert len(search.cv_results_["params"]) == 2
 
 
@@ -241,7 +274,10 @@ def test_folds_and_classifier_by_default(CV):
 # ------------------------------------------------------------------------ scikit-learn's own checks
 
 
-SEPARABLE = {"mcllo": MCLLOCalibrator(penalty=1.0), "matrix": MatrixScaling(penalty=1.0)}
+SEPARABLE = {
+    "mcllo": MCLLOCalibrator(penalty=1.0),
+    "matrix": MatrixScaling(penalty=1.0),
+}
 """Naive Bayes separates the checks' 15 rows: where no best map exists, weights and repeated rows
 may end in different ones."""
 
@@ -260,9 +296,13 @@ def checked_models():
 
 
 @pytest.mark.parametrize("model", list(checked_models()))
-@pytest.mark.filterwarnings("ignore")  # the data of the checks are separated, tied and tiny
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # the data of the checks are separated, tied and tiny
 def test_scikit_learns_checks(model):
     results = check_estimator(model, on_fail=None)
-    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    failed = {
+        r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
+    }
     assert not failed
     assert sum(r["status"] == "passed" for r in results) > 50

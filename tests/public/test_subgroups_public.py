@@ -20,7 +20,9 @@ CLASSES = ["dry", "rain", "snow"]
 
 
 @cache
-def frame(slopes=(("north", 1.6), ("south", 0.62), ("hut", 1.0)), sizes=(700, 700, 30), seed=5):
+def frame(
+    slopes=(("north", 1.6), ("south", 0.62), ("hut", 1.0)), sizes=(700, 700, 30), seed=5
+):
     """Return stations whose forecasts are overconfident, underconfident, and few."""
     rng = np.random.default_rng(seed)
     station = np.repeat([name for name, _ in slopes], sizes)
@@ -55,8 +57,15 @@ def test_opposite_errors_cancel_and_are_found():
     a = opposite()
     assert a.verdict.kind == "not_detected"
     assert a.subgroups.test.rejects(0.05)
-    kinds = {g.name: v.kind for g, v in zip(a.subgroups.groups, a.subgroups.decide(), strict=True)}
-    assert kinds == {"north": "miscalibrated", "south": "miscalibrated", "hut": "inconclusive"}
+    kinds = {
+        g.name: v.kind
+        for g, v in zip(a.subgroups.groups, a.subgroups.decide(), strict=True)
+    }
+    assert kinds == {
+        "north": "miscalibrated",
+        "south": "miscalibrated",
+        "hut": "inconclusive",
+    }
     slopes = {g.name: g.slope for g in a.subgroups.groups}
     assert slopes["north"].high < 1.0 < slopes["south"].low
 
@@ -68,8 +77,14 @@ def test_statements_say_so_beside_the_verdict():
     assert beside.text == "But by station some subgroups are off: see below."
     headline = next(s for s in said if s.kind == "by")
     assert "errors in opposite directions cancel" in headline.text
-    assert (headline.numbers["miscalibrated"], headline.numbers["inconclusive"]) == (2, 1)
-    assert {s.numbers["subgroup"] for s in said if s.kind == "by.group"} == {"north", "south"}
+    assert (headline.numbers["miscalibrated"], headline.numbers["inconclusive"]) == (
+        2,
+        1,
+    )
+    assert {s.numbers["subgroup"] for s in said if s.kind == "by.group"} == {
+        "north",
+        "south",
+    }
     assert [s.kind for s in said].count("by.test") == 1
     (remedy,) = (s for s in said if s.kind == "remedy")
     assert "each subgroup that is off" in remedy.text
@@ -134,7 +149,10 @@ def test_many_subgroups_show_the_worst():
 def test_levels_and_tolerances_reach_the_subgroups():
     found = opposite().subgroups
     assert {v.alpha for v in found.decide(0.2)} == {0.2}
-    assert {v.kind for v in found.decide(tolerance=0.5)} == {"negligible", "not_detected"}
+    assert {v.kind for v in found.decide(tolerance=0.5)} == {
+        "negligible",
+        "not_detected",
+    }
     assert [v.kind for v in found.decide(alpha=1e-12)].count("miscalibrated") == 0
 
 
@@ -143,7 +161,11 @@ def test_the_function_is_the_same_as_the_assessment():
     found = mcllo.subgroups(table, y, by="station", seed=1)
     assert found.to_dict() == opposite().subgroups.to_dict()
     arrays = mcllo.subgroups(
-        table[CLASSES].to_numpy(), y, classes=CLASSES, by=table["station"].to_numpy(), seed=1
+        table[CLASSES].to_numpy(),
+        y,
+        classes=CLASSES,
+        by=table["station"].to_numpy(),
+        seed=1,
     )
     assert arrays.test.pvalue == found.test.pvalue
     assert (arrays.by, found.by) == ("group", "station")
@@ -151,7 +173,9 @@ def test_the_function_is_the_same_as_the_assessment():
 
 def test_a_chosen_baseline_is_paid_for_in_each():
     table, y = frame()
-    found = mcllo.subgroups(table, y, by="station", baseline="auto", seed=1, n_resamples=99)
+    found = mcllo.subgroups(
+        table, y, by="station", baseline="auto", seed=1, n_resamples=99
+    )
     assert {group.test.kind for group in found.groups} == {"max_score"}
     assert found.test.rejects(0.05)
 
@@ -197,7 +221,16 @@ def test_many_classes_are_refused():
 
 
 def test_a_gate_closes_on_a_subgroup(path, capsys):
-    command = ["assess", path, "--label", "observed", "--seed", "1", "--normalize", "--gate"]
+    command = [
+        "assess",
+        path,
+        "--label",
+        "observed",
+        "--seed",
+        "1",
+        "--normalize",
+        "--gate",
+    ]
     assert run([*command, "--classes", "dry,rain,snow"]) == 0
     assert "\nBy station\n" not in capsys.readouterr().out
     assert run([*command, "--by", "station"]) == 1
@@ -241,7 +274,10 @@ def test_the_forest_is_readable():
     found = repeated(40)
     left, right = mcllo.plot.subgroups(found, caption=True)
     assert_readable(left.figure)
-    assert (left.get_xlabel(), right.get_xlabel()) == ("Slope", "Mean change (percentage points)")
+    assert (left.get_xlabel(), right.get_xlabel()) == (
+        "Slope",
+        "Mean change (percentage points)",
+    )
     assert "One row for each subgroup" in words(left.figure)
     few = mcllo.plot.subgroups(found, max_subgroups=2)
     assert len(few[0].get_yticks()) == 2

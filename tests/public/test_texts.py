@@ -280,8 +280,12 @@ def test_words(name, approve):
         "assess": str(assessment),
         "assess, full": assessment.text(full=True),
         "compare": str(comparison),
-        "report of the assessment": mcllo.report(assessment, date="1 January 2026").markdown(),
-        "report of the comparison": mcllo.report(comparison, date="1 January 2026").markdown(),
+        "report of the assessment": mcllo.report(
+            assessment, date="1 January 2026"
+        ).markdown(),
+        "report of the comparison": mcllo.report(
+            comparison, date="1 January 2026"
+        ).markdown(),
         "warnings": said,
     }
     check_text(f"{name}.txt", sections(parts, drifting=name == "separated"), approve)
@@ -296,7 +300,9 @@ def test_numbers(name, approve):
 
 @pytest.mark.newest
 def test_help(call, monkeypatch, approve):
-    monkeypatch.setenv("COLUMNS", "1000")  # one line for each option, whatever typer's columns
+    monkeypatch.setenv(
+        "COLUMNS", "1000"
+    )  # one line for each option, whatever typer's columns
     pages = [call("--help"), *(call(f"{verb} --help") for verb in VERBS)]
     check_text("help.txt", "\n".join(map(help_words, pages)), approve)
 
@@ -333,7 +339,9 @@ def test_errors(call, tmp_path, approve):
         (tmp_path / name).write_bytes(raw)
     call("fit good.csv --label y --penalty 1 -o map.json")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    lines = REFUSED.strip().splitlines() + [f"assess '{name}' --label y" for name in BROKEN]
+    lines = REFUSED.strip().splitlines() + [
+        f"assess '{name}' --label y" for name in BROKEN
+    ]
     shown = [call(line) for line in lines]
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     for text in shown:
@@ -347,8 +355,18 @@ def test_errors(call, tmp_path, approve):
 def test_a_change_is_seen():
     old = {"a": [1.0, 2.0], "b": 3, "c": "x", "d": None}
     assert not list(differences(old, {**old, "a": [1.0 + 1e-7, 2.0]}))
-    changes = [{"a": [1.0 + 1e-5, 2.0]}, {"a": [1.0]}, {"b": 4}, {"b": 3.0}, {"c": "y"}, {"d": 0.0}]
-    for now in [*({**old, **change} for change in changes), {"a": [1.0, 2.0], "b": 3, "c": "x"}]:
+    changes = [
+        {"a": [1.0 + 1e-5, 2.0]},
+        {"a": [1.0]},
+        {"b": 4},
+        {"b": 3.0},
+        {"c": "y"},
+        {"d": 0.0},
+    ]
+    for now in [
+        *({**old, **change} for change in changes),
+        {"a": [1.0, 2.0], "b": 3, "c": "x"},
+    ]:
         assert list(differences(old, now))
 
 
@@ -357,6 +375,8 @@ def test_the_sets_are_what_they_are_called():
         assessment = made(name)[0]
         rows = data.SETS[name]()
         assert np.array_equal(rows.probs, data.SETS[name].__wrapped__().probs), name
-        assert bool(assessment.test.rejects(0.05)) == (name not in ("toy", "calm")), name
+        assert bool(assessment.test.rejects(0.05)) == (name not in ("toy", "calm")), (
+            name
+        )
         assert assessment.fit.separated == (name == "separated"), name
         assert bool((rows.probs == 0.0).mean() > 0.2) == (name == "votes"), name

@@ -38,7 +38,11 @@ def rows(name):
     x = rng.dirichlet(np.ones(3), size=n)
     truth = x**slope / (x**slope).sum(axis=1, keepdims=True)
     y = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    return x, np.array(["dry", "rain", "snow"])[y], np.arange(n) % n_groups if n_groups else None
+    return (
+        x,
+        np.array(["dry", "rain", "snow"])[y],
+        np.arange(n) % n_groups if n_groups else None,
+    )
 
 
 @cache
@@ -83,7 +87,16 @@ def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
     groups = rows(name)[2]
     kind, file = DESIGNS[name][-1], tmp_path / "rows.csv"
     write_csv(name, file)
-    call = ["assess", str(file), "--label", "y", "--classes", "dry,rain,snow", "--draws", "199"]
+    call = [
+        "assess",
+        str(file),
+        "--label",
+        "y",
+        "--classes",
+        "dry,rain,snow",
+        "--draws",
+        "199",
+    ]
     call += ["--seed", "0"] + (["--groups", "station"] if groups is not None else [])
     assert run([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == kind

@@ -28,9 +28,13 @@ CALLS = {
     "assess, separated": lambda: mcllo.assess(HONEST, PERFECT, seed=0),
     "assess, a class without rows": lambda: mcllo.assess(HONEST, Y % 2, seed=0),
     "test": lambda: mcllo.calibration_test(ZEROS, Y, seed=0),
-    "nested_models": lambda: mcllo.nested_models(HONEST, PERFECT, n_resamples=99, seed=0),
+    "nested_models": lambda: mcllo.nested_models(
+        HONEST, PERFECT, n_resamples=99, seed=0
+    ),
     "compare": lambda: mcllo.compare((ZEROS, Y), (ZEROS, Y), methods=["mcllo"], seed=0),
-    "compare, cv": lambda: mcllo.compare(ZEROS, y=Y, cv=3, methods=["vector", "beta"], seed=0),
+    "compare, cv": lambda: mcllo.compare(
+        ZEROS, y=Y, cv=3, methods=["vector", "beta"], seed=0
+    ),
     "predictions": lambda: Predictions.from_arrays(ZEROS, Y),
     "every baseline": lambda: MCLLOCalibrator(baseline="all").fit(HONEST, PERFECT),
     "a forest": lambda: RecalibratedClassifierCV(
@@ -98,7 +102,9 @@ def test_a_search_over_forests_warns_once_a_fit():
     # and not for each inner fold; scikit-learn resets the filters for each candidate and fold
     forest = RandomForestClassifier(5, random_state=0)
     model = RecalibratedClassifierCV(forest, cv=2)
-    search = GridSearchCV(model, {"estimator__max_depth": [2, None]}, cv=2, scoring="neg_log_loss")
+    search = GridSearchCV(
+        model, {"estimator__max_depth": [2, None]}, cv=2, scoring="neg_log_loss"
+    )
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")  # what Python does unasked
         search.fit(HONEST, Y)
@@ -107,7 +113,9 @@ def test_a_search_over_forests_warns_once_a_fit():
 
 
 def test_a_pipeline_between_does_not_hide_the_line():
-    model = make_pipeline(RecalibratedClassifierCV(RandomForestClassifier(5, random_state=0), cv=3))
+    model = make_pipeline(
+        RecalibratedClassifierCV(RandomForestClassifier(5, random_state=0), cv=3)
+    )
     (found,) = caught_from(lambda: model.fit(HONEST, Y))
     assert found.filename == __file__
     assert len(found.message.also) == 2
@@ -116,7 +124,9 @@ def test_a_pipeline_between_does_not_hide_the_line():
 @pytest.mark.slow
 def test_warnings_of_other_processes_come_home():
     forest = RandomForestClassifier(5, random_state=0)
-    found = caught_from(lambda: RecalibratedClassifierCV(forest, cv=2, n_jobs=2).fit(HONEST, Y))
+    found = caught_from(
+        lambda: RecalibratedClassifierCV(forest, cv=2, n_jobs=2).fit(HONEST, Y)
+    )
     ours = [one for one in found if issubclass(one.category, MclloWarning)]
     assert [one.filename for one in ours] == [__file__]
     assert len(ours[0].message.also) == 1
@@ -152,7 +162,11 @@ def test_threads_leave_the_filters_of_the_process_as_they_are():
     def work():
         for _ in range(3):
             mcllo.compare(
-                (HONEST, Y), cv=3, methods=["mcllo", "temperature"], seed=0, n_resamples=9
+                (HONEST, Y),
+                cv=3,
+                methods=["mcllo", "temperature"],
+                seed=0,
+                n_resamples=9,
             )
 
     threads = [threading.Thread(target=work) for _ in range(6)]

@@ -54,7 +54,11 @@ def test_uniform_rows_stay_uniform():
     fitted = XuDavoine().fit(np.full((4, 3), 1 / 3), [0, 1, 2, 0])
     answer = fitted.predict_proba([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2]])
     np.testing.assert_allclose(answer, 1 / 3)  # nothing was learned, so nothing is said
-    assert (fitted.theta_, fitted.sets_.low.max(), fitted.sets_.high.min()) == (0.0, -1e8, 1e8)
+    assert (fitted.theta_, fitted.sets_.low.max(), fitted.sets_.high.min()) == (
+        0.0,
+        -1e8,
+        1e8,
+    )
     bounds = fitted.belief([[0.5, 0.3, 0.2]])
     np.testing.assert_allclose(bounds.bel, 0.0, atol=1e-12)
     np.testing.assert_allclose(bounds.pl, 1.0)
@@ -65,7 +69,9 @@ def test_hand_sized_example():
     # theta = 2 log 3; smoothed, class 1 counts (3 + 1) / (3 + 2) and class 0 (1 + 1) / (1 + 2): the
     # mean target of class 1 is (3 * 4/5 + 1 * 1/3) / 4 = 41/60, so theta = 2 log(41 / 19).
     X, y = np.tile([0.25, 0.75], (4, 1)), [1, 1, 1, 0]
-    np.testing.assert_allclose(XuDavoine(smooth=False).fit(X, y).theta_, 2 * np.log(3.0))
+    np.testing.assert_allclose(
+        XuDavoine(smooth=False).fit(X, y).theta_, 2 * np.log(3.0)
+    )
     np.testing.assert_allclose(XuDavoine().fit(X, y).theta_, 2 * np.log(41 / 19))
     plug_in = XuDavoine(output="plug_in").fit(X, y)
     np.testing.assert_allclose(plug_in.predict_proba(X)[0], [19 / 60, 41 / 60])
@@ -115,7 +121,10 @@ def test_index_order_depends_on_the_columns_and_the_others_do_not():
     for order, same in (("score", True), ("envelope", True), ("index", False)):
         one = XuDavoine(order=order).fit(TOY_X, TOY_Y).predict_proba(TOY_X)
         two = XuDavoine(order=order).fit(TOY_X[:, mixed], where[TOY_Y])
-        assert np.allclose(two.predict_proba(TOY_X[:, mixed])[:, where], one, atol=1e-9) == same
+        assert (
+            np.allclose(two.predict_proba(TOY_X[:, mixed])[:, where], one, atol=1e-9)
+            == same
+        )
 
 
 def test_plug_in_never_changes_the_label():
@@ -146,7 +155,10 @@ def test_no_finite_theta_is_refused_and_smoothing_is_the_remedy(pick, which):
 
 def test_refused_options():
     for options, message in (
-        ({"scores": "logit"}, "scores must be one of 'prob', 'log'; got scores='logit'"),
+        (
+            {"scores": "logit"},
+            "scores must be one of 'prob', 'log'; got scores='logit'",
+        ),
         ({"output": "betp"}, "output must be one of 'pignistic'"),
         ({"order": "random"}, "order must be one of 'score'"),
     ):

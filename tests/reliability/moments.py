@@ -40,7 +40,9 @@ def read_monitor(path):
     """Return the batches in a monitor; SQLite brings it back to what it was."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return [id for (id,) in connection.execute("SELECT id FROM batches ORDER BY number")]
+        return [
+            id for (id,) in connection.execute("SELECT id FROM batches ORDER BY number")
+        ]
 
 
 def commands(folder):
@@ -51,7 +53,17 @@ def commands(folder):
     data = folder / "good.csv"
     model = folder / "model.json"
     labels = ["--label", "y"]
-    power = ["power", "--n", "50", "--delta1", "1.2", "--reps", "3", "--n-classes", "3"]  # one cell
+    power = [
+        "power",
+        "--n",
+        "50",
+        "--delta1",
+        "1.2",
+        "--reps",
+        "3",
+        "--n-classes",
+        "3",
+    ]  # one cell
     plain = {
         "apply.csv": ["apply", model, data, "-o"],
         "apply.parquet": ["apply", model, data, "-o"],
@@ -61,9 +73,19 @@ def commands(folder):
         "plot.svg": ["plot", data, *labels, "--seed", "1", "-o"],
         "power.json": [*power, "--seed", "1", "--resume"],
     }
-    found = {name: ([*words, folder / name], read_bytes) for name, words in plain.items()}
+    found = {
+        name: ([*words, folder / name], read_bytes) for name, words in plain.items()
+    }
     found["start.db"] = (["monitor", "start", folder / "start.db"], read_monitor)
-    add = ["monitor", "add", folder / "add.db", folder / "more.csv", *labels, "--batch", "new"]
+    add = [
+        "monitor",
+        "add",
+        folder / "add.db",
+        folder / "more.csv",
+        *labels,
+        "--batch",
+        "new",
+    ]
     found["add.db"] = (add, read_monitor)
     return found
 
@@ -72,13 +94,18 @@ def prepare(folder, run):
     """Write what the verbs read."""
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(3), 300)
-    y = rng.random((300, 1)) > (probs**2).cumsum(axis=1)[:, :-1] / (probs**2).sum(axis=1)[:, None]
+    y = (
+        rng.random((300, 1))
+        > (probs**2).cumsum(axis=1)[:, :-1] / (probs**2).sum(axis=1)[:, None]
+    )
     lines = [
         ",".join([*map(repr, row), "abc"[k]])
         for row, k in zip(probs.tolist(), y.sum(axis=1), strict=True)
     ]
     (folder / "good.csv").write_text("\n".join(["a,b,c,y", *lines, ""]))
-    (folder / "more.csv").write_text("\n".join(["a,b,c,y", *lines[:150], ""]))  # rows count once
+    (folder / "more.csv").write_text(
+        "\n".join(["a,b,c,y", *lines[:150], ""])
+    )  # rows count once
     data = [str(folder / "good.csv"), "--label", "y"]
     assert run(["fit", *data, "-o", str(folder / "model.json")]) == 0
     monitor = str(folder / "add.db")
@@ -162,7 +189,9 @@ class Verb:
         if not self.path.exists():
             return "old" if self.before is None else "none"
         content = self.read(self.path)
-        return "new" if content == self.new else "old" if content == self.old else "broken"
+        return (
+            "new" if content == self.new else "old" if content == self.old else "broken"
+        )
 
     def left(self):
         """Return what is there beside the file, but for SQLite's own, which the next one takes."""
@@ -187,7 +216,9 @@ def stopped(verb, times, rng):
     for kind in ("killed", "full"):
         for number in range(times):
             verb.restore()
-            for path in hidden(verb.path.parent):  # of the one before: a new one is waited for
+            for path in hidden(
+                verb.path.parent
+            ):  # of the one before: a new one is waited for
                 os.unlink(path)
             if kind == "killed":
                 pid = child(verb.run, verb.words, verb.said)
@@ -203,7 +234,9 @@ def stopped(verb, times, rng):
                 code = ended(child(verb.run, verb.words, verb.said, limit))
                 lines = verb.said.read_text().splitlines()
                 failed = verb.found() == "old"
-                polite = code == 2 and sum(line.startswith("mcllo: ") for line in lines) >= 1
+                polite = (
+                    code == 2 and sum(line.startswith("mcllo: ") for line in lines) >= 1
+                )
                 if code not in (0, 1, 2, 3) or (failed and not polite):
                     counts["not one line"] += 1
                     counts.setdefault("said", []).append([code, lines[-3:]])
@@ -212,7 +245,9 @@ def stopped(verb, times, rng):
             found = verb.found()
             counts[kind][found] = counts[kind].get(found, 0) + 1
     verb.restore()
-    pid = child(verb.run, verb.words, verb.said)  # leaves a hidden file, if it gets that far
+    pid = child(
+        verb.run, verb.words, verb.said
+    )  # leaves a hidden file, if it gets that far
     writing(verb.path.parent, 2.0 * verb.seconds)
     os.kill(pid, signal.SIGKILL)
     ended(pid)
@@ -239,7 +274,9 @@ def main(folder, times, seed, *chosen):
         if not chosen or name in chosen:
             verb = Verb(folder, name, words, read, run)
             counts = stopped(verb, int(times), random.Random(f"{seed} {name}"))
-            print(json.dumps({"verb": name, "seconds": round(verb.seconds, 2), **counts}))
+            print(
+                json.dumps({"verb": name, "seconds": round(verb.seconds, 2), **counts})
+            )
             sys.stdout.flush()
 
 

@@ -75,7 +75,9 @@ def test_F11_six_threads_leave_the_threads_of_blas_as_they_were(limited_before):
         # and a thread that begins later sees the same
         later = []
         thread = threading.Thread(
-            target=lambda: later.append({p: lib.num_threads for p, lib in blas().items()})
+            target=lambda: later.append(
+                {p: lib.num_threads for p, lib in blas().items()}
+            )
         )
         thread.start()
         thread.join()
@@ -100,12 +102,17 @@ def test_F11_an_error_gives_them_back_too():
 @pytest.mark.slow
 def test_F5_a_thread_that_listens_does_not_silence_the_others():
     # whoever judges many fits hears their warnings instead of issuing them; others still get theirs
-    separable, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]] * 5), [0, 0, 1, 1] * 5
+    separable, y = (
+        np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]] * 5),
+        [0, 0, 1, 1] * 5,
+    )
     stop = threading.Event()
 
     def listens():
         while not stop.is_set():
-            mcllo.compare((SHARP[:200], Y[:200]), cv=2, methods=["mcllo"], seed=0, n_resamples=9)
+            mcllo.compare(
+                (SHARP[:200], Y[:200]), cv=2, methods=["mcllo"], seed=0, n_resamples=9
+            )
 
     thread = threading.Thread(target=listens)
     thread.start()
@@ -138,5 +145,7 @@ str(a)
 mcllo.CALIBRATORS["dirichlet"]().fit(probs, y).predict_proba(probs)
 assert state() == before
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,9 @@ X = np.full((6, 3), 1 / 3)
 @pytest.mark.parametrize("kind", [list, np.array, pl.Series])
 def test_F7_classes_that_end_in_nul_are_refused(kind):
     y = ["a", "a\0", "b", "a\0", "a", "b"]
-    with pytest.raises(InputError, match="class names must be words that do not end in NUL"):
+    with pytest.raises(
+        InputError, match="class names must be words that do not end in NUL"
+    ):
         Predictions.from_arrays(X, kind(y), classes=["a", "a\0", "b"])
     frame = pd.DataFrame(X, columns=["a", "a\0", "b"])
     with pytest.raises(InputError, match="NUL"):
@@ -28,7 +30,9 @@ def test_F7_classes_that_end_in_nul_are_refused(kind):
 @pytest.mark.parametrize("kind", [list, pd.Series, pa.array])
 def test_F7_so_are_labels_where_they_can_be_seen(kind):
     y = ["a", "b", "c", "a\0", "a", "b"]
-    with pytest.raises(InputError, match=r"y must hold labels that do not end in NUL; got y\[3\]"):
+    with pytest.raises(
+        InputError, match=r"y must hold labels that do not end in NUL; got y\[3\]"
+    ):
         Predictions.from_arrays(X, kind(y), classes=["a", "b", "c"])
 
 
@@ -58,16 +62,22 @@ def test_F8_one_huge_label_among_many(kind):
     y = ["a", "b", "c"] * 33_334
     y[50_000] = HUGE
     X = np.broadcast_to(1 / 3, (len(y), 3))
-    with pytest.raises(InputError, match=r"at most 10,000 letters; got y\[50000\]='hhh") as caught:
+    with pytest.raises(
+        InputError, match=r"at most 10,000 letters; got y\[50000\]='hhh"
+    ) as caught:
         Predictions.from_arrays(X, kind(y), classes=["a", "b", "c"])
     assert len(str(caught.value)) < 200
-    with pytest.raises(InputError, match="class names must be words that have at most 10,000"):
+    with pytest.raises(
+        InputError, match="class names must be words that have at most 10,000"
+    ):
         Predictions.from_arrays(X[:3], ["a", "b", "c"], classes=["a", "b", HUGE])
 
 
 def test_F8_too_many_long_labels_for_any_array():
     y = [f"{i:09000d}" for i in range(7500)]  # 4 bytes a letter: 270 MB
-    with pytest.raises(InputError, match="y must hold a few labels; got 7500 distinct ones"):
+    with pytest.raises(
+        InputError, match="y must hold a few labels; got 7500 distinct ones"
+    ):
         Predictions.from_arrays(np.broadcast_to(1 / 3, (len(y), 3)), y)
 
 
@@ -77,7 +87,9 @@ def test_F8_one_huge_label_in_a_file(kind, tmp_path, capsys):
     labels = ["cat", "dog"] * (n // 2)
     labels[7] = HUGE
     if kind == "csv":
-        path.write_text("cat,dog,y\n" + "".join(f"0.5,0.5,{label}\n" for label in labels))
+        path.write_text(
+            "cat,dog,y\n" + "".join(f"0.5,0.5,{label}\n" for label in labels)
+        )
     else:
         half = pa.array(np.full(n, 0.5))
         pq.write_table(pa.table({"cat": half, "dog": half, "y": labels}), path)
@@ -89,7 +101,9 @@ def test_F8_one_huge_label_in_a_file(kind, tmp_path, capsys):
 def test_F8_a_row_that_is_wrong_too_does_not_hide_such_labels(tmp_path, capsys):
     # once: ArrowNotImplementedError, where a data check looked for the labels
     rows = parquet_table().column("cat").to_pylist()
-    table = parquet_table(cat=[0.9, *rows[1:]], y=pa.array([[i % 3] for i in range(60)]))
+    table = parquet_table(
+        cat=[0.9, *rows[1:]], y=pa.array([[i % 3] for i in range(60)])
+    )
     pq.write_table(table, tmp_path / "f.parquet")
     refused(capsys, "assess", tmp_path / "f.parquet", *LABEL)
 

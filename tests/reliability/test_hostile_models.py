@@ -47,7 +47,9 @@ def test_F6_what_is_loaded_gives_probabilities_for_every_row(size, tmp_path, cap
     content.pop("checksum")
     content["state"]["gamma"], content["state"]["tau"] = [size, -size], [size, size]
     model.write_text(json.dumps(content))
-    rows = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [5e-324, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
+    rows = np.array(
+        [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [5e-324, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]
+    )
     with np.errstate(all="ignore"):
         found = mcllo.load_calibrator(model).predict_proba(rows)
     assert np.isfinite(found).all()

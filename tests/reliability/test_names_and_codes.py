@@ -30,7 +30,9 @@ CODE = [
 @pytest.mark.parametrize("name", CODE)
 def test_F1_a_file_name_is_never_evaluated(name, tmp_path, capsys):
     path = tmp_path / name
-    assert f"{path} must exist; there is no such file" in refused(capsys, "assess", path, *LABEL)
+    assert f"{path} must exist; there is no such file" in refused(
+        capsys, "assess", path, *LABEL
+    )
     path.write_text(GOOD.replace("dog", "", 1))
     assert str(path) in refused(capsys, "assess", path, *LABEL)
     path.write_text(GOOD)
@@ -71,7 +73,10 @@ def test_F1_an_unexpected_error_is_70_with_one_line_and_how_to_report_it(
     assert (code, out) == (70, "")
     *before, line = err.splitlines()
     assert line.startswith("mcllo: ZeroDivisionError: our")
-    assert "This is a mistake in mcllo, not in your input. Please report it as an issue" in line
+    assert (
+        "This is a mistake in mcllo, not in your input. Please report it as an issue"
+        in line
+    )
     assert "MCLLO_TRACEBACK=1" in line
     assert ("Traceback (most recent call last):" in before) == shown
     assert shown or not before
@@ -123,7 +128,9 @@ def test_F9_class_names_send_no_command(flags, tmp_path, capsys):
     assert shows_no_commands(out + err)
     assert r"\x07" in out or r"\u0007" in out
     assert r"\x9b" in out
-    code, out, err = said(capsys, "fit", path, *LABEL, "-o", tmp_path / "m.json", *flags)
+    code, out, err = said(
+        capsys, "fit", path, *LABEL, "-o", tmp_path / "m.json", *flags
+    )
     assert code == 0
     assert shows_no_commands(out + err)
 
@@ -138,7 +145,9 @@ def test_F9_a_model_sends_no_command(tmp_path, capsys):
     content |= {"method": f"m{BELL}"}
     content |= {"format_version": 2}
     model.write_text(json.dumps(content))
-    assert shows_no_commands(refused(capsys, "apply", model, good, "-o", tmp_path / "out.csv"))
+    assert shows_no_commands(
+        refused(capsys, "apply", model, good, "-o", tmp_path / "out.csv")
+    )
 
 
 @pytest.mark.slow
@@ -148,7 +157,16 @@ def test_F9_on_a_real_terminal(tmp_path):
     path = tmp_path / f"a{TITLE}.csv"
     path.write_text(GOOD.replace("cat", f"c{TITLE}t"))
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "mcllo", "assess", str(path), *LABEL, "--seed", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "mcllo",
+        "assess",
+        str(path),
+        *LABEL,
+        "--seed",
+        "1",
+    ]
     with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave) as process:
         os.close(slave)
         seen = b""
@@ -171,11 +189,15 @@ def test_F9_F12_bytes_of_a_damaged_parquet_file_are_not_shown_and_never_read_as_
     tmp_path, capsys
 ):
     table = parquet_table()
-    table = table.append_column("note\x07", pa.array([f"\x1b[3{i % 8}m" for i in range(60)]))
+    table = table.append_column(
+        "note\x07", pa.array([f"\x1b[3{i % 8}m" for i in range(60)])
+    )
     path, given = tmp_path / "f.parquet", tmp_path / "given.parquet"
     pq.write_table(table, given)
     _, model = saved_model(tmp_path, capsys)
-    assert said(capsys, "apply", model, given, "-o", path)[0] == 0  # pages get checksums
+    assert (
+        said(capsys, "apply", model, given, "-o", path)[0] == 0
+    )  # pages get checksums
     whole = path.read_bytes()
     flags = [*LABEL, "--classes", "cat,dog,truck", "--seed", "1"]
     code, right, _ = said(capsys, "assess", path, *flags)
@@ -234,4 +256,9 @@ def test_F8_reports_models_and_figures_of_such_a_name(tmp_path, capsys):
     model = tmp_path / f"{ODD}.model.json"
     assert said(capsys, "fit", path, *LABEL, "-o", model)[0] == 0
     assert said(capsys, "apply", model, path, "-o", tmp_path / f"{ODD}.parquet")[0] == 0
-    assert said(capsys, "plot", path, *LABEL, "-o", tmp_path / f"{ODD}.svg", "--seed", "1")[0] == 0
+    assert (
+        said(
+            capsys, "plot", path, *LABEL, "-o", tmp_path / f"{ODD}.svg", "--seed", "1"
+        )[0]
+        == 0
+    )

@@ -60,10 +60,14 @@ def test_F2_apply_takes_no_more_memory_for_more_rows(tmp_path):
     mcllo.MCLLOCalibrator().fit(rows[:2000], labels).save(model)
     sizes = []
     for times in (3, 18):
-        table = pa.table({name: np.tile(rows[:, j], times) for j, name in enumerate(names)})
+        table = pa.table(
+            {name: np.tile(rows[:, j], times) for j, name in enumerate(names)}
+        )
         path = tmp_path / f"{times}.parquet"
         pq.write_table(table, path, row_group_size=20_000)
-        runs = [peak("apply", model, path, "-o", tmp_path / "out.parquet") for _ in range(2)]
+        runs = [
+            peak("apply", model, path, "-o", tmp_path / "out.parquet") for _ in range(2)
+        ]
         sizes.append(min(runs))
     assert sizes[1] - sizes[0] < 74.0, sizes
 
@@ -110,7 +114,9 @@ def test_F4_a_small_file_of_very_many_rows_is_told_by_its_rows(kind, tmp_path):
 
 def constant_rows(n):
     """Return a table of two classes that Parquet packs to next to nothing."""
-    words = pa.DictionaryArray.from_arrays(np.zeros(n, np.int32) + np.arange(n) % 2, ["a", "b"])
+    words = pa.DictionaryArray.from_arrays(
+        np.zeros(n, np.int32) + np.arange(n) % 2, ["a", "b"]
+    )
     half = pa.array(np.full(n, 0.5))
     return pa.table({"a": half, "b": half, "y": words})
 
@@ -185,7 +191,9 @@ def test_F4_python_is_told_the_same_and_what_fits_is_read(tmp_path, monkeypatch)
         if fits:
             assert mcllo.read_predictions(file, label="y").n_samples == 300
         else:
-            with pytest.raises(InputError, match="read at once, and its 300 or more rows of 3"):
+            with pytest.raises(
+                InputError, match="read at once, and its 300 or more rows of 3"
+            ):
                 mcllo.read_predictions(file, label="y")
 
 
@@ -196,7 +204,9 @@ def test_how_much_memory_there_is(monkeypatch):
     assert memory() == 2.5e9
     for wrong in ("much", "-1", "0", "nan"):
         monkeypatch.setenv("MCLLO_MEMORY", wrong)
-        with pytest.raises(InputError, match="MCLLO_MEMORY must be a number of gigabytes"):
+        with pytest.raises(
+            InputError, match="MCLLO_MEMORY must be a number of gigabytes"
+        ):
             memory()
 
 
@@ -207,7 +217,9 @@ def test_the_limit_of_the_process_counts():
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
         "from mcllo._utils.parallel import memory; print(memory() <= 3 << 30)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "True"
 
 
@@ -229,9 +241,13 @@ def test_F8_a_study_that_no_machine_holds_is_one_sentence(flags, capsys, monkeyp
 def test_F8_so_are_tables_to_draw_from(monkeypatch):
     monkeypatch.setenv("MCLLO_MEMORY", "1")
     rows = np.full((10, 3), 1 / 3)
-    with pytest.raises(InputError, match=r"1,000,000,000 rows of 3 classes take about 144 GB"):
+    with pytest.raises(
+        InputError, match=r"1,000,000,000 rows of 3 classes take about 144 GB"
+    ):
         mcllo.simulate.power_for(rows, gamma=0.8, n_samples=10**9)
-    with pytest.raises(InputError, match=r"take about 480 GB of memory; there are 1\.00\. Use"):
+    with pytest.raises(
+        InputError, match=r"take about 480 GB of memory; there are 1\.00\. Use"
+    ):
         mcllo.simulate.draw(10**9)
 
 
@@ -239,7 +255,9 @@ def test_F8_a_header_name_of_200_kB(tmp_path, capsys):
     path = tmp_path / "f.csv"
     path.write_text(csv_text().replace("cat", "c" * 200_000, 1))
     line = refused(capsys, "assess", path, *LABEL)
-    assert "column names must have at most 131,072 characters, and one has more." in line
+    assert (
+        "column names must have at most 131,072 characters, and one has more." in line
+    )
 
 
 @pytest.mark.slow
@@ -258,16 +276,22 @@ def test_F13_few_rows_of_many_classes(tmp_path, capsys, monkeypatch):
     n_classes = 300
     # 10 s for 1,000 classes, 41 s for 2,000: matrices with a row a parameter were factored twice
     sizes, solve = [], np.linalg.solve
-    monkeypatch.setattr(np.linalg, "solve", lambda m, r: sizes.append(m.shape[-1]) or solve(m, r))
+    monkeypatch.setattr(
+        np.linalg, "solve", lambda m, r: sizes.append(m.shape[-1]) or solve(m, r)
+    )
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(n_classes), 5)
     names = [f"c{j}" for j in range(n_classes)]
-    table = pa.table({name: probs[:, j] for j, name in enumerate(names)} | {"y": names[:5]})
+    table = pa.table(
+        {name: probs[:, j] for j, name in enumerate(names)} | {"y": names[:5]}
+    )
     pq.write_table(table, tmp_path / "f.parquet")
     code, out, _ = said(capsys, "assess", tmp_path / "f.parquet", *LABEL, "--seed", "1")
     assert code == 0
     assert str(n_classes) in out
-    assert sum(size > MAX_SIZE_WITHOUT_CHOLESKY for size in sizes) <= 1  # the score at the data
+    assert (
+        sum(size > MAX_SIZE_WITHOUT_CHOLESKY for size in sizes) <= 1
+    )  # the score at the data
 
 
 @pytest.mark.slow
@@ -303,11 +327,17 @@ def test_a_row_that_stands_for_very_many_is_not_written_out(monkeypatch):
         counted = np.r_[big, np.ones(59)]
         text = str(mcllo.assess(probs, y, sample_weight=counted, seed=0))
         assert "frequency weights" in text
-        metric = mcllo.metrics.expected_calibration_error(y, probs, sample_weight=counted)
+        metric = mcllo.metrics.expected_calibration_error(
+            y, probs, sample_weight=counted
+        )
         assert 0.0 <= metric <= 1.0
-    with pytest.raises(InputError, match=r"100,000,000,000,000,000,000 rows written out, as often"):
+    with pytest.raises(
+        InputError, match=r"100,000,000,000,000,000,000 rows written out, as often"
+    ):
         mcllo.calibration_test(probs, y, sample_weight=COUNTS, method="exact", seed=0)
-    with pytest.raises(InputError, match=r"there are 1\.00\. Pass weight_kind='importance'"):
+    with pytest.raises(
+        InputError, match=r"there are 1\.00\. Pass weight_kind='importance'"
+    ):
         mcllo.Predictions.from_arrays(probs, y, sample_weight=COUNTS).expand_weights()
 
 
@@ -317,7 +347,9 @@ def test_weights_whose_sum_would_overflow_are_refused():
     with pytest.raises(InputError, match=r"sample_weight must be at most 1e\+100; got"):
         mcllo.Predictions.from_arrays(probs, y, sample_weight=np.full(60, 1e308))
     rows = mcllo.Predictions.from_arrays(probs, y, sample_weight=np.full(60, 1e100))
-    assert np.isfinite(mcllo.MCLLOCalibrator(penalty=1.0).fit(rows).predict_proba(probs)).all()
+    assert np.isfinite(
+        mcllo.MCLLOCalibrator(penalty=1.0).fit(rows).predict_proba(probs)
+    ).all()
 
 
 MOST_TABLES = 4.5

@@ -31,7 +31,9 @@ def test_F8_closed_streams_that_nobody_needs(tmp_path, capsys):
     done = redirected("<&-", "assess", good, *LABEL, "--seed", "1")
     assert done.returncode == 0
     assert done.stderr == b""
-    done = redirected(">&-", "assess", good, *LABEL, "--seed", "1", "--html", tmp_path / "r.md")
+    done = redirected(
+        ">&-", "assess", good, *LABEL, "--seed", "1", "--html", tmp_path / "r.md"
+    )
     assert done.returncode == 0
     assert (tmp_path / "r.md").read_text().startswith("#")
 
@@ -41,8 +43,16 @@ def test_F8_closed_streams_that_nobody_needs(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("how", "verb", "words"),
     [
-        ("<&-", ["assess", "-", *LABEL], b"standard input is closed. Name a file instead of -."),
-        (">&-", ["apply", "model.json", "good.csv"], b"standard output is closed. Name a file"),
+        (
+            "<&-",
+            ["assess", "-", *LABEL],
+            b"standard input is closed. Name a file instead of -.",
+        ),
+        (
+            ">&-",
+            ["apply", "model.json", "good.csv"],
+            b"standard output is closed. Name a file",
+        ),
         (">&-", ["fit", "good.csv", *LABEL, "-o", "-"], b"standard output is closed."),
         ("2>&-", ["assess", "missing.csv", *LABEL], b""),
     ],
@@ -102,7 +112,9 @@ def test_F8_a_file_cut_short_between_two_passes(kind, tmp_path):
     with blocks_of_files(path, spill=False, rows=500, **options) as blocks:
         assert blocks.first.n_samples == 2000
         cut(path)
-        with pytest.raises(FileFormatError, match=r"must stay as it is while it is read"):
+        with pytest.raises(
+            FileFormatError, match=r"must stay as it is while it is read"
+        ):
             blocks.terms(identity_theta(2))
 
 

@@ -25,7 +25,14 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and
 @pytest.mark.slow
 def test_F10_verbs_stopped_at_random_moments(tmp_path):
     program = Path(__file__).with_name("moments.py")
-    verbs = ["apply.csv", "apply.parquet", "fit.json", "assess.html", "start.db", "add.db"]
+    verbs = [
+        "apply.csv",
+        "apply.parquet",
+        "fit.json",
+        "assess.html",
+        "start.db",
+        "add.db",
+    ]
     done = subprocess.run(
         [sys.executable, program, tmp_path, "2", "1", *verbs],
         capture_output=True,
@@ -74,10 +81,14 @@ def running(pid):
 def test_F10_workers_end_with_a_parent_that_was_killed():
     command = [sys.executable, "-m", "mcllo", "power", "--workers", "2", "--n", "400"]
     command += ["--reps", "1000000", "--seed", "1"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as parent:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as parent:
         for _ in range(600):
             started = children(parent.pid)
-            if len(started) >= 3:  # two workers, and the process that tracks what they share
+            if (
+                len(started) >= 3
+            ):  # two workers, and the process that tracks what they share
                 break
             time.sleep(0.05)
         else:
@@ -110,7 +121,9 @@ with replace_atomically(sys.argv[1]) as temporary:
 
 def writer(path):
     """Start a process that is in the middle of writing a file."""
-    process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == b"ready\n"
     return process
 
@@ -143,7 +156,9 @@ def test_F10_what_a_killed_writer_left_goes_with_the_next_write_and_a_living_one
     assert names(tmp_path) == [other.name, "f", "g"]
 
 
-def test_F10_what_is_taken_away_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+def test_F10_what_is_taken_away_before_it_is_locked_is_made_again(
+    tmp_path, monkeypatch
+):
     lock, taken = atomic_files._try_lock, []
 
     def robbed(handle, *, wait):
@@ -173,7 +188,11 @@ def test_bytes_are_on_the_disk_before_the_name_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_files.os, "replace", renamed)
     write_text(tmp_path / "f", "x" * 100_000)
     own = (tmp_path / "f").stat().st_ino
-    assert order == [("fsync", own), ("replace", own), ("fsync", tmp_path.stat().st_ino)]
+    assert order == [
+        ("fsync", own),
+        ("replace", own),
+        ("fsync", tmp_path.stat().st_ino),
+    ]
 
 
 @pytest.mark.parametrize("number", [28, 5])
@@ -232,7 +251,9 @@ def test_a_full_disk_in_every_format(tmp_path):
         out = tmp_path / f"out.{ending}"
         assert line.startswith(f"{out} cannot be written: File too large."), done.stderr
         assert out.read_text() == "old"
-    assert names(tmp_path) == sorted(["in.npy", *(f"out.{ending}" for ending in endings)])
+    assert names(tmp_path) == sorted(
+        ["in.npy", *(f"out.{ending}" for ending in endings)]
+    )
 
 
 HOLDER = """
@@ -255,7 +276,9 @@ def test_the_scratch_of_a_killed_process_goes_with_the_next_one(tmp_path, monkey
         subprocess.Popen(command, **options) as living,
         subprocess.Popen(command, **options) as one,
     ):
-        kept, left = (Path(process.stdout.readline().strip()) for process in (living, one))
+        kept, left = (
+            Path(process.stdout.readline().strip()) for process in (living, one)
+        )
         one.send_signal(signal.SIGKILL)
         one.wait(30)
         assert {path.name for path in left.iterdir()} == {"lock", "rows.npy"}
@@ -293,7 +316,9 @@ def test_a_backup_is_the_old_one_or_the_new_one(tmp_path):
         store.backup(tmp_path / "copy.db")
         assert Store.open(tmp_path / "copy.db").settings == {"a": 1}
     (tmp_path / "note.txt").write_text("no database " * 100)
-    with pytest.raises(FileFormatError, match="must be a monitor; it is something else"):
+    with pytest.raises(
+        FileFormatError, match="must be a monitor; it is something else"
+    ):
         store.backup(tmp_path / "note.txt")
     assert (tmp_path / "note.txt").read_text() == "no database " * 100
     store.close()

@@ -5,7 +5,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from figure_checks import HOSTILE, assessment, comparison, hostile, predictions, separated
+from figure_checks import (
+    HOSTILE,
+    assessment,
+    comparison,
+    hostile,
+    predictions,
+    separated,
+)
 from report_data import calm, few
 from test_render import Page
 
@@ -28,7 +35,9 @@ RESULTS = {
     "Assessment": lambda: assessment(3),
     "Comparison": comparison,
     "NestedModels": lambda: assessment(3).details.nested_models,
-    "ClassTests": lambda: mcllo.class_tests(predictions(3, 200), seed=0, n_resamples=19),
+    "ClassTests": lambda: mcllo.class_tests(
+        predictions(3, 200), seed=0, n_resamples=19
+    ),
     "MCLLOFit": lambda: assessment(3).fit,
     "MCLLOMap": lambda: mcllo.MCLLOMap(np.zeros(1), np.ones(1), ("a", "b"), "b"),
     "Table": lambda: assessment(3).fit.parameters(),
@@ -42,7 +51,9 @@ RESULTS = {
     "CalibrationTable": lambda: mcllo.calibration_table(predictions(3, 200)),
     "ReliabilityCurve": lambda: mcllo.reliability_curve(predictions(3, 200)),
     "SmoothCurve": lambda: mcllo.smooth_curve(predictions(3, 200)),
-    "IsotonicCurve": lambda: mcllo.isotonic_curve(predictions(3, 200), seed=0, n_resamples=19),
+    "IsotonicCurve": lambda: mcllo.isotonic_curve(
+        predictions(3, 200), seed=0, n_resamples=19
+    ),
 }
 WITH_PICTURE = {"Assessment", "Comparison", "NestedModels", "MCLLOFit", "Subgroups"} | {
     "BaselineSensitivity",
@@ -68,7 +79,9 @@ def test_cards_are_small_and_ask_for_nothing():
         assert page.elements[0]["data-mcllo"] == name
         assert len(page.all("svg")) == (name in WITH_PICTURE), name
         for element in page.elements:
-            assert not [key for key in element if key.startswith("on") or key == "src"], name
+            assert not [
+                key for key in element if key.startswith("on") or key == "src"
+            ], name
             assert element.get("xlink:href", "#").startswith("#"), name
         assert "url(http" not in text, name
         assert "@import" not in text, name
@@ -134,7 +147,9 @@ def test_hostile_names_are_text():
 
 
 def test_long_tables_are_cut_and_say_so():
-    table = Table({"class": [f"c{k}" for k in range(60)], "pvalue": [2e-9] * 60, "n": [None] * 60})
+    table = Table(
+        {"class": [f"c{k}" for k in range(60)], "pvalue": [2e-9] * 60, "n": [None] * 60}
+    )
     page = Page(table._repr_html_())
     assert len(page.all("tr")) == 1 + MAX_TABLE_ROWS
     assert f"and {60 - MAX_TABLE_ROWS} more rows" in words(page)

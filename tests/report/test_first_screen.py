@@ -28,7 +28,11 @@ from report_data import (
 import mcllo
 from mcllo._apps.report import plain, recalibrations
 from mcllo._apps.report.facts import data_facts, reproduce_facts, source_fact, used_seed
-from mcllo._apps.report.recalibrations import comparison_table, short_name, summarize_comparison
+from mcllo._apps.report.recalibrations import (
+    comparison_table,
+    short_name,
+    summarize_comparison,
+)
 from mcllo._apps.report.steps import CodeLanguage, next_steps
 from mcllo._apps.report.verdict_section import build_verdict, headline_facts
 from mcllo._assessment.assessment import expected_metrics
@@ -49,7 +53,9 @@ def test_promises_by_hand():
     assert expected_metrics(p) == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
     )
-    p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
+    p = mcllo.Predictions.from_arrays(
+        [[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1]
+    )
     assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
 
 
@@ -57,8 +63,12 @@ def test_promises_are_the_mean_over_simulated_labels():
     p = predictions(4000, PETS, seed=3)
     expected = expected_metrics(p)
     # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
-    assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
-    assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
+    assert mcllo.metrics.log_loss(None, p) == pytest.approx(
+        expected["log_loss"], abs=0.03
+    )
+    assert mcllo.metrics.brier_score(None, p) == pytest.approx(
+        expected["brier"], abs=0.03
+    )
 
 
 def unknown():
@@ -70,7 +80,9 @@ def refuted():
     probs = predictions(60, PETS).probs.copy()
     probs[0] = [0.0, 0.5, 0.5]
     with suppress_warnings():
-        return mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
+        return mcllo.assess(
+            probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0
+        )
 
 
 def clipped():
@@ -109,7 +121,9 @@ CARDS = {
     ),
     "simulated": lambda: simulated(0.04),
     "simulated, no smaller p-value": lambda: simulated(0.005),
-    "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were clipped"),
+    "a bound": lambda: with_test(
+        calm(), method="bound", pvalue=2e-20, reason="zeros were clipped"
+    ),
     "as asked": lambda: with_test(calm(), reason="as asked", why=Reason("asked")),
     "no reason": lambda: with_test(calm(), reason=""),
     "separated": separated,
@@ -123,13 +137,22 @@ def card(a):
     """Everything that the first screen says, and the evidence."""
     said, judged = a.statements(), a.decide()
     v = build_verdict(a, judged, said)
-    lines = [f"{v.kind}: {v.headline} {v.sentence} {v.size}", *(f"but: {but}" for but in v.buts)]
+    lines = [
+        f"{v.kind}: {v.headline} {v.sentence} {v.size}",
+        *(f"but: {but}" for but in v.buts),
+    ]
     lines += [f"{v.pvalue}. {v.how}. {v.why} {v.other}"]
     lines += [f"alert: {alert}" for alert in plain.alerts(a, pick(said, "data_check"))]
     lines += [f"{f.name}: {f.value} ({f.note})" for f in headline_facts(a, judged)]
-    lines += [f"says {r.says}: right {r.right} ({r.interval})" for r in plain.levels(a, judged)]
+    lines += [
+        f"says {r.says}: right {r.right} ({r.interval})"
+        for r in plain.levels(a, judged)
+    ]
     for step in next_steps(a, judged, CodeLanguage()):
-        lines += [f"step: {step.text}", *(f"    {line}" for line in step.code.splitlines())]
+        lines += [
+            f"step: {step.text}",
+            *(f"    {line}" for line in step.code.splitlines()),
+        ]
     return "\n".join(lines)
 
 
@@ -162,7 +185,10 @@ FACTS = {
     "zeros, sums and weights": lambda: (changed(), None),
     "separated": lambda: (separated(), None),
     "a comparison": lambda: (calm(), compared()),
-    "a comparison by folds": lambda: (calm(), replace(compared(), cross_validated=True)),
+    "a comparison by folds": lambda: (
+        calm(),
+        replace(compared(), cross_validated=True),
+    ),
 }
 
 
@@ -183,16 +209,24 @@ def test_checksum_of_known_bytes(tmp_path):
     path.write_bytes(b"abc")
     fact = source_fact(str(path))
     assert fact.value == "rows.csv"
-    assert fact.note == "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (
+        fact.note
+        == "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
     for other in ("-", str(tmp_path)):
         assert source_fact(other).note == "not a file: no checksum"
 
 
 def test_rarest_and_commonest_class_by_hand():
-    p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
+    p = mcllo.Predictions.from_arrays(
+        [[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc")
+    )
     with suppress_warnings():
         facts = by_key(data_facts(mcllo.assess(p, seed=0, n_resamples=19), None))
-    assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
+    assert (facts["commonest"].value, facts["commonest"].note) == (
+        "a",
+        "3 rows, 60.0 %",
+    )
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
     assert facts["absent"].value == "c"
 
@@ -200,7 +234,9 @@ def test_rarest_and_commonest_class_by_hand():
 def test_reproduce(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x")
-    facts = reproduce_facts(overconfident(), None, ["mcllo", "assess", "my rows.csv"], path)
+    facts = reproduce_facts(
+        overconfident(), None, ["mcllo", "assess", "my rows.csv"], path
+    )
     found = by_key(facts)
     assert found["version"].value == f"mcllo {__version__}"
     assert found["version"].note.startswith(f"kernel: {kernel_name()}, Python ")
@@ -224,7 +260,10 @@ def test_without_a_command_the_call_is_shown():
         (grouped(), None, "assess(probs, y, baseline='truck', groups=groups, seed=0)"),
         (surveyed(), None, f"assess(probs, y, {survey}, seed=0)"),
     ):
-        assert by_key(reproduce_facts(a, c, None, None))["command"].value == f"mcllo.{call}"
+        assert (
+            by_key(reproduce_facts(a, c, None, None))["command"].value
+            == f"mcllo.{call}"
+        )
 
 
 def test_the_seed_is_that_of_the_draws_and_none_where_nothing_was_drawn():
@@ -257,11 +296,20 @@ def test_what_is_said_of_the_recalibrated_predictions():
     unknown = {"pvalue": math.nan, "pvalue_corrected": None}
     bound = {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"}
     for values, words in (
-        ({"pvalue": 0.2, "pvalue_corrected": None}, "no miscalibration is found at level 0.05"),
+        (
+            {"pvalue": 0.2, "pvalue_corrected": None},
+            "no miscalibration is found at level 0.05",
+        ),
         ({"pvalue_corrected": 0.9}, "not proof of calibration"),
-        ({"pvalue": 0.01, "pvalue_corrected": 0.3}, "corrected for the noise of the fitted map"),
+        (
+            {"pvalue": 0.01, "pvalue_corrected": 0.3},
+            "corrected for the noise of the fitted map",
+        ),
         ({"pvalue": 0.01, "pvalue_corrected": None}, "makes this p too small"),
-        ({"pvalue": 0.01, "pvalue_corrected": 0.01}, "after temperature scaling the test rejects"),
+        (
+            {"pvalue": 0.01, "pvalue_corrected": 0.01},
+            "after temperature scaling the test rejects",
+        ),
         (unknown, "could not be tested"),
         (bound, "rejects calibration (p ≤ 10⁻⁸, corrected"),
     ):
@@ -272,12 +320,23 @@ def test_the_table_marks_the_best_and_ranks_by_log_loss():
     table = comparison_table(compared())
     assert set(CALIBRATORS) <= set(recalibrations.NAMES)
     names = [row[0].text for row in table.rows]
-    assert names == ["MCLLO", "Temperature", "Histogram", "Uncalibrated", "Uncalibrated (train)"]
+    assert names == [
+        "MCLLO",
+        "Temperature",
+        "Histogram",
+        "Uncalibrated",
+        "Uncalibrated (train)",
+    ]
     for title, best in (("Log loss", "MCLLO"), ("ECE, top label", "Histogram")):
         j = [head.title for head in table.columns].index(title)
         assert [row[0].text for row in table.rows if row[j].mark == "best"] == [best]
-    assert all(cell.mark == "" for cell in table.rows[-1])  # other rows than the judged ones
-    assert "other folds" in comparison_table(replace(compared(), cross_validated=True)).caption
+    assert all(
+        cell.mark == "" for cell in table.rows[-1]
+    )  # other rows than the judged ones
+    assert (
+        "other folds"
+        in comparison_table(replace(compared(), cross_validated=True)).caption
+    )
 
 
 def test_the_table_marks_what_cannot_be_told_from_the_best():
@@ -295,7 +354,11 @@ def test_the_table_marks_what_cannot_be_told_from_the_best():
 
 def test_warnings_zero_labels_and_skipped_methods_are_told():
     c = replace(
-        with_rows(compared(), mcllo={"note": "flat likelihood"}, histogram={"n_zero_labels": 4}),
+        with_rows(
+            compared(),
+            mcllo={"note": "flat likelihood"},
+            histogram={"n_zero_labels": 4},
+        ),
         skipped={"vector": "needs logits, and there are none (pass logits=)"},
     )
     r = recalibrated(c)
@@ -307,7 +370,11 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
 
 
 def test_a_corrected_p_that_is_withheld_says_why():
-    none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
+    none = {
+        "pvalue_corrected": None,
+        "corrected_method": "",
+        "corrected_reason": "its fit warned",
+    }
     said = "There is no corrected p of mcllo: in training, its fit warned."
     c = with_rows(compared(), mcllo=none)
     assert said in recalibrated(c).notes

@@ -30,9 +30,19 @@ from test_render import PICTURES, Page
 import mcllo
 from mcllo._apps.report import plain
 from mcllo._apps.report.html import escape_markdown, render_html, render_markdown
-from mcllo._apps.report.plain import CLASSES_DIFFER_TEXT, CONFUSED_CLASSES_TEXT, two_classes, wrong
+from mcllo._apps.report.plain import (
+    CLASSES_DIFFER_TEXT,
+    CONFUSED_CLASSES_TEXT,
+    two_classes,
+    wrong,
+)
 from mcllo._apps.report.recalibrations import NAMES, recommended, reconcile_with_verdict
-from mcllo._apps.report.steps import DATA_CHECK_STEPS, CodeLanguage, next_steps, recalibration_steps
+from mcllo._apps.report.steps import (
+    DATA_CHECK_STEPS,
+    CodeLanguage,
+    next_steps,
+    recalibration_steps,
+)
 from mcllo._apps.report.summarize import assessment_to_report, summarize
 from mcllo._utils.statements import pick
 
@@ -57,7 +67,11 @@ def first_screen(make):
     """Return everything that is shown before the contents, as a reader would hear it."""
     page = Page(render_html(summary(make), PICTURES))
     header, hero = page.all("header")[0], page.all(having="data-test-verdict")[0]
-    said = [header["text"], *(e["text"] for e in page.all(having="data-test-alert")), hero["text"]]
+    said = [
+        header["text"],
+        *(e["text"] for e in page.all(having="data-test-alert")),
+        hero["text"],
+    ]
     text = " ".join(said)
     for code in page.all("pre"):  # is to be copied, not to be read
         text = text.replace(code["text"], " ")
@@ -76,10 +90,14 @@ def test_numbers_of_the_first_screen_are_those_of_the_result():
     for make in (*ASSESSED, *COMPARED):
         s, a = summary(make), judged_rows(make)
         facts = {fact.key: fact for fact in s.facts}
-        assert facts["accuracy"].value == f"{100 * a.metrics['accuracy']:.1f} %", make.__name__
+        assert facts["accuracy"].value == f"{100 * a.metrics['accuracy']:.1f} %", (
+            make.__name__
+        )
         for right, level in zip(s.levels, a.effect_size.levels, strict=False):
             assert right.says == f"{100 * level.says:g} %", make.__name__
-            assert abs(float(right.right.rstrip(" %")) - 100 * level.right) <= 0.51, make.__name__
+            assert abs(float(right.right.rstrip(" %")) - 100 * level.right) <= 0.51, (
+                make.__name__
+            )
         markdown = render_markdown(s)
         for text in (s.verdict.sentence, s.verdict.size, *s.verdict.buts, s.date):
             assert escape_markdown(text) in markdown, make.__name__
@@ -103,7 +121,8 @@ def with_chosen(a, model):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("full", CONFUSED_CLASSES_TEXT), ("mcllo", CLASSES_DIFFER_TEXT)]
+    ("model", "words"),
+    [("full", CONFUSED_CLASSES_TEXT), ("mcllo", CLASSES_DIFFER_TEXT)],
 )
 def test_a_but_of_the_nested_models_stands_beside_what_it_takes_back(model, words):
     a = with_chosen(overconfident(), model)
@@ -121,13 +140,19 @@ def test_a_but_of_the_subgroups_is_not_lost():
     *_, last = summary(divided).wrong
     assert last.but
     assert [cell.text for cell, _ in last.names] == ["Davos"]
-    assert "one recalibration does not suit them all. Off: Davos." in first_screen(divided)
+    assert "one recalibration does not suit them all. Off: Davos." in first_screen(
+        divided
+    )
     assert summary(divided).steps[-1].text.endswith("each subgroup that is off: Davos.")
 
 
 def test_nothing_short_of_certain_is_called_certain():
     level = overconfident().effect_size.levels[-1]
-    for right, words in ((0.996, "99.6 %"), (0.9996, "99.96 %"), (0.999999, "over 99.99 %")):
+    for right, words in (
+        (0.996, "99.6 %"),
+        (0.9996, "99.96 %"),
+        (0.999999, "over 99.99 %"),
+    ):
         rare = replace(level, says=0.999, right=right, low=right - 0.01, high=right)
         assert plain.as_right(rare).says == "99.9 %"
         assert plain.as_right(rare).right == words
@@ -140,7 +165,9 @@ def binary(power, shift):
     truth = odds / (1.0 + odds)
     hits = np.random.default_rng([0, 1]).random(900) < truth
     labels = ["yes" if hit else "no" for hit in hits]
-    return mcllo.assess(rows.probs, labels, classes=["no", "yes"], seed=0, n_resamples=99)
+    return mcllo.assess(
+        rows.probs, labels, classes=["no", "yes"], seed=0, n_resamples=99
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +188,10 @@ def test_two_classes_are_off_together(power, shift, lead):
     ("found", "words"),
     [
         ({"kind": "temperature", "slope": 1.5}, "underconfident, further from"),
-        ({"kind": "temperature", "slope": -0.5}, "what is predicted more comes true less"),
+        (
+            {"kind": "temperature", "slope": -0.5},
+            "what is predicted more comes true less",
+        ),
         ({"kind": "shift"}, "predicted too often or too rarely"),
     ],
 )
@@ -176,7 +206,9 @@ def test_outside_shifts_and_slopes_their_nearest_are_called_the_nearest():
     rng = np.random.default_rng(0)
     x = rng.uniform(0.03, 0.97, 6000)
     y = rng.random(6000) < x + 0.10 * np.sin(6.0 * np.pi * x) - 0.15 * (x - 0.5)
-    a = mcllo.assess(np.column_stack([1.0 - x, x]), y.astype(int), seed=0, n_resamples=199)
+    a = mcllo.assess(
+        np.column_stack([1.0 - x, x]), y.astype(int), seed=0, n_resamples=199
+    )
     assert a.verdict.main_rejects
     assert a.verdict.map_rejected
     nearest, extreme = wrong(a, a.verdict, a.miscalibrated_classes, a.statements())
@@ -191,10 +223,14 @@ def test_outside_shifts_and_slopes_their_nearest_are_called_the_nearest():
 def test_the_evidence_says_what_a_recalibration_gains():
     (said,) = pick(overconfident().statements(), "effect_size.recalibration")
     assert "lowers the log loss of the others by" in said.text
-    page = Page(render_html(summary(overconfident), PICTURES)).all(having="data-test-gain")
+    page = Page(render_html(summary(overconfident), PICTURES)).all(
+        having="data-test-gain"
+    )
     assert [part["text"].replace("\xa0", " ") for part in page] == [said.text]
     assert escape_markdown(said.text) in render_markdown(summary(overconfident))
-    assert summary(own_rows).verdict.gain == ""  # of rows that are not what they seem, no size
+    assert (
+        summary(own_rows).verdict.gain == ""
+    )  # of rows that are not what they seem, no size
 
 
 def test_classes_that_are_wrong_in_one_way_share_a_line():
@@ -232,7 +268,9 @@ def test_python_is_advised_python_and_the_shell_commands():
             ast.parse(code)
         for code in codes(next_steps(a, a.decide(), SHELL)):
             assert all(line.startswith("mcllo ") for line in code.splitlines()), code
-            assert "'my rows.csv'" in code or code == SHELL.monitor()  # of batches to come
+            assert (
+                "'my rows.csv'" in code or code == SHELL.monitor()
+            )  # of batches to come
     a = judged_rows(helped)
     for code in codes(recalibration_steps(helped(), a, a.decide(), SHELL)):
         assert all(line.startswith("mcllo ") for line in code.splitlines()), code
@@ -242,7 +280,9 @@ def test_python_is_advised_python_and_the_shell_commands():
 
 
 def test_a_page_shows_no_code_of_the_other_tongue():
-    shell = summarize(compared(), command="mcllo compare a b", source=["a.csv", "b.csv"])
+    shell = summarize(
+        compared(), command="mcllo compare a b", source=["a.csv", "b.csv"]
+    )
     page = Page(render_html(shell, PICTURES))
     assert page.all("pre")
     assert all(e["text"].startswith("mcllo ") for e in page.all("pre"))
@@ -254,9 +294,24 @@ def test_a_page_shows_no_code_of_the_other_tongue():
 @pytest.mark.parametrize(
     ("make", "kind", "first", "said"),
     [
-        (helped, "miscalibrated", "Fit temperature scaling on all rows", "beyond chance"),
-        (helped, "negligible", "Fit temperature scaling on all rows", "as small as the error"),
-        (helped, "not_detected", "Fit temperature scaling", "a recalibration may mend others"),
+        (
+            helped,
+            "miscalibrated",
+            "Fit temperature scaling on all rows",
+            "beyond chance",
+        ),
+        (
+            helped,
+            "negligible",
+            "Fit temperature scaling on all rows",
+            "as small as the error",
+        ),
+        (
+            helped,
+            "not_detected",
+            "Fit temperature scaling",
+            "a recalibration may mend others",
+        ),
         (helped, "inconclusive", "Fit temperature scaling", "Judge it on more rows"),
         (
             compared,
@@ -264,11 +319,18 @@ def test_a_page_shows_no_code_of_the_other_tongue():
             "Do not take these probabilities",
             "The probabilities are off, but",
         ),
-        (compared, "not_detected", "Leave the predictions as they are", "may lead by chance"),
+        (
+            compared,
+            "not_detected",
+            "Leave the predictions as they are",
+            "may lead by chance",
+        ),
         (compared, "inconclusive", "Collect more rows", "too few for either question"),
     ],
 )
-def test_verdict_and_recommendation_do_not_contradict_each_other(make, kind, first, said):
+def test_verdict_and_recommendation_do_not_contradict_each_other(
+    make, kind, first, said
+):
     c, a = make(), judged_rows(make)
     judged = replace(a.decide(), kind=kind)
     steps = recalibration_steps(c, a, judged, CodeLanguage())
@@ -296,6 +358,10 @@ def test_the_example_is_the_surest_level_that_is_off():
     assert found.says == max(
         level.says for level in a.effect_size.levels if level.high < level.says
     )
-    assert plain.example(one_off(), one_off().decide()) is None  # the top class is as right as said
-    assert "most probable class is right about as often" in summary(one_off).verdict.size
+    assert (
+        plain.example(one_off(), one_off().decide()) is None
+    )  # the top class is as right as said
+    assert (
+        "most probable class is right about as often" in summary(one_off).verdict.size
+    )
     assert plain.example(calm(), calm().decide()) is None

@@ -52,7 +52,9 @@ KEYS = (
 )
 KEYS += ("subgroups",)
 DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
-PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
+PICTURES = {
+    key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS
+}
 
 
 class Page(HTMLParser):
@@ -92,12 +94,16 @@ def page_of(make, **options):
     return text, Page(text)
 
 
-@pytest.mark.parametrize("make", [overconfident, hostile, separated, compared, zeros, divided])
+@pytest.mark.parametrize(
+    "make", [overconfident, hostile, separated, compared, zeros, divided]
+)
 def test_every_page_is_sound(make):
     _, page = page_of(make)  # whose tags nest
     assert page.all("html")[0]["lang"] == "en"
     assert len(page.all("h1")) == len(page.all("title")) == 1
-    levels = [int(e["tag"][1]) for e in page.elements if re.fullmatch("h[1-6]", e["tag"])]
+    levels = [
+        int(e["tag"][1]) for e in page.elements if re.fullmatch("h[1-6]", e["tag"])
+    ]
     assert levels[0] == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
     ids = [e["id"] for e in page.all(having="id")]
@@ -118,18 +124,24 @@ def marks(page, name):
 def test_the_verdict_comes_first_and_the_evidence_below():
     _, page = page_of(overconfident)
     assert marks(page, "verdict") == ["miscalibrated"]
-    assert page.all(having="data-test-size")[0]["text"].startswith("For example, when it says 98")
+    assert page.all(having="data-test-size")[0]["text"].startswith(
+        "For example, when it says 98"
+    )
     assert len(page.all(having="data-test-levels")) == 1
     assert "compare recalibrations" in page.all(having="data-test-next")[0]["text"]
     assert page.all(having="data-test-pvalue")[0]["text"] == "p = 5.5 × 10⁻³³"
     places = {"data-test-figure", "data-test-pvalue"}
     order = [e for e in page.elements if e["tag"] == "nav" or places & set(e)]
-    assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
+    assert (
+        order[0]["data-test-figure"] == "reliability"
+    )  # before the contents: on the first screen
     assert order[1]["tag"] == "nav"
 
 
 def test_what_is_wrong_is_said_after_a_rejection_only():
-    assert [e["text"] for e in page_of(overconfident)[1].all(having="data-test-wrong")] == [
+    assert [
+        e["text"] for e in page_of(overconfident)[1].all(having="data-test-wrong")
+    ] == [
         "All classes alike: overconfident, nearer to 0 and 100\u00a0% than they should be. "
         "No single one stands out."
     ]
@@ -141,7 +153,10 @@ def test_the_date_is_at_the_top_and_at_the_foot():
     _, page = page_of(calm, date="1 May 2031")
     assert page.all(having="data-test-date")[0]["text"] == "1 May 2031"
     assert "1 May 2031" in page.all("footer")[0]["text"]
-    assert "1 May 2031" in render_markdown(summarize(calm(), date="1 May 2031")).splitlines()[2]
+    assert (
+        "1 May 2031"
+        in render_markdown(summarize(calm(), date="1 May 2031")).splitlines()[2]
+    )
     assert re.search(r"\b\d{1,2} \w+ 20\d\d\b", summarize(calm()).date)
 
 
@@ -173,26 +188,45 @@ def test_the_date_is_at_the_top_and_at_the_foot():
                 "parameters",
             ],
         ),
-        (grouped, ["robust"], ["expected", "null_distributions", "shares", "parameters"]),
+        (
+            grouped,
+            ["robust"],
+            ["expected", "null_distributions", "shares", "parameters"],
+        ),
         (
             compared,
             [],
-            ["recalibrations", "expected", "null_distributions", "shares", "parameters"],
+            [
+                "recalibrations",
+                "expected",
+                "null_distributions",
+                "shares",
+                "parameters",
+            ],
         ),
     ],
 )
 def test_details_have_sections(make, parts, tables):
     _, page = page_of(make)
     assert (marks(page, "part"), marks(page, "table")) == (parts, tables)
-    folded = {"baselines", "zeros"} & set(tables) | {"posterior"} & set(parts) | {"method"}
+    folded = (
+        {"baselines", "zeros"} & set(tables) | {"posterior"} & set(parts) | {"method"}
+    )
     assert len(page.all("details")) == len(page.all("summary")) == len(folded)
     assert not [e for e in page.all("details") if "open" in e]
 
 
 def test_what_takes_the_verdict_back_is_an_alert_before_it():
-    for make, words in ((mixed_up, "The columns seem to be in"), (separated, "use a penalty")):
+    for make, words in (
+        (mixed_up, "The columns seem to be in"),
+        (separated, "use a penalty"),
+    ):
         _, page = page_of(make)
-        first = next(e for e in page.elements if {"data-test-alert", "data-test-verdict"} & set(e))
+        first = next(
+            e
+            for e in page.elements
+            if {"data-test-alert", "data-test-verdict"} & set(e)
+        )
         assert "data-test-alert" in first
         assert words in first["text"]
     assert not page_of(calm)[1].all(having="data-test-alert")
@@ -221,7 +255,9 @@ def test_hostile_names_are_shown_as_text():
 
 
 def test_a_hostile_title_and_command_are_text():
-    s = summarize(calm(), title="</title><script>x</script>", command="<b>&", source="<i>.csv")
+    s = summarize(
+        calm(), title="</title><script>x</script>", command="<b>&", source="<i>.csv"
+    )
     page = Page(render_html(s, PICTURES))
     assert len(page.all("script")) == 1
     assert page.all("h1")[0]["text"] == "</title><script>x</script>"
@@ -277,13 +313,18 @@ def test_markdown_shows_hostile_names_as_text_and_escapes_them_once():
 @pytest.mark.slow  # a hundred classes
 def test_long_tables_fold_by_script_and_are_whole_without():
     _, page = page_of(many)
-    assert [e["data-tall"] for e in page.all("table", having="data-tall")] == ["100", "99"]
+    assert [e["data-tall"] for e in page.all("table", having="data-tall")] == [
+        "100",
+        "99",
+    ]
     assert not page_of(calm)[1].all("table", having="data-tall")
 
 
 def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():
     assert plain("👩‍👩‍👧\n\ta\u202e\u2066b\x1b\ud800") == "👩‍👩‍👧\n ab\ufffd"
-    assert keep_percent_unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
+    assert (
+        keep_percent_unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
+    )
 
 
 def test_markdown_escapes():

@@ -52,9 +52,14 @@ def test_json_is_strict_and_has_the_numbers(make):
     result = make()
     content = json.loads(report(result).json(), parse_constant=pytest.fail)
     assert content["result"] == json.loads(json.dumps(result.to_dict(), default=str))
-    assert content["summary"]["verdict"]["kind"] == assessment_to_report(result).verdict.kind
+    assert (
+        content["summary"]["verdict"]["kind"]
+        == assessment_to_report(result).verdict.kind
+    )
     assert ("assessment" in content) == (make is compared)
-    json.dumps(summarize(result).to_dict(), allow_nan=False)  # plain values: `default` did nothing
+    json.dumps(
+        summarize(result).to_dict(), allow_nan=False
+    )  # plain values: `default` did nothing
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -64,7 +69,12 @@ def test_a_comparison_computes_no_details():
     r.markdown()
     content = json.loads(r.json())["assessment"]
     assert content["test"]["pvalue"] == compared()["uncalibrated"].pvalue
-    assert content["nested_models"] is content["class_tests"] is content["baselines"] is None
+    assert (
+        content["nested_models"]
+        is content["class_tests"]
+        is content["baselines"]
+        is None
+    )
     assert "assess these rows" in content["skipped"]["nested_models"]
     assert all(getattr(r.assessment.details, name) is None for name in PARTS)
 
@@ -72,7 +82,11 @@ def test_a_comparison_computes_no_details():
 @pytest.mark.usefixtures("undrawn")
 def test_write_by_the_ending(tmp_path):
     made = report(calm(), title="half \ud800")  # half a character does not break a file
-    for name, start in (("r.html", "<!doctype"), ("R.HTM", "<!doctype"), ("r.md", "# half \ufffd")):
+    for name, start in (
+        ("r.html", "<!doctype"),
+        ("R.HTM", "<!doctype"),
+        ("r.md", "# half \ufffd"),
+    ):
         made.write(tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
     report(calm()).write(tmp_path / "r.json")
@@ -81,7 +95,9 @@ def test_write_by_the_ending(tmp_path):
 
 
 def test_write_refuses(tmp_path):
-    with pytest.raises(InputError, match=r"must end in .html, .md or .json; got 'r.pdf'"):
+    with pytest.raises(
+        InputError, match=r"must end in .html, .md or .json; got 'r.pdf'"
+    ):
         report(calm()).write(tmp_path / "r.pdf")
     with pytest.raises(FileFormatError, match="no directory"):
         report(calm()).write(tmp_path / "none" / "r.html")
@@ -95,8 +111,17 @@ def test_it_shows_itself_in_a_notebook_and_on_a_line():
 
 
 SENTENCES = [
-    *("Verdict: fine. x", "p = 0.05", "But these reject: none", "Note: no. At level 0.05, p = 1"),
-    *("none, because. Every smaller model is", "a; recalibrated by b", "it assumes {x} vs c:"),
+    *(
+        "Verdict: fine. x",
+        "p = 0.05",
+        "But these reject: none",
+        "Note: no. At level 0.05, p = 1",
+    ),
+    *(
+        "none, because. Every smaller model is",
+        "a; recalibrated by b",
+        "it assumes {x} vs c:",
+    ),
 ]
 """Names of classes that look like what was once cut out of sentences."""
 
@@ -133,7 +158,10 @@ def test_classes_named_like_sentences_change_no_sentence():
         assert ellipsis(name) in second.text(full=True)
         assert f"| {escape_markdown(cut)} |" in markdown
         assert cut in shown
-    assert f"with the baseline, {escape_markdown(repr(ellipsis(SENTENCES[baseline])))};" in markdown
+    assert (
+        f"with the baseline, {escape_markdown(repr(ellipsis(SENTENCES[baseline])))};"
+        in markdown
+    )
 
 
 def test_a_comparison_and_its_verdict_agree():
@@ -152,14 +180,18 @@ def test_a_comparison_and_its_verdict_agree():
 
 def test_titles():
     assert summarize(calm()).title == "Calibration report"
-    assert summarize(calm(), source="a/b/rows.csv").title == "Calibration report: rows.csv"
+    assert (
+        summarize(calm(), source="a/b/rows.csv").title == "Calibration report: rows.csv"
+    )
     assert summarize(calm(), title="Mine", source="rows.csv").title == "Mine"
     several = summarize(compared(), source=["t.csv", "h.csv"])
     assert several.title == "Recalibrations compared: t.csv, h.csv"
 
 
 def test_other_things_are_refused():
-    with pytest.raises(InputError, match=r"must get an Assessment or a Comparison; got ndarray"):
+    with pytest.raises(
+        InputError, match=r"must get an Assessment or a Comparison; got ndarray"
+    ):
         report(calm().predictions.probs)
     with pytest.raises(InputError, match=r"alpha must lie in \(0, 1\)"):
         summarize(calm(), alpha=5)
@@ -175,7 +207,12 @@ def with_test(**changes):
 
 def test_only_what_was_used_is_explained_and_credited():
     for a, comparison, there, missing in (
-        (calm(), None, "exact nested_models holm bayes", "bound paired robust max_score"),
+        (
+            calm(),
+            None,
+            "exact nested_models holm bayes",
+            "bound paired robust max_score",
+        ),
         (with_test(), None, "nested_models", "exact bound"),
         (with_test(method="bound"), None, "bound", "exact"),
         (with_test(kind="max_score"), None, "max_score", "exact"),
@@ -198,7 +235,8 @@ def drawings(make):
 
 slow = pytest.mark.slow
 each_drawn = pytest.mark.parametrize(
-    "make", [overconfident, *(pytest.param(m, marks=slow) for m in (compared, hostile, many))]
+    "make",
+    [overconfident, *(pytest.param(m, marks=slow) for m in (compared, hostile, many))],
 )
 """Reports that are drawn: one in `make test`, as test_plot.py draws hostile names there too."""
 
@@ -206,7 +244,11 @@ each_drawn = pytest.mark.parametrize(
 @slow
 def test_which_pictures_there_are():
     always = {"reliability", "parameters", "by_class", "map"}
-    assert set(reported(overconfident).pictures) == {*always, "nested_models", "baselines"}
+    assert set(reported(overconfident).pictures) == {
+        *always,
+        "nested_models",
+        "baselines",
+    }
     assert set(reported(compared).pictures) == {*always, "dots", "panels"}
     assert set(reported(grouped).pictures) == always
     narrow = {key for key, p in reported(compared).pictures.items() if p.narrow}
@@ -249,4 +291,6 @@ def test_the_picture_of_the_first_screen_has_no_jargon():
     shown = " ".join(re.findall(r">([^<]+)</text>", made.svg)) + made.caption + made.alt
     assert not JARGON.findall(shown)
     texts = [text.get_text() for text in reliability(overconfident()).texts]
-    assert any(text.startswith("ECE") for text in texts)  # outside the report it is there
+    assert any(
+        text.startswith("ECE") for text in texts
+    )  # outside the report it is there

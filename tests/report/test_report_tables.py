@@ -68,7 +68,11 @@ def column(table, title, nth=0):
         ([0.0, 0.0], [1.0, 1.0], ["90 : 10", "90 : 10"]),
         # gamma 1/2: odds 9 -> 3, 75 : 25. delta 3, gamma 1: odds 9 -> 27, 27/28 = 96.4 %.
         ([0.0, math.log(3)], [0.5, 1.0], ["75 : 25", "96 : 4"]),
-        ([600.0, -600.0], [1.0, 1.0], ["> 99.9 : < 0.1", "< 0.1 : > 99.9"]),  # never says never
+        (
+            [600.0, -600.0],
+            [1.0, 1.0],
+            ["> 99.9 : < 0.1", "< 0.1 : > 99.9"],
+        ),  # never says never
     ],
 )
 def test_what_ninety_to_ten_becomes_by_hand(tau, gamma, words):
@@ -118,7 +122,11 @@ def test_pictures_of_classes_have_the_order_of_the_tables():
     titles = [f">{label}<" for label in order]
     places = [made["by_class"].svg.index(title) for title in titles]
     assert places == sorted(places)
-    rows = [made["parameters"].svg.index(f">{label}<") for label in order if label != "kind 9"]
+    rows = [
+        made["parameters"].svg.index(f">{label}<")
+        for label in order
+        if label != "kind 9"
+    ]
     assert rows == sorted(rows)
 
 
@@ -130,7 +138,9 @@ def test_only_miscalibrated_classes_are_accused():
         assert named == [miscalibrated_class]
         words = " ".join([s.attribution.lead, *(said.lead for said in s.wrong)])
         assert not [name for name in make().predictions.classes if name in words]
-    assert attribute_miscalibration(overconfident(), overconfident().decide(1e-40)) is None
+    assert (
+        attribute_miscalibration(overconfident(), overconfident().decide(1e-40)) is None
+    )
 
 
 def test_estimates_that_do_not_exist_are_not_shown():
@@ -201,8 +211,12 @@ def with_tests(a, **columns):
 def test_shares_are_counts_and_per_cent():
     table = shares_table(overconfident())
     assert sum(cell.sort for cell in column(table, "Rows")) == 600
-    assert sum(cell.sort for cell in column(table, "Observed share")) == pytest.approx(1.0)
-    assert sum(cell.sort for cell in column(table, "Predicted share")) == pytest.approx(1.0)
+    assert sum(cell.sort for cell in column(table, "Observed share")) == pytest.approx(
+        1.0
+    )
+    assert sum(cell.sort for cell in column(table, "Predicted share")) == pytest.approx(
+        1.0
+    )
 
 
 def test_tests_against_the_baseline_stand_beside_the_estimates():
@@ -223,10 +237,15 @@ def test_marks_follow_the_adjusted_p_values_and_the_level():
     a = replace(a, in_the_large=Table(a.in_the_large.to_dict() | columns))
     z = [cell.text for cell in column(shares_table(a), "z")]
     assert z == ["+0.0", "+2.0", "-3.0"]  # no minus zero
-    for alpha, shift, share in ((0.05, ["off", ""], ["", "off", ""]), (0.01, [""] * 2, [""] * 3)):
+    for alpha, shift, share in (
+        (0.05, ["off", ""], ["", "off", ""]),
+        (0.01, [""] * 2, [""] * 3),
+    ):
         tests = column(parameters_table(a, alpha), "p")
         assert [cell.mark for cell in tests] == shift
-        assert [cell.mark for cell in column(shares_table(a, alpha), "Share: p")] == share
+        assert [
+            cell.mark for cell in column(shares_table(a, alpha), "Share: p")
+        ] == share
 
 
 def test_tests_that_do_not_hold_are_left_out():
@@ -248,10 +267,13 @@ def test_the_table_has_the_numbers_of_the_nested_models():
         values = [getattr(row, name) for row in found.rows]
         assert [cell.sort for cell in column(table, title)] == values
     enough = column(table, "Enough? p")
-    assert [cell.sort for cell in enough[:-1]] == [row.larger_pvalue for row in found.rows[:-1]]
+    assert [cell.sort for cell in enough[:-1]] == [
+        row.larger_pvalue for row in found.rows[:-1]
+    ]
     assert enough[-1].text == "-"
     expected = [
-        "best" if row.model == found.chosen else "off" if row.rejected else "" for row in found.rows
+        "best" if row.model == found.chosen else "off" if row.rejected else ""
+        for row in found.rows
     ]
     assert [cell.mark for cell in enough] == expected
     assert expected.count("best") == 1
@@ -262,12 +284,17 @@ def test_aic_and_bic_are_above_the_smallest_and_rounded():
     for name in ("AIC", "BIC"):
         values = [cell.sort for cell in column(table, name)]
         assert min(values) == 0.0
-        assert [cell.text for cell in column(table, name)] == [f"{v:.1f}" for v in values]
+        assert [cell.text for cell in column(table, name)] == [
+            f"{v:.1f}" for v in values
+        ]
 
 
 def nested_models(**changes):
     return nested_models_part(
-        with_part(calm(), "nested_models", replace(calm().details.nested_models, **changes)), 0.01
+        with_part(
+            calm(), "nested_models", replace(calm().details.nested_models, **changes)
+        ),
+        0.01,
     )
 
 
@@ -280,13 +307,16 @@ def bounded():
 def baselines(column=None, **changes):
     found = calm().details.baselines
     table = Table(found.table.to_dict() | (column or {}))
-    return baselines_part(with_part(calm(), "baselines", replace(found, table=table, **changes)))
+    return baselines_part(
+        with_part(calm(), "baselines", replace(found, table=table, **changes))
+    )
 
 
 def floors():
     found = zeros().details.zeros
     ways = tuple(
-        replace(found.tests[0], method=m, n_resamples=99) for m in ("chi2", "bound", "exact")
+        replace(found.tests[0], method=m, n_resamples=99)
+        for m in ("chi2", "bound", "exact")
     )
     return zeros_part(with_part(zeros(), "zeros", replace(found, tests=ways)), 0.05)
 
@@ -304,13 +334,17 @@ def survey():
 
 def limited_groups():
     a, d = grouped(), grouped().details
-    robust = replace(d.robust, method="f", limits=("so few can give no p-value below 0.1",))
+    robust = replace(
+        d.robust, method="f", limits=("so few can give no p-value below 0.1",)
+    )
     return robust_part(replace(a, details=replace(d, robust=robust)))
 
 
 def blamed(make):
     a = make()
-    return attribution_part(a, a.decide(), attribute_miscalibration(a, a.decide()), a.statements())
+    return attribution_part(
+        a, a.decide(), attribute_miscalibration(a, a.decide()), a.statements()
+    )
 
 
 SAID = {
@@ -328,7 +362,9 @@ SAID = {
     "estimates, groups": lambda: map_part(grouped(), grouped().decide()),
     "baselines": lambda: baselines(),
     "baselines, no smaller p-value": lambda: baselines_part(overconfident()),
-    "baselines, one without a fit": lambda: baselines({"separated": [True, False, False]}),
+    "baselines, one without a fit": lambda: baselines(
+        {"separated": [True, False, False]}
+    ),
     "baselines, none with a fit": lambda: baselines_part(separated()),
     "baselines, groups": lambda: baselines_part(grouped()),
     "baselines, two classes": lambda: baselines_part(
@@ -359,10 +395,19 @@ def shown(said):
         return "\n".join(map(shown, said))
     if not isinstance(said, Part):
         return str(said)
-    rows = [[cell.text for cell in row] for row in said.table.rows] if said.table else []
-    lines = [said.title, said.lead, *(f"- {note}" for note in said.notes), *map(" | ".join, rows)]
+    rows = (
+        [[cell.text for cell in row] for row in said.table.rows] if said.table else []
+    )
+    lines = [
+        said.title,
+        said.lead,
+        *(f"- {note}" for note in said.notes),
+        *map(" | ".join, rows),
+    ]
     return "\n".join(filter(None, lines))
 
 
 def test_words_of_the_details(approve):
-    check_text("details.txt", sections({k: shown(make()) for k, make in SAID.items()}), approve)
+    check_text(
+        "details.txt", sections({k: shown(make()) for k, make in SAID.items()}), approve
+    )

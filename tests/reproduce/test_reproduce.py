@@ -30,15 +30,23 @@ def called(*arguments):
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper is not part of the project")
 def test_the_printed_numbers_are_those_of_the_paper():
     text = PAPER.read_text()
-    for name, label in (("table1", "cifar_parameters"), ("table3", "obesity_parameters")):
+    for name, label in (
+        ("table1", "cifar_parameters"),
+        ("table3", "obesity_parameters"),
+    ):
         part = text[text.index(rf"\label{{table:{label}}}") :]
         part = part[: part.index(r"\end{longtable}")]
-        found = [tuple(map(float, pair)) for pair in re.findall(r"(\d\.\d+) \((\d\.\d+)\)", part)]
+        found = [
+            tuple(map(float, pair))
+            for pair in re.findall(r"(\d\.\d+) \((\d\.\d+)\)", part)
+        ]
         rows, parts = printed(name), []
         for which in dict.fromkeys(row.get("part") for row in rows):
             own = [row for row in rows if row.get("part") == which]
             for what in ("delta", "gamma"):
-                parts += [(row[f"paper_{what}"], row[f"paper_se_{what}"]) for row in own]
+                parts += [
+                    (row[f"paper_{what}"], row[f"paper_se_{what}"]) for row in own
+                ]
         assert found == parts
     for name, label in (("table2", "fig:comparison_charts_cifar"),
                         ("table4", "tab:obesity:calibration.metrics")):  # fmt: skip
@@ -75,7 +83,9 @@ def test_figures_have_the_papers_panels_and_titles():
     assert methods == ["X_h", "MCLLO", "TS", "VS", "EB", "Xu"]
     drawn = reproduce("figure6").axes
     assert len(drawn) == 4
-    assert len({ax.get_position().y0 for ax in drawn}) == 1  # one row: nothing in mid-air
+    assert (
+        len({ax.get_position().y0 for ax in drawn}) == 1
+    )  # one row: nothing in mid-air
     for name, made in ITEMS.items():
         found = made()
         number = re.search(r"\d$", name)
@@ -87,7 +97,9 @@ def test_figures_have_the_papers_panels_and_titles():
 def test_table_2_by_the_letter():
     """Statistic and p-value of MCLLO's row by equation (3) and SciPy's optimiser."""
     data = mcllo.datasets.load_cifar10_vgg()
-    row = next(r for r in reproduce("table2").table.rows() if r["set"] == "uncalibrated")
+    row = next(
+        r for r in reproduce("table2").table.rows() if r["set"] == "uncalibrated"
+    )
     x, codes = data.holdout.probs, data.holdout.codes
     logs = np.log(x[:, :-1] / x[:, -1:])
 

@@ -12,7 +12,13 @@ import pytest
 
 from mcllo.__main__ import run
 from mcllo._apps.serve import listening
-from mcllo._apps.serve.upload import LOCK, MAX_SECONDS_WITHOUT_LOCK, NAME, private_folder, sweep
+from mcllo._apps.serve.upload import (
+    LOCK,
+    MAX_SECONDS_WITHOUT_LOCK,
+    NAME,
+    private_folder,
+    sweep,
+)
 from mcllo.exceptions import InputError
 
 PATIENCE = 120.0
@@ -55,7 +61,9 @@ def test_a_crash_does_not_keep_it(tmp_path):
 
 
 def test_what_an_earlier_run_left_is_swept(tmp_path):
-    left, young, other = (tmp_path / name for name in (f"{NAME}left", f"{NAME}young", "mine"))
+    left, young, other = (
+        tmp_path / name for name in (f"{NAME}left", f"{NAME}young", "mine")
+    )
     for folder in (left, young, other):
         folder.mkdir()
         (folder / "table.csv").write_text("secret")
@@ -94,7 +102,9 @@ def test_the_verb_serves_until_it_is_killed(running, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)]
+)
 def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
     with urllib.request.urlopen(running.stdout.readline().split()[-1]) as answer:
         assert answer.status == 200  # it serves, so that signals are uvicorn's
@@ -123,7 +133,9 @@ def test_a_worker_does_not_outlive_the_page(tmp_path):
     os.mkfifo(pipe)  # whose reader waits for ever
     call = [sys.executable, "-c", KILLED_SERVER, str(tmp_path), str(pipe)]
     server = subprocess.Popen(call, stdout=subprocess.PIPE)
-    said, _ = server.communicate(timeout=PATIENCE)  # until the worker, too, has let go of it
+    said, _ = server.communicate(
+        timeout=PATIENCE
+    )  # until the worker, too, has let go of it
     assert said == b"doing\n"
     assert server.returncode == -signal.SIGKILL
 
@@ -137,6 +149,8 @@ def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):
         ):
             listening(port)
         assert run(["serve", "--no-browser", "--port", str(port)]) == 2
-        assert capsys.readouterr().err.startswith(f"mcllo: --port {port} cannot be listened on: ")
+        assert capsys.readouterr().err.startswith(
+            f"mcllo: --port {port} cannot be listened on: "
+        )
     with pytest.raises(InputError, match="port=99999 cannot be listened on"):
         listening(99999)

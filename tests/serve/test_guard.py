@@ -45,12 +45,16 @@ def test_the_policy_lets_no_script_in_but_the_file_of_the_package():
     assert "unsafe" not in POLICY
 
 
-def test_no_page_holds_a_script_or_a_style_of_its_own_or_asks_another_host(client, guard):
+def test_no_page_holds_a_script_or_a_style_of_its_own_or_asks_another_host(
+    client, guard
+):
     page = client.get(guard.root + "/").text
     assert re.findall(r"<script[^>]*>([^<]*)</script>", page) == [""]
     assert not re.search(r"<style|\son\w+=|\sstyle=|javascript:", page)
     for path in ("/", "/page.css", "/page.js"):
-        assert not re.search(r"https?://|url\(|@import|//\w+\.", client.get(guard.root + path).text)
+        assert not re.search(
+            r"https?://|url\(|@import|//\w+\.", client.get(guard.root + path).text
+        )
 
 
 def test_without_the_token_nothing_is_answered(client):
@@ -61,13 +65,22 @@ def test_without_the_token_nothing_is_answered(client):
 
 
 def test_a_foreign_host_is_refused_even_with_the_token(client, guard):
-    foreign = ("evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:80", "localhost", "")
+    foreign = (
+        "evil.example",
+        f"evil.example:{PORT}",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "localhost",
+        "",
+    )
     for host in foreign:
         answer = client.get(guard.root + "/", headers={"host": host})
         assert answer.status_code == 421, host
         assert "mcllo serve" in answer.text, host
     for host in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
-        assert client.get(guard.root + "/", headers={"host": host}).status_code == 200, host
+        assert (
+            client.get(guard.root + "/", headers={"host": host}).status_code == 200
+        ), host
 
 
 @pytest.mark.parametrize(
@@ -89,8 +102,14 @@ def test_what_changes_something_must_come_from_our_page(client, guard, headers):
 
 
 def test_our_own_page_may_ask(client, guard):
-    for headers in ({"origin": "null", "sec-fetch-site": "same-origin"}, {"origin": ORIGIN}):
-        assert client.post(guard.root + "/job/x/cancel", headers=headers).status_code == 404
+    for headers in (
+        {"origin": "null", "sec-fetch-site": "same-origin"},
+        {"origin": ORIGIN},
+    ):
+        assert (
+            client.post(guard.root + "/job/x/cancel", headers=headers).status_code
+            == 404
+        )
 
 
 def test_the_address_of_the_browser_is_good_for_one_request(guard, client):

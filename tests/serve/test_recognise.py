@@ -18,7 +18,9 @@ def seen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def look(text, name="t.csv", limits=LIMITS, **options):
-        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (tmp_path / name).write_bytes(
+            text if isinstance(text, bytes) else text.encode()
+        )
         return recognise(name, limits, **options)
 
     return look
@@ -34,7 +36,11 @@ PLAIN = {"cat": "class", "dog": "class", "truck": "class", "y": "label"}
 def test_labels_name_their_columns(seen):
     found = seen(csv_text())
     assert roles(found) == PLAIN
-    assert (found.n_rows, found.labels, found.ending) == (60, ("cat", "dog", "truck"), ".csv")
+    assert (found.n_rows, found.labels, found.ending) == (
+        60,
+        ("cat", "dog", "truck"),
+        ".csv",
+    )
     assert found.guess == {
         "scale": "probs",
         "normalize": False,
@@ -79,8 +85,15 @@ def test_how_numbers_are_written(seen):
         ("1.5,-2,0.5,a", "logits", False),
     ):
         found = seen("a,b,c,y\n" + f"{row}\n{row[:-1]}b\n{row[:-1]}c\n" * 3)
-        assert roles(found) == {"a": "class", "b": "class", "c": "class", "y": "label"}, row
-        assert (found.guess["scale"], found.guess["normalize"]) == (scale, normalize), row
+        assert roles(found) == {
+            "a": "class",
+            "b": "class",
+            "c": "class",
+            "y": "label",
+        }, row
+        assert (found.guess["scale"], found.guess["normalize"]) == (scale, normalize), (
+            row
+        )
 
 
 def test_gaps_are_seen(seen):
@@ -88,7 +101,11 @@ def test_gaps_are_seen(seen):
 
 
 def test_one_column_for_a_yes_or_no(seen):
-    for yes, no, name in (("yes", "no", "chance"), ("1", "0", "chance"), ("rain", "dry", "rain")):
+    for yes, no, name in (
+        ("yes", "no", "chance"),
+        ("1", "0", "chance"),
+        ("rain", "dry", "rain"),
+    ):
         rows = "".join(f"d{k},0.{k + 1},{(yes, no)[k % 2]}\n" for k in range(8))
         found = seen(f"day,{name},seen\n{rows}")
         assert roles(found) == {name: "class", "seen": "label"}
@@ -101,7 +118,9 @@ def test_one_column_for_a_yes_or_no(seen):
 def test_nothing_is_guessed_where_nothing_is_known(seen):
     found = seen("a,b,c\n" + "1.5,x1,7\n2.5,x2,9\n3.5,x3,8\n")
     assert roles(found) == {}
-    with pytest.raises(InputError, match=r"one column must be “What came true”; none is\."):
+    with pytest.raises(
+        InputError, match=r"one column must be “What came true”; none is\."
+    ):
         reading_options(found, first_fields(found), LIMITS)
 
 
@@ -141,7 +160,12 @@ def test_sheets_can_be_chosen(seen, tmp_path):
 
 def test_names_that_look_like_options_are_names(seen):
     found = seen(csv_text(header=("--html", "-o", "a b", "--label")))
-    fields = {"role-0": "class", "role-1": "class", "role-2": "class", "role-3": "label"}
+    fields = {
+        "role-0": "class",
+        "role-1": "class",
+        "role-2": "class",
+        "role-3": "label",
+    }
     reading = reading_options(found, fields | {"baseline": "-o"}, LIMITS)
     assert arguments("assess", reading) == ["--label=--label", "--baseline=-o"]
 
@@ -149,15 +173,21 @@ def test_names_that_look_like_options_are_names(seen):
 def test_what_a_form_may_not_say(seen):
     found = seen(csv_text())
     fields = first_fields(found)
-    with pytest.raises(InputError, match=r"one column may be “What came true”; 2 are\."):
+    with pytest.raises(
+        InputError, match=r"one column may be “What came true”; 2 are\."
+    ):
         reading_options(found, fields | {"role-0": "label"}, LIMITS)
-    with pytest.raises(InputError, match=r"at least one column must be “Probability of a class”"):
+    with pytest.raises(
+        InputError, match=r"at least one column must be “Probability of a class”"
+    ):
         reading_options(found, {"role-3": "label"}, LIMITS)
     with pytest.raises(InputError, match="must be a number; got 'negligible'"):
         reading_options(found, fields | {"clip": "negligible"}, LIMITS)
     with pytest.raises(InputError, match="must begin with 'p_'; 'cat' does not"):
         reading_options(found, fields | {"prefix": "p_"}, LIMITS)
-    with pytest.raises(InputError, match="at most 2 columns may be classes here; got 3"):
+    with pytest.raises(
+        InputError, match="at most 2 columns may be classes here; got 3"
+    ):
         reading_options(found, fields, Limits(classes=2))
     strange = reading_options(
         found, fields | {"role-0": "thief", "scale": "x", "missing": "y"}, LIMITS
@@ -176,7 +206,11 @@ def test_what_is_no_table_for_a_page(seen):
             {"rows": 59},
             r"t\.csv must have at most 59 rows here; it has more\.",
         ),
-        (csv_text(), {"columns": 3}, r"t\.csv must have at most 3 columns here; it has more\."),
+        (
+            csv_text(),
+            {"columns": 3},
+            r"t\.csv must have at most 3 columns here; it has more\.",
+        ),
         ("a,b,y\n", {}, r"t\.csv must have at least one row; it has only a header\."),
         (b"%PDF-1.4 ...", {}, "it looks like a PDF"),
     ):
@@ -187,6 +221,14 @@ def test_what_is_no_table_for_a_page(seen):
 def test_a_long_fraction_is_rounded_never_cut(seen):
     # cut after 24 letters, 2.831699651706305123456e-06 would read as 2.83
     text = "id,cat,dog,y\n"
-    text += "12345678901234567890,2.831699651706305123456e-06,0.999997168300348293695,cat\n" * 2
+    text += (
+        "12345678901234567890,2.831699651706305123456e-06,0.999997168300348293695,cat\n"
+        * 2
+    )
     found = {column.name: column.examples[0] for column in seen(text).columns}
-    assert found == {"id": "12345678901234567890", "cat": "2.832e-06", "dog": "1", "y": "cat"}
+    assert found == {
+        "id": "12345678901234567890",
+        "cat": "2.832e-06",
+        "dog": "1",
+        "y": "cat",
+    }

@@ -47,17 +47,26 @@ def looked(visitor):
 
 def test_the_columns_are_shown_as_they_were_recognised(visitor, done):
     fields = visitor.fields(done[1])
-    assert [fields[f"role-{j}"] for j in range(4)] == ["class", "class", "class", "label"]
+    assert [fields[f"role-{j}"] for j in range(4)] == [
+        "class",
+        "class",
+        "class",
+        "label",
+    ]
     assert (fields["scale"], fields["missing"]) == ("probs", "refuse")
     assert "normalize" not in fields
     assert "pets &amp; co.csv" in done[1]
     assert "300 rows" in done[1]
 
 
-def test_the_report_is_the_one_of_the_command_line(visitor, done, tmp_path, monkeypatch):
+def test_the_report_is_the_one_of_the_command_line(
+    visitor, done, tmp_path, monkeypatch
+):
     job, _, assessed, _ = done
     (command,) = commands(assessed)
-    assert command == "mcllo assess 'pets & co.csv' --label y --seed 0 --html report.html"
+    assert (
+        command == "mcllo assess 'pets & co.csv' --label y --seed 0 --html report.html"
+    )
     monkeypatch.chdir(tmp_path)
     Path("pets & co.csv").write_text(TEXT)
     monkeypatch.setattr(sys, "argv", shlex.split(command))
@@ -80,14 +89,21 @@ def test_the_recalibrated_table_and_the_model_are_those_of_the_command_line(
     Path("pets & co.csv").write_text(TEXT)
     for line in commands(page)[-1].splitlines():
         assert run(shlex.split(line)[1:]) == 0
-    assert visitor.get(f"{job}/get/table").content == Path("recalibrated.csv").read_bytes()
+    assert (
+        visitor.get(f"{job}/get/table").content == Path("recalibrated.csv").read_bytes()
+    )
     Path("served.json").write_bytes(visitor.get(f"{job}/get/model").content)
-    ours, theirs = (json.loads(Path(name).read_text()) for name in ("served.json", "model.json"))
+    ours, theirs = (
+        json.loads(Path(name).read_text()) for name in ("served.json", "model.json")
+    )
     assert ours == theirs
     rows = read_predictions("pets & co.csv", label="y")
     recalibrated = read_predictions("recalibrated.csv", label="y")
     assert (
-        abs(load_calibrator("served.json").predict_proba(rows) - recalibrated.probs).max() < 1e-12
+        abs(
+            load_calibrator("served.json").predict_proba(rows) - recalibrated.probs
+        ).max()
+        < 1e-12
     )
 
 
@@ -106,7 +122,9 @@ def test_a_recommendation_has_the_names_that_the_page_offers():
         f"{best} 2 other recalibrations cannot be told from it; "
         "temperature scaling is the simplest of these."
     )
-    assert recommended_words({**several, "improves": False}).startswith("No recalibration is shown")
+    assert recommended_words({**several, "improves": False}).startswith(
+        "No recalibration is shown"
+    )
 
 
 @slow
@@ -115,7 +133,9 @@ def test_recalibrations_compared_and_their_mean(visitor, done):
     visitor.post(f"{job}/compare")
     compared = visitor.wait(job)
     text = re.search(r"data-test-compared>(.*?)</p>", compared, re.S)[1]
-    assert "vector_log_probs" not in text  # names of the list of recalibrations, not of options
+    assert (
+        "vector_log_probs" not in text
+    )  # names of the list of recalibrations, not of options
     assert '<h2 tabindex="-1" autofocus>Recalibrations compared<' in re.sub(
         r' id="[^"]*"', "", compared
     )
@@ -126,15 +146,21 @@ def test_recalibrations_compared_and_their_mean(visitor, done):
     assert html.unescape(full).split(".")[0] in html.unescape(report.text)
     visitor.post(f"{job}/recalibrate", {"method": "auto"})
     mean = visitor.wait(job)
-    assert re.search(r"data-test-gain>On rows that it was not fitted to it is expected to", mean)
+    assert re.search(
+        r"data-test-gain>On rows that it was not fitted to it is expected to", mean
+    )
     visitor.post(f"{job}/recalibrate", {"method": "mcllo"})  # as the others find it
     page = visitor.wait(job)
     assert "Recalibrations compared" in page
-    assert re.search(r"data-test-gain>On rows that it was not fitted to \(5 folds\)", page)
+    assert re.search(
+        r"data-test-gain>On rows that it was not fitted to \(5 folds\)", page
+    )
 
 
 def test_what_the_mean_of_recalibrations_is_expected_to_gain():
-    assert "raise log loss by 0.0100" in expected_words({"expected": -0.01, "expected_se": 0.002})
+    assert "raise log loss by 0.0100" in expected_words(
+        {"expected": -0.01, "expected_se": 0.002}
+    )
     assert expected_words({"expected": None, "expected_se": None}) == ""
 
 
@@ -155,7 +181,9 @@ def test_what_was_not_made_cannot_be_taken(visitor, looked):
 @slow
 def test_what_does_not_fit_is_said_in_the_words_of_the_page(visitor):
     lines = TEXT.splitlines()[:40]
-    text = "\n".join(f"{'day' if not i else f'd{i}'},{line}" for i, line in enumerate(lines))
+    text = "\n".join(
+        f"{'day' if not i else f'd{i}'},{line}" for i, line in enumerate(lines)
+    )
     job = visitor.drop("days.csv", text)
     fields = visitor.fields(visitor.wait(job))
     visitor.post(f"{job}/assess", fields | {"role-0": "class"})
@@ -191,7 +219,9 @@ def test_a_cancelled_run(visitor, looked):
     fields = visitor.fields(visitor.get(job).text)
     visitor.post(f"{job}/assess", fields)
     assert "Assessing the probabilities" in visitor.get(job).text
-    page = visitor.post(f"{job}/cancel").text  # a worker takes longer to start than this
+    page = visitor.post(
+        f"{job}/cancel"
+    ).text  # a worker takes longer to start than this
     assert "Cancelled. Nothing was changed." in page
     assert not visitor.get(f"{job}/status").json()["busy"]
     assert visitor.fields(page) == fields
@@ -208,28 +238,37 @@ def test_a_cancelled_look_leads_back_to_the_start(visitor):
 def test_work_that_takes_too_long(tmp_path):
     with visiting(tmp_path, seconds=0.05) as visitor:
         page = visitor.wait(visitor.drop("a.csv", TEXT))
-        assert "the work must be done within 0.05 seconds here; it was not." in problem(page)
+        assert "the work must be done within 0.05 seconds here; it was not." in problem(
+            page
+        )
 
 
 @slow
 def test_two_tables_at_once_and_a_third_that_waits(tmp_path):
     table = parquet_bytes(parquet_table())
     with visiting(tmp_path, at_once=2) as visitor:
-        jobs = [visitor.drop(f"{k}.csv", TEXT) for k in "ab"] + [visitor.drop("c.parquet", table)]
+        jobs = [visitor.drop(f"{k}.csv", TEXT) for k in "ab"] + [
+            visitor.drop("c.parquet", table)
+        ]
         assert len(set(jobs)) == 3
         status = [visitor.get(f"{job}/status").json() for job in jobs]
         assert [answer["busy"] for answer in status] == [True] * 3
         assert status[2]["doing"] == "waiting for its turn"
         pages = [visitor.wait(job) for job in jobs]
         assert ["300 rows" in page for page in pages] == [True, True, False]
-        assert [f"{k}.csv" in page for k, page in zip("ab", pages, strict=False)] == [True, True]
+        assert [f"{k}.csv" in page for k, page in zip("ab", pages, strict=False)] == [
+            True,
+            True,
+        ]
 
 
 def test_too_large_a_file_is_a_page(tmp_path):
     with visiting(tmp_path, n_bytes=1000) as visitor:
         answer = visitor.drop("a.csv", TEXT)
         assert answer.status_code == 400
-        assert "a file must have at most 0.001 MB here; this one has more." in problem(answer.text)
+        assert "a file must have at most 0.001 MB here; this one has more." in problem(
+            answer.text
+        )
         assert list(tmp_path.iterdir()) == []
 
 
@@ -248,7 +287,9 @@ def test_the_oldest_table_makes_room_and_one_can_be_removed(tmp_path):
 
 
 def test_hostile_names_are_text(visitor):
-    header = ",".join('"' + name.replace('"', '""') + '"' for name in (*HOSTILE[:3], "<b>seen</b>"))
+    header = ",".join(
+        '"' + name.replace('"', '""') + '"' for name in (*HOSTILE[:3], "<b>seen</b>")
+    )
     rows = TEXT.split("\n", 1)[1]
     for name, word in zip(HOSTILE, ("cat", "dog", "truck"), strict=False):
         rows = rows.replace(f",{word}\n", ',"' + name.replace('"', '""') + '"\n')
@@ -257,9 +298,16 @@ def test_hostile_names_are_text(visitor):
     assert "<script>window" not in page
     assert "<b>seen" not in page
     assert html.escape(HOSTILE[0], quote=False) in page
-    assert re.findall(r"<script[^>]*>", page) == [f'<script src="{visitor.root}/page.js" defer>']
+    assert re.findall(r"<script[^>]*>", page) == [
+        f'<script src="{visitor.root}/page.js" defer>'
+    ]
     fields = visitor.fields(page)
-    assert [fields[f"role-{j}"] for j in range(4)] == ["class", "class", "class", "label"]
+    assert [fields[f"role-{j}"] for j in range(4)] == [
+        "class",
+        "class",
+        "class",
+        "label",
+    ]
 
 
 def test_forms_that_no_page_sends(visitor, looked):
@@ -301,9 +349,19 @@ def test_the_recalibration_that_did_best_is_offered_first(tmp_path):
     chosen, offered = chosen_and_offered(result_page(tmp_path, plain))
     assert (chosen, offered[0]) == ("auto", "auto")
     assert {"mcllo", "temperature", "dirichlet"} < set(offered)
-    assert not {"identity", "vector", "matrix"} & set(offered)  # nothing, and methods of logits
-    assert "vector" in chosen_and_offered(result_page(tmp_path, {**plain, "logits": True}))[1]
-    compared = {"method": "beta", "improves": True, "text": "Beta.", "command": "mcllo compare"}
+    assert not {"identity", "vector", "matrix"} & set(
+        offered
+    )  # nothing, and methods of logits
+    assert (
+        "vector"
+        in chosen_and_offered(result_page(tmp_path, {**plain, "logits": True}))[1]
+    )
+    compared = {
+        "method": "beta",
+        "improves": True,
+        "text": "Beta.",
+        "command": "mcllo compare",
+    }
     compared |= {"ties": [], "simplest": "beta"}
     page = result_page(tmp_path, plain, compare=compared)
     assert chosen_and_offered(page)[0] == "beta"
@@ -314,8 +372,12 @@ def test_the_recalibration_that_did_best_is_offered_first(tmp_path):
 
 
 def test_what_recalibrations_do_not_know_is_said(tmp_path):
-    assert "data-test-groups" not in result_page(tmp_path, {"logits": False, "groups": None})
-    assert "data-test-groups" in result_page(tmp_path, {"logits": False, "groups": "ward"})
+    assert "data-test-groups" not in result_page(
+        tmp_path, {"logits": False, "groups": None}
+    )
+    assert "data-test-groups" in result_page(
+        tmp_path, {"logits": False, "groups": "ward"}
+    )
 
 
 def test_a_missing_extra_is_one_sentence(monkeypatch, capsys):

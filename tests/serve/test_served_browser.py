@@ -112,7 +112,9 @@ class Person:
         raise AssertionError(f"the keyboard does not reach {words!r}")
 
     def click(self, words):
-        button = f"//*[self::a or self::button][starts-with(normalize-space(), '{words}')]"
+        button = (
+            f"//*[self::a or self::button][starts-with(normalize-space(), '{words}')]"
+        )
         self.driver.find_element("xpath", button).click()
 
     def focus(self):
@@ -127,7 +129,9 @@ class Person:
         """Nothing was complained about, and nothing asked of anybody else."""
         assert self.driver.get_log("browser") == []
         root = re.match(r"http://127\.0\.0\.1:\d+/", self.address)[0]
-        foreign = [url for url in asked_for(self.driver) if not url.startswith((root, "data:"))]
+        foreign = [
+            url for url in asked_for(self.driver) if not url.startswith((root, "data:"))
+        ]
         assert [url for url in foreign if not url.startswith("chrome")] == []
 
 
@@ -160,12 +164,18 @@ def workbook(path):
     sheet.append(["day", *header])
     for day, (*probs, label) in enumerate(rows):
         sheet.append(
-            [f"day {day}", *(f"{100 * float(p):.1f} %".replace(".", ",") for p in probs), label]
+            [
+                f"day {day}",
+                *(f"{100 * float(p):.1f} %".replace(".", ",") for p in probs),
+                label,
+            ]
         )
     book.save(path)
 
 
-def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(person, axe, downloads, tmp_path):
+def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(
+    person, axe, downloads, tmp_path
+):
     workbook(tmp_path / "forecasts.xlsx")
     assert grave_faults(person.driver, axe) == []
     person.choose(tmp_path / "forecasts.xlsx")
@@ -177,7 +187,9 @@ def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(person, axe, do
     until(lambda: "300 rows" in person.one(".file").text and person.all("#parts"))
     chosen = [select.get_attribute("value") for select in person.all("[data-role]")]
     assert chosen == ["", "class", "class", "class", "label"]
-    assert person.one("[name=normalize]").is_selected()  # rounded to a tenth of a percent
+    assert person.one(
+        "[name=normalize]"
+    ).is_selected()  # rounded to a tenth of a percent
     assert grave_faults(person.driver, axe) == []
     person.click("Assess the probabilities")
     verdict = person.one("[data-test-verdict]").get_attribute("data-test-verdict")
@@ -198,9 +210,13 @@ def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(person, axe, do
     names = {"recalibrated.xlsx", "model.json", "report.html"}
     until(lambda: {path.name for path in downloads.iterdir()} == names)
     first = [
-        cell.value for cell in openpyxl.load_workbook(downloads / "recalibrated.xlsx").active[2]
+        cell.value
+        for cell in openpyxl.load_workbook(downloads / "recalibrated.xlsx").active[2]
     ]
-    assert (first[0], first[-1]) == ("day 0", csv_text(n=300).splitlines()[1].split(",")[-1])
+    assert (first[0], first[-1]) == (
+        "day 0",
+        csv_text(n=300).splitlines()[1].split(",")[-1],
+    )
     assert abs(sum(first[1:4]) - 1.0) < 1e-9
 
 
@@ -254,7 +270,9 @@ return lit;
 
 def test_a_broken_file_is_one_sentence(person):
     broken = "PK\x03\x04 this is no workbook"
-    assert person.driver.execute_script(DROP, "broken.xlsx", broken)  # the zone shows it
+    assert person.driver.execute_script(
+        DROP, "broken.xlsx", broken
+    )  # the zone shows it
     alert = person.one("[data-test-problem]")
     assert alert.text == (
         "That did not work: broken.xlsx cannot be read: the archive is damaged or cut short. "
@@ -302,7 +320,9 @@ def test_a_phone(person, axe, table, dark):
 
 
 def test_it_works_without_its_script(person, table):
-    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    person.driver.execute_cdp_cmd(
+        "Emulation.setScriptExecutionDisabled", {"value": True}
+    )
     try:
         person.driver.refresh()
         assert person.all(".scripted[hidden]")  # no word of dropping
@@ -310,4 +330,6 @@ def test_it_works_without_its_script(person, table):
         person.click("Read the table")
         person.title("Check the columns")  # the page of progress loads itself again
     finally:
-        person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        person.driver.execute_cdp_cmd(
+            "Emulation.setScriptExecutionDisabled", {"value": False}
+        )

@@ -50,7 +50,8 @@ def received(body, folder, kind=KIND, chunk=7, **limits):
 
 def form(*parts):
     heads = [
-        f"--XX\r\nContent-Disposition: form-data; {head}\r\n\r\n{text}\r\n" for head, text in parts
+        f"--XX\r\nContent-Disposition: form-data; {head}\r\n\r\n{text}\r\n"
+        for head, text in parts
     ]
     return ("".join(heads) + "--XX--\r\n").encode()
 
@@ -64,7 +65,10 @@ def test_a_file_is_written_as_it_comes(tmp_path):
 
 
 def test_only_the_first_file_counts(tmp_path):
-    two = [('name="file"; filename="a.csv"', "one"), ('name="file"; filename="b.csv"', "two")]
+    two = [
+        ('name="file"; filename="a.csv"', "one"),
+        ('name="file"; filename="b.csv"', "two"),
+    ]
     assert received(form(*two), tmp_path) == "a.csv"
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
@@ -105,6 +109,8 @@ def test_a_form_without_a_file(tmp_path):
         (b"no form at all", KIND),
         (b"", ""),
     ):
-        with pytest.raises(FileFormatError, match="a file must be chosen; none was sent"):
+        with pytest.raises(
+            FileFormatError, match="a file must be chosen; none was sent"
+        ):
             received(body, tmp_path, kind=kind)
     assert list(tmp_path.iterdir()) == []

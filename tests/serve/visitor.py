@@ -26,12 +26,16 @@ class Visitor:
 
     def post(self, path, data=None, **options):
         headers = {"sec-fetch-site": "same-origin"}
-        return self.client.post(self.root + path, data=data or {}, headers=headers, **options)
+        return self.client.post(
+            self.root + path, data=data or {}, headers=headers, **options
+        )
 
     def drop(self, name, content):
         """Send a file; return the path of its job, or the page that refuses it."""
         content = content.encode() if isinstance(content, str) else content
-        answer = self.post("/upload", files={"file": (name, content)}, follow_redirects=False)
+        answer = self.post(
+            "/upload", files={"file": (name, content)}, follow_redirects=False
+        )
         if answer.status_code != 303:
             return answer
         return answer.headers["location"].removeprefix(self.root)
@@ -76,4 +80,7 @@ def problem(page):
 
 def commands(page):
     """Return the commands that a result shows."""
-    return [html.unescape(text) for text in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.S)]
+    return [
+        html.unescape(text)
+        for text in re.findall(r"<pre[^>]*><code>(.*?)</code>", page, re.S)
+    ]

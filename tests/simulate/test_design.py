@@ -45,15 +45,25 @@ class Given:
 
 def test_labels_by_hand():
     # x = (.5, .3, .2), the last class the baseline. Identity: edges .5, .8.
-    design = Design((0, 1, 2), 2, "", {}, lambda stream, n: np.tile([0.5, 0.3, 0.2], (n, 1)))
+    design = Design(
+        (0, 1, 2), 2, "", {}, lambda stream, n: np.tile([0.5, 0.3, 0.2], (n, 1))
+    )
     found = design.sample(identity_theta(2), 3, [Given([0.49, 0.79, 0.81])])
     assert found.codes.tolist() == [0, 1, 2]
     # delta_1 = 2: weights (1, .3, .2) / 1.5, edges .6667, .8667
     theta = np.array([np.log(2.0), 0.0, 1.0, 1.0])
-    assert design.sample(theta, 3, [Given([0.66, 0.86, 0.87])]).codes.tolist() == [0, 1, 2]
+    assert design.sample(theta, 3, [Given([0.66, 0.86, 0.87])]).codes.tolist() == [
+        0,
+        1,
+        2,
+    ]
     # baseline 0 comes last: edges .3, .5, and then class 0
-    table = Predictions.from_arrays([[0.5, 0.3, 0.2]], [0], classes=range(3), baseline=0)
-    moved = Design((0, 1, 2), 0, "", {}, lambda stream, n: np.zeros(n, dtype=int), table)
+    table = Predictions.from_arrays(
+        [[0.5, 0.3, 0.2]], [0], classes=range(3), baseline=0
+    )
+    moved = Design(
+        (0, 1, 2), 0, "", {}, lambda stream, n: np.zeros(n, dtype=int), table
+    )
     found = moved.sample(identity_theta(2), 3, [Given([0.29, 0.49, 0.51])])
     assert found.codes.tolist() == [1, 2, 0]
 
@@ -68,7 +78,9 @@ def test_labels_follow_the_map_and_not_the_rows():
     assert np.abs(surprise(g[sharp], p.codes[sharp])).max() < 3.5
 
 
-@pytest.mark.parametrize("alpha", [np.append(3.0, np.full(9, 0.3)), np.ones(4), [0.5, 2.0]])
+@pytest.mark.parametrize(
+    "alpha", [np.append(3.0, np.full(9, 0.3)), np.ones(4), [0.5, 2.0]]
+)
 def test_dirichlet_moments(alpha):
     alpha = np.asarray(alpha, dtype=float)
     design = named_design("dirichlet", len(alpha), alpha)
@@ -124,17 +136,23 @@ def test_resampled_rows_are_the_tables_rows_in_proportion_to_their_weights():
 
 
 def test_logits_are_resampled_with_their_rows():
-    logits = np.random.default_rng(2).normal(0, 400, (20, 3))  # the softmax underflows to 0
+    logits = np.random.default_rng(2).normal(
+        0, 400, (20, 3)
+    )  # the softmax underflows to 0
     table = Predictions.from_arrays(logits=logits, y=np.arange(20) % 3)
     p = one(table_design(table), identity_theta(2), 40, 9)
     assert p.logits is not None
     assert np.isfinite(p.log_odds).all()
-    assert {tuple(row) for row in p.logits.tolist()} <= {tuple(row) for row in logits.tolist()}
+    assert {tuple(row) for row in p.logits.tolist()} <= {
+        tuple(row) for row in logits.tolist()
+    }
 
 
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
 def test_raised_zeros_are_counted_in_each_sample():
-    table = Predictions.from_arrays([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]], [0, 1], classes=range(3))
+    table = Predictions.from_arrays(
+        [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]], [0, 1], classes=range(3)
+    )
     p = one(table_design(table), identity_theta(2), 10, 10)
     assert p.n_clipped == 2 * (p.probs[:, 0] > 0.9).sum() > 0
 

@@ -39,7 +39,9 @@ def tables(design, cell, reps):
 
 
 def ece(codes, probs):
-    return metrics.expected_calibration_error(codes, probs, classes=range(probs.shape[1]))
+    return metrics.expected_calibration_error(
+        codes, probs, classes=range(probs.shape[1])
+    )
 
 
 def assert_as_the_package_says(design, cell, reps):
@@ -70,7 +72,9 @@ def test_ece_by_hand():
 
 def test_ece_of_votes_that_tie():
     rng = np.random.default_rng(0)
-    votes = rng.multinomial(4, [0.4, 0.3, 0.3], size=(3, 50)) / 4  # many ties, on bin edges
+    votes = (
+        rng.multinomial(4, [0.4, 0.3, 0.3], size=(3, 50)) / 4
+    )  # many ties, on bin edges
     codes = rng.integers(0, 3, (3, 50))
     found = top_label_errors(votes.reshape(150, 3), codes.ravel(), 3)
     expected = [ece(y, x) for x, y in zip(votes, codes, strict=True)]
@@ -86,7 +90,9 @@ def test_any_baseline_gives_what_the_package_says():
     labels = np.array(list("abcd"))[rng.integers(0, 4, 300)]
     probs = rng.dirichlet(np.ones(4), 300)
     table = Predictions.from_arrays(probs, labels, classes=list("abcd"), baseline="b")
-    assert_as_the_package_says(table_design(table), StudyCell(150, None, THETA, (1,)), 3)
+    assert_as_the_package_says(
+        table_design(table), StudyCell(150, None, THETA, (1,)), 3
+    )
 
 
 def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
@@ -149,7 +155,9 @@ def test_every_digit_comes_back(tmp_path):
     assert list(again) == [(400, 1.1)]
     assert (again[400, 1.1] == NUMBERS).all()
     assert again.settings["seed"] == 5
-    assert [p.name for p in tmp_path.iterdir()] == ["study.json"]  # no temporary file is left
+    assert [p.name for p in tmp_path.iterdir()] == [
+        "study.json"
+    ]  # no temporary file is left
     with pytest.raises(FileFormatError, match="there is no directory"):
         FinishedCells(tmp_path / "absent" / "study.json")
 
@@ -167,7 +175,11 @@ def test_other_files_are_refused_and_left_alone(tmp_path):
     path = tmp_path / "study.json"
     begun(path).add((400, 1.1), NUMBERS[:, :1])
     missing_repetitions = path.read_text()
-    empty_cell = {"format": "mcllo power study, 1", "settings": {"reps": 1}, "cells": [{}]}
+    empty_cell = {
+        "format": "mcllo power study, 1",
+        "settings": {"reps": 1},
+        "cells": [{}],
+    }
     for text in ("", "[]", "{}", json.dumps(empty_cell), missing_repetitions):
         path.write_text(text)
         with pytest.raises(FileFormatError, match="not an unfinished power study"):
@@ -250,7 +262,9 @@ def test_it_prints_what_was_done():
     assert lines[2] == "Rows: Dirichlet(1, 1); 2 classes; 4 repetitions a line; seed 5"
     assert lines[5] == "100     1.20     0.500  [0.150, 0.850]  0.1000  0.0500"
     assert lines[-1] == "delta_1 = 1: H0 holds, so the rate is the size of the test."
-    assert "smallest n above with an estimated power of 80 %: 200" in str(planning(0.5, 1.0))
+    assert "smallest n above with an estimated power of 80 %: 200" in str(
+        planning(0.5, 1.0)
+    )
     assert repr(GRID) == "<PowerStudy of 2 settings: Dirichlet(1, 1)>"
     assert repr(GRID.rows[0]) == "PowerCell(n=100, delta_1=1.2, power=0.500, reps=4)"
 

@@ -45,7 +45,10 @@ def test_tables_of_every_kind():
     given = Predictions.from_arrays(ROWS, ["a", "b"], classes=list(CLASSES))
     assert table_design(given, baseline="b").table.baseline == "b"
     picked = pd.DataFrame({"id": [1, 2], "q": [0.5, 0.1], "p": [0.5, 0.9]})
-    assert table_design(picked, ["p", "q"]).table.probs.tolist() == [[0.5, 0.5], [0.9, 0.1]]
+    assert table_design(picked, ["p", "q"]).table.probs.tolist() == [
+        [0.5, 0.5],
+        [0.9, 0.1],
+    ]
 
 
 def test_zeros_are_clipped_with_a_warning():

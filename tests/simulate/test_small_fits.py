@@ -25,7 +25,9 @@ def random_tables(n_tables, n, c, seed=0):
     rng = np.random.default_rng(seed)
     probs = np.maximum(rng.dirichlet(np.ones(c), (n_tables, n)), 1e-6)
     probs /= probs.sum(axis=2, keepdims=True)
-    labels = (rng.random((n_tables, n, 1)) > probs.cumsum(axis=2)[:, :, :-1]).sum(axis=2)
+    labels = (rng.random((n_tables, n, 1)) > probs.cumsum(axis=2)[:, :, :-1]).sum(
+        axis=2
+    )
     return list(zip(probs, labels, strict=True))
 
 
@@ -40,7 +42,9 @@ def test_rows_recalibrated_by_their_own_fit_stay_as_they_are():
     again = [(alone(x, y).recalibrate(x), y) for x, y in tables]
     fits = fit_tables(*stacked(again))
     np.testing.assert_allclose(fits.statistic, 0.0, atol=1e-9)
-    np.testing.assert_allclose(fits.theta, np.tile([0, 0, 0, 1, 1, 1], (3, 1)), atol=1e-6)
+    np.testing.assert_allclose(
+        fits.theta, np.tile([0, 0, 0, 1, 1, 1], (3, 1)), atol=1e-6
+    )
 
 
 def test_sufficient_statistics_by_hand():
@@ -124,7 +128,9 @@ def test_a_few_open_rows_among_sharp_ones(seed, c, n, tie, far):
     single = np.ascontiguousarray(odds[:, 0])
     ratio = LikelihoodRatio(single, None, free_parameters(single))
     expected = ratio.statistics(sufficient_statistics(odds, codes))
-    np.testing.assert_allclose(fit_tables(odds, codes).statistic, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        fit_tables(odds, codes).statistic, expected, rtol=1e-5, atol=1e-5
+    )
 
 
 @settings(deadline=None, max_examples=20)
@@ -134,5 +140,7 @@ def test_company_and_order_do_not_matter(order, size):
     whole = fit_tables(*stacked(tables))
     chosen = order[:size]
     some = fit_tables(*stacked([tables[b] for b in chosen]))
-    np.testing.assert_allclose(some.statistic, whole.statistic[chosen], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        some.statistic, whole.statistic[chosen], rtol=1e-9, atol=1e-10
+    )
     np.testing.assert_allclose(some.theta, whole.theta[chosen], rtol=1e-7, atol=1e-8)

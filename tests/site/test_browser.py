@@ -15,7 +15,9 @@ import pytest
 
 if "MCLLO_SITE" not in os.environ:
     pytest.skip("`make docs` builds the site and runs this", allow_module_level=True)
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
+webdriver = pytest.importorskip(
+    "selenium.webdriver", reason="needs the Python package selenium"
+)
 waiting = pytest.importorskip("selenium.webdriver.support.ui")
 
 SITE = Path(os.environ["MCLLO_SITE"]).resolve()
@@ -24,7 +26,8 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="needs Debian's packages chromium and chromium-driver"
+        not (BROWSER and DRIVER),
+        reason="needs Debian's packages chromium and chromium-driver",
     ),
 ]
 FLAGS = (
@@ -32,13 +35,26 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync"
 )
 KINDS = [
-    *("index.html", "overview.html", "changes.html", "how-to/index.html", "how-to/monitor.html"),
+    *(
+        "index.html",
+        "overview.html",
+        "changes.html",
+        "how-to/index.html",
+        "how-to/monitor.html",
+    ),
     *("explanation/theory.html", "explanation/quality.html", "studies/cifar10.html"),
     *("reference.html", "reference/command-line.html", "reference/glossary.html"),
     *("reference/api/mcllo.assess.html", "reference/api/mcllo.MCLLOCalibrator.html"),
-    *("gallery/index.html", "gallery/reliability.html", "tutorials/index.html", "report.html"),
+    *(
+        "gallery/index.html",
+        "gallery/reliability.html",
+        "tutorials/index.html",
+        "report.html",
+    ),
 ]
-TUTORIALS = sorted(p.relative_to(SITE).as_posix() for p in (SITE / "tutorials").glob("*.html"))
+TUTORIALS = sorted(
+    p.relative_to(SITE).as_posix() for p in (SITE / "tutorials").glob("*.html")
+)
 PAGES = sorted({*KINDS, *TUTORIALS})
 PHONE = 390
 SEARCHED = {
@@ -68,9 +84,14 @@ def address():
 def browser(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+    for flag in [
+        *FLAGS.split(),
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ]:
         options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     yield driver
     driver.quit()
@@ -81,7 +102,12 @@ def visit(browser, address):
     """Return a function that opens a page: ``visit(name, width, dark=False)``."""
 
     def open_page(name, width=1280, dark=False):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        size = {
+            "width": width,
+            "height": 900,
+            "deviceScaleFactor": 1,
+            "mobile": width < 500,
+        }
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -95,8 +121,13 @@ def visit(browser, address):
 
 def check_quiet(driver, address):
     """Assert that nothing went wrong on the page, and that it asked no other host."""
-    assert [entry for entry in driver.get_log("browser") if entry["level"] != "INFO"] == []
-    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    assert [
+        entry for entry in driver.get_log("browser") if entry["level"] != "INFO"
+    ] == []
+    events = [
+        json.loads(entry["message"])["message"]
+        for entry in driver.get_log("performance")
+    ]
     sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
     asked = [request["request"]["url"] for request in sent]
     assert any(url.startswith(address) for url in asked)
@@ -125,7 +156,9 @@ def test_search_finds(visit, address, word):
         lambda d: "finished" in d.find_element("css selector", "#search-results").text
     )
     links = driver.find_elements("css selector", "#search-results ul.search li a")
-    found = [link.get_attribute("href").partition("?")[0].partition("#")[0] for link in links]
+    found = [
+        link.get_attribute("href").partition("?")[0].partition("#")[0] for link in links
+    ]
     assert address + SEARCHED[word] in found
     check_quiet(driver, address)
 
@@ -167,7 +200,9 @@ def test_what_slides_can_be_reached_and_every_link_has_a_name(visit):
     stops = visit("studies/cifar10.html", PHONE).execute_script(SLIDING)
     assert stops
     assert set(stops) == {0}
-    links = visit("gallery/index.html").find_elements("css selector", ".sphx-glr-thumbcontainer a")
+    links = visit("gallery/index.html").find_elements(
+        "css selector", ".sphx-glr-thumbcontainer a"
+    )
     assert len(links) >= 12
     assert all(link.accessible_name for link in links)
 
@@ -177,5 +212,7 @@ def test_the_report_on_the_first_page_is_the_report(visit):
     frame = driver.find_element("css selector", ".report iframe")
     driver.execute_script("arguments[0].scrollIntoView()", frame)
     driver.switch_to.frame(frame)
-    waiting.WebDriverWait(driver, 60).until(lambda d: d.find_elements("css selector", ".verdict"))
+    waiting.WebDriverWait(driver, 60).until(
+        lambda d: d.find_elements("css selector", ".verdict")
+    )
     driver.switch_to.default_content()

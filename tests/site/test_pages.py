@@ -14,9 +14,23 @@ if "MCLLO_SITE" not in os.environ:
 
 pytestmark = pytest.mark.slow
 SITE = Path(os.environ["MCLLO_SITE"]).resolve()
-PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)  # templates
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
-LOADED |= {"audio": "src", "embed": "src", "object": "data", "link": "href", "use": "href"}
+PAGES = sorted(
+    page for page in SITE.rglob("*.html") if "_static" not in page.parts
+)  # templates
+LOADED = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+}
+LOADED |= {
+    "audio": "src",
+    "embed": "src",
+    "object": "data",
+    "link": "href",
+    "use": "href",
+}
 NOT_LOADED = {"canonical", "next", "prev", "search", "index", "author", "license"}
 """Kinds of <link> that only say how pages belong together."""
 
@@ -26,7 +40,13 @@ class Reader(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.links, self.loaded, self.ids, self.styles, self.words = [], [], set(), [], []
+        self.links, self.loaded, self.ids, self.styles, self.words = (
+            [],
+            [],
+            set(),
+            [],
+            [],
+        )
         self.in_style = False
 
     def handle_starttag(self, tag, attributes):
@@ -88,7 +108,9 @@ def faults_of(page):
 def outside_of(page):
     """Return what a page would load from elsewhere."""
     reader = read(page)
-    asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")\s]+)", " ".join(reader.styles))
+    asked = re.findall(
+        r"(?:url\(|@import)\s*['\"]?([^'\")\s]+)", " ".join(reader.styles)
+    )
     return [address for address in [*reader.loaded, *asked] if is_outside(address)]
 
 
@@ -105,7 +127,9 @@ def test_nothing_is_loaded_from_elsewhere():
     found = {page.relative_to(SITE).as_posix(): outside_of(page) for page in PAGES}
     assert {page: asked for page, asked in found.items() if asked} == {}
     for sheet in SITE.rglob("*.css"):
-        text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(
+            r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
         asked = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")\s]+)", text)
         assert not [address for address in asked if is_outside(address)], sheet.name
 
@@ -122,7 +146,9 @@ def test_a_broken_link_and_a_foreign_script_are_found(tmp_path, monkeypatch):
     assert outside_of(page) == ["https://example.org/x.js", "https://example.org/x.css"]
 
 
-@pytest.mark.parametrize("folder", ["tutorials", "how-to", "reference", "explanation", "studies"])
+@pytest.mark.parametrize(
+    "folder", ["tutorials", "how-to", "reference", "explanation", "studies"]
+)
 def test_the_first_page_leads_to_every_part(folder):
     assert f"{folder}/index.html" in read(SITE / "index.html").links
 
@@ -140,7 +166,9 @@ def test_every_name_has_a_page():
 
 
 def test_the_gallery_shows_a_picture_for_every_script():
-    scripts = sorted(path.stem for path in (SITE.parent / "docs" / "gallery").glob("*.py"))
+    scripts = sorted(
+        path.stem for path in (SITE.parent / "docs" / "gallery").glob("*.py")
+    )
     assert len(scripts) >= 12
     for name in scripts:
         text = (SITE / "gallery" / f"{name}.html").read_text(encoding="utf-8")

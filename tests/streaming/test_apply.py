@@ -36,7 +36,8 @@ def small_batches(monkeypatch):
 
 IDS = {
     "id": [f"{i:06d}" for i in range(N)],
-    "words": ["", 'say "hi"', "a,b", "two\nlines", "größe 猫", " spaces ", "NA", "1e5"] * (N // 8),
+    "words": ["", 'say "hi"', "a,b", "two\nlines", "größe 猫", " spaces ", "NA", "1e5"]
+    * (N // 8),
     "big": [str(2**63 + i) for i in range(N)],
 }
 ORDER = ["id", "truck", "words", "cat", "y", "dog", "big"]
@@ -65,12 +66,17 @@ def read_csv(path, separator=","):
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file, delimiter=separator))
     return {
-        name: list(cells) for name, cells in zip(rows[0], zip(*rows[1:], strict=True), strict=True)
+        name: list(cells)
+        for name, cells in zip(rows[0], zip(*rows[1:], strict=True), strict=True)
     }
 
 
 def read(path):
-    return parquet.read_table(path).to_pydict() if path.suffix == ".parquet" else read_csv(path)
+    return (
+        parquet.read_table(path).to_pydict()
+        if path.suffix == ".parquet"
+        else read_csv(path)
+    )
 
 
 @pytest.mark.parametrize(("origin", "target"), [("csv", "parquet"), ("parquet", "csv")])
@@ -113,8 +119,14 @@ def test_parquet_keeps_the_types_of_what_passes(tmp_path, calibrator):
 
 
 def test_single_precision_comes_out_as_double(tmp_path, calibrator):
-    single = {name: pa.array(PROBS[:, j].astype(np.float32)) for j, name in enumerate(CLASSES)}
-    apply_file(calibrator, write_parquet(tmp_path / "in.parquet", **single), tmp_path / "o.parquet")
+    single = {
+        name: pa.array(PROBS[:, j].astype(np.float32)) for j, name in enumerate(CLASSES)
+    }
+    apply_file(
+        calibrator,
+        write_parquet(tmp_path / "in.parquet", **single),
+        tmp_path / "o.parquet",
+    )
     found = parquet.read_table(tmp_path / "o.parquet")
     assert found.schema.field("cat").type == pa.float64()
     rows = np.column_stack([found[name].to_numpy() for name in CLASSES])
@@ -127,7 +139,9 @@ def test_csv_keeps_its_separator_and_its_header(tmp_path, calibrator):
     )
     (tmp_path / "in.csv").write_text(text)
     apply_file(calibrator, tmp_path / "in.csv", tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text().splitlines()[0] == ' cat;dog ;truck;"the;y"'
+    assert (tmp_path / "out.csv").read_text().splitlines()[
+        0
+    ] == ' cat;dog ;truck;"the;y"'
     found = read_csv(tmp_path / "out.csv", ";")
     first = calibrator.predict_proba(predictions(5)[0])[:, 0].tolist()
     assert [float(value) for value in found[" cat"]] == first
@@ -138,9 +152,13 @@ def test_logits_of_any_size(tmp_path, calibrator):
     apply_file(calibrator, tmp_path / "in.csv", tmp_path / "out.parquet", logits=True)
     found = parquet.read_table(tmp_path / "out.parquet")
     rows = np.column_stack([found[name].to_numpy() for name in CLASSES])
-    expected = calibrator.fit_.recalibrate(logits=[[0.0, 900.0, -900.0], [1.0, 2.0, 3.0]])
+    expected = calibrator.fit_.recalibrate(
+        logits=[[0.0, 900.0, -900.0], [1.0, 2.0, 3.0]]
+    )
     np.testing.assert_array_equal(rows, expected)
-    assert rows[0, 0] < 1e-12  # by way of rounded probabilities it would be the floor 1e-6 to gamma
+    assert (
+        rows[0, 0] < 1e-12
+    )  # by way of rounded probabilities it would be the floor 1e-6 to gamma
 
 
 def test_logits_for_a_method_without_a_map(tmp_path):
@@ -155,7 +173,9 @@ def test_logits_for_a_method_without_a_map(tmp_path):
     apply_file(Sharpen(), tmp_path / "in.csv", tmp_path / "out.csv", logits=True)
     found = [float(v[0]) for v in read_csv(tmp_path / "out.csv").values()]
     # softmax(0, 1, 2) squared and divided by its sum is softmax(0, 2, 4)
-    np.testing.assert_allclose(found, np.exp([0, 2, 4]) / np.exp([0, 2, 4]).sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, np.exp([0, 2, 4]) / np.exp([0, 2, 4]).sum(), rtol=1e-12
+    )
 
 
 def test_a_prefix_of_the_columns(tmp_path, calibrator):
@@ -175,7 +195,9 @@ def test_a_bad_row_of_a_later_batch_is_named_and_nothing_is_written(
     rows[150] = "0.5,0.5,0.5,cat"  # the header is line 1
     (tmp_path / "in.csv").write_text("\n".join(rows))
     (tmp_path / "out.csv").write_text("old")
-    with pytest.raises(InputError, match=r"line 151 of .*in\.csv sums to 1\.5") as caught:
+    with pytest.raises(
+        InputError, match=r"line 151 of .*in\.csv sums to 1\.5"
+    ) as caught:
         apply_file(calibrator, tmp_path / "in.csv", tmp_path / "out.csv")
     assert caught.value.__suppress_context__
     assert (tmp_path / "out.csv").read_text() == "old"
@@ -188,8 +210,16 @@ ROW = "0.5,0.25,0.25"
 def test_a_file_that_does_not_fit_is_refused(tmp_path, calibrator):
     for lines, prefix, words in (
         # a quote that never closes does not swallow rows
-        (["i,cat,dog,truck", *[f"a,{ROW}"] * 3, f'"b,{ROW}', f"c,{ROW}"], "", "not end, in line 5"),
-        (["cat,dog,truck,i", f"{ROW},a", f'{ROW},"b', f"{ROW},c"], "", "not end, in line 3"),
+        (
+            ["i,cat,dog,truck", *[f"a,{ROW}"] * 3, f'"b,{ROW}', f"c,{ROW}"],
+            "",
+            "not end, in line 5",
+        ),
+        (
+            ["cat,dog,truck,i", f"{ROW},a", f'{ROW},"b', f"{ROW},c"],
+            "",
+            "not end, in line 3",
+        ),
         (["cat,dgo,truck", ROW], "", r"no class column 'dog'; did you mean 'dgo'\?"),
         (["p_cat,p_dog,p_truck", ROW], "", r"pass prefix='p_'\.$"),
         (["p_cat,p_dog,p_truck", ROW], "q_", "no class column 'q_cat'"),
@@ -197,7 +227,9 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, calibrator):
     ):
         (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
         with pytest.raises((FileFormatError, InputError), match=words):
-            apply_file(calibrator, tmp_path / "in.csv", tmp_path / "out.csv", prefix=prefix)
+            apply_file(
+                calibrator, tmp_path / "in.csv", tmp_path / "out.csv", prefix=prefix
+            )
         assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 
 

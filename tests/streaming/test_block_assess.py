@@ -26,7 +26,10 @@ def toy_blocks():
 
 def test_toy_reference_values():
     # methods.md 4, TOY: the likelihood ratio statistic of fit_predictions has its own references
-    expected, blocks = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y)), toy_blocks()
+    expected, blocks = (
+        fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y)),
+        toy_blocks(),
+    )
     same_fit(fit_blocks(blocks), expected)
     assert blocks.n_passes == expected.n_iter  # the first pass is the first evaluation
 
@@ -47,7 +50,9 @@ def test_many_rows():
     other = fit_blocks(blocks_of(parts, (7, 11_000)))
     same_fit(other, found)
     # that Hessian is the last step's: good to 3e-7 (`_math.newton.HESSIAN_DECREMENT_RATIO`)
-    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(
+        found.cov_theta, expected.cov_theta, rtol=1e-5, atol=1e-12
+    )
     assert np.abs(found.theta - expected.theta).max() < 1e-11
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-11)
 
@@ -62,8 +67,13 @@ def test_penalties(penalty):
 
 
 def test_constant_log_odds_fix_gamma():
-    probs = np.array([[0.2, 0.3, 0.5], [0.4, 0.1, 0.5], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]] * 20)
-    probs[:, 2], probs[:, 0] = probs[:, 1], 1.0 - 2.0 * probs[:, 1]  # class 1 ties the baseline
+    probs = np.array(
+        [[0.2, 0.3, 0.5], [0.4, 0.1, 0.5], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]] * 20
+    )
+    probs[:, 2], probs[:, 0] = (
+        probs[:, 1],
+        1.0 - 2.0 * probs[:, 1],
+    )  # class 1 ties the baseline
     y = np.arange(80) * 7 % 3
     p = Predictions.from_arrays(probs, y)
     found = fit_blocks(blocks_of((probs, y), (30,)))
@@ -102,7 +112,9 @@ def test_separated_labels_are_found_in_memory_or_not_looked_for():
         expected = fit_predictions(Predictions.from_arrays(probs, y))
     assert found.separated_classes == expected.separated_classes
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-6)
-    with pytest.warns(ConvergenceWarning, match="was not decided: the linear program is too large"):
+    with pytest.warns(
+        ConvergenceWarning, match="was not decided: the linear program is too large"
+    ):
         found = fit_blocks(blocks_of((probs, y), (50,)), most_gathered=10)
     assert (found.converged, found.separated) == (False, False)
     assert np.isnan(found.cov_theta).all()
@@ -157,28 +169,40 @@ def test_large_tables_give_the_same_numbers(weighted):
     assert found.test.pvalue == pytest.approx(expected.test.pvalue, rel=1e-8)
     assert (found.test.method, found.test.reason) == ("chi2", expected.test.reason)
     for name in ("predicted", "observed", "z"):
-        np.testing.assert_allclose(found.in_the_large[name], expected.in_the_large[name], rtol=1e-9)
+        np.testing.assert_allclose(
+            found.in_the_large[name], expected.in_the_large[name], rtol=1e-9
+        )
     assert ("hosmer_lemeshow" in found.omnibus_tests) == (not weighted)
 
 
 def test_the_partition_changes_nothing():
     parts = rows(n=3000, zeros=True)
     whole_, split = (
-        streamed(blocks_of(parts, at, clip=1e-6), seed=3) for at in ((), (5, 1000, 2990))
+        streamed(blocks_of(parts, at, clip=1e-6), seed=3)
+        for at in ((), (5, 1000, 2990))
     )
     assert split.metrics == pytest.approx(whole_.metrics, rel=1e-12)
-    assert split.subsample.statistic == pytest.approx(whole_.subsample.statistic, rel=1e-10)
+    assert split.subsample.statistic == pytest.approx(
+        whole_.subsample.statistic, rel=1e-10
+    )
     assert split.subsample.pvalue == whole_.subsample.pvalue
     hl = "hosmer_lemeshow"
-    assert split.omnibus_tests[hl].statistic == pytest.approx(whole_.omnibus_tests[hl].statistic)
+    assert split.omnibus_tests[hl].statistic == pytest.approx(
+        whole_.omnibus_tests[hl].statistic
+    )
 
 
 def test_doubt_is_said_and_met_by_an_exact_subsample():
     probs, y, _ = rows(n=3000, zeros=True)
     found = streamed(blocks_of((probs, y), clip=1e-6), seed=3, subsample_rows=500)
     assert found.test.method == "chi2"
-    assert found.test.reason == "zeros were clipped, but the data are too large to simulate"
-    assert found.subsample.reason == "On 500 of 3,000 rows, chosen at random with seed 3"
+    assert (
+        found.test.reason
+        == "zeros were clipped, but the data are too large to simulate"
+    )
+    assert (
+        found.subsample.reason == "On 500 of 3,000 rows, chosen at random with seed 3"
+    )
     assert found.subsample.method in ("exact", "bound")
     assert "Chi-square is in doubt: zeros were clipped" in " ".join(str(found).split())
     asked = streamed(blocks_of((probs, y), clip=1e-6), method="chi2", seed=3)
@@ -195,23 +219,33 @@ def test_few_errors_and_rare_classes_are_doubted_as_ever(n):
     expected = mcllo.assess(probs, y, seed=0)
     found = streamed(blocks_of((probs, y)), seed=0)
     assert expected.test.method != "chi2"
-    assert found.test.reason == f"{expected.test.reason}, but the data are too large to simulate"
+    assert (
+        found.test.reason
+        == f"{expected.test.reason}, but the data are too large to simulate"
+    )
     assert found.subsample is not None
 
 
 def test_fractional_weights_are_refused():
     probs, y, _ = rows(n=40, c=3)
     weight = np.where(np.arange(40) == 30, 2.5, 1.0)
-    with pytest.raises(InputError, match=r"whole numbers where .* got sample_weight=2\.5"):
+    with pytest.raises(
+        InputError, match=r"whole numbers where .* got sample_weight=2\.5"
+    ):
         streamed(blocks_of((probs, y, weight)), seed=0)
 
 
 def test_fractional_weights_are_learned_from_with_robust_errors():
     probs, y, _ = rows(n=400, c=3)
     weight = np.random.default_rng(0).gamma(1.0, 3.0, 400)
-    p = Predictions.from_arrays(probs, y, sample_weight=weight, weight_kind="importance")
+    p = Predictions.from_arrays(
+        probs, y, sample_weight=weight, weight_kind="importance"
+    )
     expected = robust_fit(p, fit_predictions(p))
-    for blocks in (blocks_of((probs, y, weight)), blocks_of((probs, y, weight), [100, 101, 350])):
+    for blocks in (
+        blocks_of((probs, y, weight)),
+        blocks_of((probs, y, weight), [100, 101, 350]),
+    ):
         found = fit_blocks(blocks)
         assert found.tau == pytest.approx(expected.tau, abs=1e-8)
         assert found.se_gamma == pytest.approx(expected.se_gamma)
@@ -254,7 +288,9 @@ def test_the_posterior_needs_no_rows():
     probs, y, _ = rows(n=300)
     details = streamed(blocks_of((probs, y)), seed=0).details
     expected = calibration_posterior(probs, y)
-    np.testing.assert_allclose(details.posterior.posterior, expected.posterior, rtol=1e-9)
+    np.testing.assert_allclose(
+        details.posterior.posterior, expected.posterior, rtol=1e-9
+    )
     assert set(details.skipped) == {
         "miscalibrated_classes",
         "nested_models",
@@ -262,9 +298,9 @@ def test_the_posterior_needs_no_rows():
         "baselines",
     }
     content = details.to_dict()
-    assert [content[name] for name in ("nested_models", "baselines", "zeros", "robust")] == [
-        None
-    ] * 4
+    assert [
+        content[name] for name in ("nested_models", "baselines", "zeros", "robust")
+    ] == [None] * 4
 
 
 def test_an_assessment_is_plain_values():
@@ -282,5 +318,7 @@ def test_an_assessment_is_plain_values():
 def test_a_report_needs_the_rows():
     found = assess_blocks(toy_blocks(), seed=0)
     assert isinstance(found, Assessment)
-    with pytest.raises(InputError, match=r"must get an Assessment or .*; got BlockAssessment"):
+    with pytest.raises(
+        InputError, match=r"must get an Assessment or .*; got BlockAssessment"
+    ):
         mcllo.report(found)

@@ -21,7 +21,9 @@ NAMES = list("01234")
 
 
 def table(probs, y, weight=None, dtype=np.float64):
-    columns = {name: column.astype(dtype) for name, column in zip(NAMES, probs.T, strict=True)}
+    columns = {
+        name: column.astype(dtype) for name, column in zip(NAMES, probs.T, strict=True)
+    }
     extra = {} if weight is None else {"w": weight}
     return pa.table({"note": ["x"] * len(y), **columns, "y": y, **extra})
 
@@ -153,7 +155,9 @@ def same_error(path, **options):
 def long_lines(text):
     """Return CSV text with so many zeros in front of numbers that a block of 1 MB has 20 lines."""
     lines = text.splitlines()
-    return "\n".join("0" * 50_000 * line.startswith("0.") + line for line in lines) + "\n"
+    return (
+        "\n".join("0" * 50_000 * line.startswith("0.") + line for line in lines) + "\n"
+    )
 
 
 def test_errors_are_those_of_read_predictions(tmp_path):
@@ -188,7 +192,9 @@ def test_parquet_errors_name_the_row_of_the_file(parquet):
 
 def test_the_remedy_goes_by_the_first_labels(tmp_path):
     path = tmp_path / "f.csv"
-    lines = csv_text(300, header=("p_cat", "p_dog", "p_truck", "y")).splitlines(keepends=True)
+    lines = csv_text(300, header=("p_cat", "p_dog", "p_truck", "y")).splitlines(
+        keepends=True
+    )
     path.write_text("".join(lines))
     hint = r"pass prefix='p_' \(by the labels among the first 50 rows"
     with pytest.raises(InputError, match=hint):
@@ -213,12 +219,16 @@ def test_a_damaged_file_is_one_sentence(parquet):
 def test_files_must_agree(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,y\n0.5,0.5,a\n")
     (tmp_path / "b.csv").write_text("a,c,y\n0.5,0.5,a\n")
-    with pytest.raises(FileFormatError, match=r"same class columns; .*a\.csv has \['a', 'b'\]"):
+    with pytest.raises(
+        FileFormatError, match=r"same class columns; .*a\.csv has \['a', 'b'\]"
+    ):
         blocks_of_files(tmp_path, label="y")
     with pytest.raises(FileFormatError, match="at least one file"):
         blocks_of_files([], label="y")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileFormatError, match="must hold CSV or Parquet files; it holds none"):
+    with pytest.raises(
+        FileFormatError, match="must hold CSV or Parquet files; it holds none"
+    ):
         blocks_of_files(tmp_path / "empty", label="y")
 
 
@@ -236,12 +246,19 @@ def kept(p, *, keep=True, reading=None):
 def test_what_comes_back_is_what_was_put_in(changed):
     p = whole(n=101, weighted=changed, zeros=changed)
     spill, half = kept(p)
-    assert [(b.start, b.n_samples) for b in spill.blocks] == [(0, half), (half, 101 - half)]
-    for block, part in zip(spill.blocks, (np.arange(half), np.arange(half, 101)), strict=True):
+    assert [(b.start, b.n_samples) for b in spill.blocks] == [
+        (0, half),
+        (half, 101 - half),
+    ]
+    for block, part in zip(
+        spill.blocks, (np.arange(half), np.arange(half, 101)), strict=True
+    ):
         expected = p.take(part)
         np.testing.assert_array_equal(block.log_odds, expected.log_odds)
         for name in ("probs", "codes", "log_odds", "raised", "sample_weight"):
-            np.testing.assert_array_equal(getattr(block.rows, name), getattr(expected, name))
+            np.testing.assert_array_equal(
+                getattr(block.rows, name), getattr(expected, name)
+            )
         np.testing.assert_array_equal(block.sample_weight, expected.sample_weight)
 
 

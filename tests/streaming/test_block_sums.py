@@ -41,7 +41,9 @@ from mcllo.metrics._bins import bin_index, width_edges
 
 def parts_of(p, at=()):
     ends = [0, *sorted(at), p.n_samples]
-    return [Block(a, p.take(np.arange(a, b))) for a, b in itertools.pairwise(ends) if b > a]
+    return [
+        Block(a, p.take(np.arange(a, b))) for a, b in itertools.pairwise(ends) if b > a
+    ]
 
 
 def test_two_rows_by_hand():
@@ -83,7 +85,9 @@ def test_sums_are_those_of_the_package(weighted, zeros):
 def test_changes_are_counted_once():
     probs, y, _ = rows(zeros=True)
     p = Predictions.from_arrays(probs, y, clip=1e-6)
-    parts = [Predictions.from_arrays(q, y[:1000], clip=1e-6) for q in np.split(probs, 3)]
+    parts = [
+        Predictions.from_arrays(q, y[:1000], clip=1e-6) for q in np.split(probs, 3)
+    ]
     sums = reduce(add, (row_sums(Block(0, q)) for q in parts)).changes
     assert (sums.n_zeros, sums.n_clipped, sums.clip) == (p.n_zeros, p.n_clipped, 1e-6)
     assert sums.n_zeros > 0
@@ -102,7 +106,10 @@ def test_any_partition_gives_the_same_terms(at, weighted):
 
 def test_a_lost_probability_gives_an_infinite_log_loss():
     logits = [[0.0, 2000.0], [0.0, 1.0]]
-    for weight, expected in (([1.0, 1.0], np.inf), ([0.0, 2.0], 2.0 * np.log1p(np.exp(-1.0)))):
+    for weight, expected in (
+        ([1.0, 1.0], np.inf),
+        ([0.0, 2.0], 2.0 * np.log1p(np.exp(-1.0))),
+    ):
         p = Predictions.from_arrays(None, [0, 1], logits=logits, sample_weight=weight)
         assert MetricSums.from_rows(p).log_loss == pytest.approx(expected)
 
@@ -129,14 +136,21 @@ CHANGED = Predictions.from_arrays(
     [[0.0, 1.0], [0.5, 0.5 + 5e-7]], [0, 1], sample_weight=[0.5, 2.0], clip=1e-6
 )
 """No zero, no sum that is not 1, no weight, beside a row with each of them."""
-both_orders = pytest.mark.parametrize("parts", [(PLAIN, CHANGED), (CHANGED, PLAIN)], ids="ab")
+both_orders = pytest.mark.parametrize(
+    "parts", [(PLAIN, CHANGED), (CHANGED, PLAIN)], ids="ab"
+)
 
 
 @both_orders
 def test_blocks_that_differ_add_to_what_the_whole_says(parts):
     sums = reduce(add, (row_sums(Block(2 * k, part)) for k, part in enumerate(parts)))
     found = sums.changes
-    counts = (found.n_zeros, found.n_clipped, found.n_clipped_true, found.n_renormalized)
+    counts = (
+        found.n_zeros,
+        found.n_clipped,
+        found.n_clipped_true,
+        found.n_renormalized,
+    )
     assert counts == (1, 1, 1, 1)
     assert found.max_row_error == pytest.approx(5e-7, rel=1e-6)
     assert found.clip == 1e-6
@@ -152,7 +166,9 @@ def test_picked_blocks_that_differ_keep_their_weights_and_zeros(parts):
     assert found.raised.tolist() == raised[parts[0]] + raised[parts[1]]
 
 
-@pytest.mark.parametrize(("weighted", "at"), [(False, (1,)), (True, (20,)), (True, (39,))])
+@pytest.mark.parametrize(
+    ("weighted", "at"), [(False, (1,)), (True, (20,)), (True, (39,))]
+)
 def test_ranges_and_squares_of_blocks_are_those_of_the_whole(weighted, at):
     p = whole(n=40, weighted=weighted)
     for rows_ in (p, p.take(np.arange(40)[::-1])):
@@ -164,9 +180,17 @@ def test_ranges_and_squares_of_blocks_are_those_of_the_whole(weighted, at):
 
 
 def test_words_are_columns_by_name_or_nothing_at_all():
-    assert coded_words(np.array([1, 0, 1]), ["b", "a"], ("a", "b")).tolist() == [0, 1, 0]
-    assert coded_words(np.array([0, 1]), ["a", "z"], ("a", "b")) is None  # z is no class
-    assert coded_words(np.array([0, -1]), ["a"], ("a", "b")) is None  # a label is missing
+    assert coded_words(np.array([1, 0, 1]), ["b", "a"], ("a", "b")).tolist() == [
+        0,
+        1,
+        0,
+    ]
+    assert (
+        coded_words(np.array([0, 1]), ["a", "z"], ("a", "b")) is None
+    )  # z is no class
+    assert (
+        coded_words(np.array([0, -1]), ["a"], ("a", "b")) is None
+    )  # a label is missing
 
 
 LAYOUT = Layout(("a", "b", "c"), 1)
@@ -175,7 +199,9 @@ LAYOUT = Layout(("a", "b", "c"), 1)
 def test_a_block_reads_as_the_whole_does():
     probs, y = [[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], ["a", "c"]
     block = LAYOUT.read(np.array(probs), y)
-    whole = Predictions.from_arrays(probs, y, classes=["a", "b", "c"], baseline="b", clip=1e-6)
+    whole = Predictions.from_arrays(
+        probs, y, classes=["a", "b", "c"], baseline="b", clip=1e-6
+    )
     np.testing.assert_array_equal(block.probs, whole.probs)
     np.testing.assert_array_equal(block.log_odds, whole.log_odds)
     assert (block.classes, block.baseline, block.n_clipped) == (("a", "b", "c"), "b", 1)
@@ -198,13 +224,19 @@ ROW = [[0.2, 0.3, 0.5]]
 
 
 def test_other_labels_weights_and_columns_are_refused():
-    assert LAYOUT.read(ROW, ["a"], [0.0]).sample_weight.tolist() == [0.0]  # may weigh nothing
+    assert LAYOUT.read(ROW, ["a"], [0.0]).sample_weight.tolist() == [
+        0.0
+    ]  # may weigh nothing
     for read, arguments, words in (
         (LAYOUT.read, (ROW, ["a"], [-1.0]), r"sample_weight\[0\]=-1"),
         (LAYOUT.read, (ROW, ["d"]), r"contains 'd' \(row 0\), which is not a class"),
         (LAYOUT.read, ([[0.2, 0.8]], ["a"]), "classes must name each of the 2 columns"),
         (Layout.from_classes, (Reading(), ("auto", "b")), "reserved"),
-        (Layout.from_classes, (Reading(baseline="d"), ("a", "b")), "baseline='d' is not a class"),
+        (
+            Layout.from_classes,
+            (Reading(baseline="d"), ("a", "b")),
+            "baseline='d' is not a class",
+        ),
     ):
         with pytest.raises(InputError, match=words):
             read(*arguments)
@@ -223,14 +255,17 @@ def bins_of(p, n_bins, cuts=NO_CUTS, at=(300, 301, 1700)):
 def test_four_rows_by_hand():
     # the docstring of expected_calibration_error: 0.3 in 10 bins, class by class too
     y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
-    sums = bin_sums(Block(0, Predictions.from_arrays(y_prob, [0, 0, 1, 0])), 10, NO_CUTS)
+    sums = bin_sums(
+        Block(0, Predictions.from_arrays(y_prob, [0, 0, 1, 0])), 10, NO_CUTS
+    )
     assert sums.top_label_error() == pytest.approx(0.3)
     assert sums.classwise_error() == pytest.approx(0.3)
     assert sums.top[0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(
-    ("n_bins", "weighted", "zeros"), [(1, False, False), (10, True, True), (55, True, False)]
+    ("n_bins", "weighted", "zeros"),
+    [(1, False, False), (10, True, True), (55, True, False)],
 )
 def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
     p = whole(weighted=weighted, zeros=zeros)
@@ -246,7 +281,9 @@ def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
 def test_cells_are_the_bins_of_both(values, n_bins):
     # the independent way: one search among all edges
     edges = np.union1d(width_edges(n_bins), width_edges(10))
-    x = np.concatenate([values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)])
+    x = np.concatenate(
+        [values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)]
+    )
     cells = BinCells.from_n_bins(n_bins)
     index = cells.index(x)
     np.testing.assert_array_equal(index, bin_index(x, edges))
@@ -262,7 +299,9 @@ def test_curves_are_those_of_reliability_curve(weighted, label):
     found = bins_of(p, 10).reliability(p.classes)[0 if label is None else 1 + label]
     assert (found.label, found.binning, found.level) == (label, "width", 0.95)
     for name in ("edges", "counts", "mean_predicted", "observed", "low", "high"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-12
+        )
     # the band: normal for many rows, binomial (a little wider) for few; one hit is 1 / count
     step = 1.5 / np.maximum(expected.counts, 1.0)
     for name in ("band_low", "band_high"):
@@ -274,7 +313,9 @@ def test_curves_are_those_of_reliability_curve(weighted, label):
 
 
 def test_fractional_weights_have_no_band():
-    p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.0])
+    p = Predictions.from_arrays(
+        [[0.7, 0.3], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.0]
+    )
     curve = bins_of(p, 10, at=(1,)).reliability(p.classes)[0]
     assert np.isnan(curve.band_low).all()
     assert curve.observed[6] == 1.0
@@ -290,5 +331,7 @@ def test_hosmer_lemeshow_with_the_same_groups_is_the_same():
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
     assert (found.df, found.method) == (expected.df, "chi2")
     p = whole(n=20_000, baseline=2)
-    some = bins_of(p, 10, np.array([0.5, 0.5, 2.0])).hosmer_lemeshow()  # two groups are empty
+    some = bins_of(
+        p, 10, np.array([0.5, 0.5, 2.0])
+    ).hosmer_lemeshow()  # two groups are empty
     assert some.expected == 2 * (p.n_classes - 1)

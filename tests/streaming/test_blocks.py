@@ -71,7 +71,9 @@ def test_what_is_refused_names_the_row_of_the_whole():
 @pytest.mark.parametrize("spill", [False, True])
 def test_the_number_of_threads_changes_no_bit(spill):
     fits = [
-        fit_blocks(blocks_of(rows(n=2000), range(13, 2000, 170), n_jobs=n_jobs, spill=spill))
+        fit_blocks(
+            blocks_of(rows(n=2000), range(13, 2000, 170), n_jobs=n_jobs, spill=spill)
+        )
         for n_jobs in (1, 3, -1)
     ]
     for fit in fits[1:]:
@@ -82,7 +84,10 @@ def test_the_number_of_threads_changes_no_bit(spill):
 
 def test_kept_blocks_are_read_instead_of_the_source():
     source = Batches(cut(rows(n=100)[:2], (30,)))
-    again, blocks = StreamedBlocks(source, spill=False), StreamedBlocks(source, spill=True)
+    again, blocks = (
+        StreamedBlocks(source, spill=False),
+        StreamedBlocks(source, spill=True),
+    )
     n = blocks.first.n_samples
     assert again.first.n_samples == n
     source.batches = ()  # cannot be read any more
@@ -247,11 +252,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
 def test_the_default_baseline_does_not_depend_on_the_partition(at, spill):
     probs, y, _ = rows(n=200, c=5)
     y = np.where(y == 4, np.arange(200) % 3, y)
-    late = np.flatnonzero(y == 3)[-1]  # the last class that occurs stands in one row, far behind
+    late = np.flatnonzero(y == 3)[
+        -1
+    ]  # the last class that occurs stands in one row, far behind
     y[(y == 3) & (np.arange(200) < late)] = 0
     p = Predictions.from_arrays(probs, y, classes=range(5))
     assert p.baseline == 3
-    with blocks_of((probs, y), at, spill=spill, classes=range(5)) as blocks, suppress_warnings():
+    with (
+        blocks_of((probs, y), at, spill=spill, classes=range(5)) as blocks,
+        suppress_warnings(),
+    ):
         fit = fit_blocks(blocks)
         same_rows(blocks, p)
         assert blocks.facts.baseline == fit.baseline == 3

@@ -61,13 +61,18 @@ def many(n_partitions=7, **options):
 
 def arrays(chunks=400, columns=2, **options):
     probs, y, weight = rows(**options)
-    parts = [da.from_array(probs, chunks=(chunks, columns)), da.from_array(y, chunks=1100)]
+    parts = [
+        da.from_array(probs, chunks=(chunks, columns)),
+        da.from_array(y, chunks=1100),
+    ]
     return [*parts, None if weight is None else da.from_array(weight, chunks=-1)]
 
 
 def graph_of(blocks):
     """Return what one pass asks of the workers, without the additions."""
-    tasks = blocks.rows._tasks(PartitionJob(row_sums, blocks.layout, blocks.rows.starts))
+    tasks = blocks.rows._tasks(
+        PartitionJob(row_sums, blocks.layout, blocks.rows.starts)
+    )
     return tasks, dict(tasks[0].__dask_graph__())
 
 
@@ -80,18 +85,24 @@ def test_what_is_dask_is_told_without_importing_it():
         "import sys, numpy; from mcllo._apps.streaming.dask import is_dask; "
         "is_dask(numpy.ones(2)); print('dask' in sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(
-    ("chunks", "weighted"), [(3000, False), (1, True), (37, False), ((1, 2998, 1), True)]
+    ("chunks", "weighted"),
+    [(3000, False), (1, True), (37, False), ((1, 2998, 1), True)],
 )
 def test_any_chunking_of_arrays_gives_the_fit_of_the_whole(chunks, weighted):
     n = 3000 if chunks != 1 else 40
     probs, y, weight = rows(n, c=3, weighted=weighted)
     size = (chunks,) if isinstance(chunks, tuple) else chunks
-    table, labels = da.from_array(probs, chunks=(chunks, 2)), da.from_array(y, chunks=size)
+    table, labels = (
+        da.from_array(probs, chunks=(chunks, 2)),
+        da.from_array(y, chunks=size),
+    )
     weight = None if weight is None else da.from_array(weight, chunks=-1)
     blocks = blocks_of_dask(table, labels, sample_weight=weight)
     same_fit(fit_blocks(blocks), fit_predictions(whole(n, c=3, weighted=weighted)))
@@ -110,7 +121,9 @@ def test_labels_follow_the_chunks_of_the_probabilities(cuts, shift):
     same_fit(fit_blocks(blocks), fit_predictions(whole(300, c=3)))
 
 
-@pytest.mark.parametrize(("n_partitions", "label"), [(1, "word"), (40, "word"), (4, "category")])
+@pytest.mark.parametrize(
+    ("n_partitions", "label"), [(1, "word"), (40, "word"), (4, "category")]
+)
 def test_any_partition_of_a_frame_gives_the_fit_of_the_whole(n_partitions, label):
     table = frame()
     ddf = dd.from_pandas(table, npartitions=n_partitions)
@@ -136,15 +149,24 @@ def test_frames_and_arrays_mix():
 def test_columns_are_found_by_name():
     ddf = many()
     blocks = blocks_of_dask(
-        ddf[["w", *NAMES[::-1]]], ddf["word"], classes=NAMES, baseline="b", sample_weight=ddf["w"]
+        ddf[["w", *NAMES[::-1]]],
+        ddf["word"],
+        classes=NAMES,
+        baseline="b",
+        sample_weight=ddf["w"],
     )
-    same_fit(fit_blocks(blocks), fit_predictions(whole(weighted=True, names=NAMES, baseline="b")))
+    same_fit(
+        fit_blocks(blocks),
+        fit_predictions(whole(weighted=True, names=NAMES, baseline="b")),
+    )
 
 
 def test_a_table_of_counts_serves_as_labels():
     probs, y, _ = rows(c=3)
     counts = np.eye(3)[y] * 2.0
-    blocks = blocks_of_dask(da.from_array(probs, chunks=700), da.from_array(counts, chunks=500))
+    blocks = blocks_of_dask(
+        da.from_array(probs, chunks=700), da.from_array(counts, chunks=500)
+    )
     weighted = fit_blocks(blocks_of((probs, y, np.full(3000, 2.0))))
     np.testing.assert_allclose(fit_blocks(blocks).theta, weighted.theta, atol=1e-10)
 
@@ -157,14 +179,20 @@ def test_classes_are_those_of_all_labels(first):
     table = da.from_array(probs, chunks=(20, 3))
     assert blocks_of_dask(table, y).layout.classes == tuple(range(first, first + 3))
     words = np.array(["w0", "w1", "w2", "w3"])[y]
-    assert blocks_of_dask(table, words).layout.classes == tuple(np.unique(words).tolist())
+    assert blocks_of_dask(table, words).layout.classes == tuple(
+        np.unique(words).tolist()
+    )
 
 
 def test_column_names_take_the_type_of_the_labels():
     probs, y, _ = rows(100, c=3)
-    table = pd.DataFrame(probs, columns=["0", "1", "2"]).assign(y=y, t=y.astype(str), f=1.0 * y)
+    table = pd.DataFrame(probs, columns=["0", "1", "2"]).assign(
+        y=y, t=y.astype(str), f=1.0 * y
+    )
     ddf = dd.from_pandas(table, npartitions=3)
-    classes = {k: blocks_of_dask(ddf[["0", "1", "2"]], ddf[k]).layout.classes for k in "ytf"}
+    classes = {
+        k: blocks_of_dask(ddf[["0", "1", "2"]], ddf[k]).layout.classes for k in "ytf"
+    }
     assert classes == {"y": (0, 1, 2), "f": (0, 1, 2), "t": ("0", "1", "2")}
 
 
@@ -173,15 +201,28 @@ def test_empty_partitions_do_not_count():
     few = ddf[ddf["w"] > 0]
     few = dd.concat([few[few["w"] > 9], few, few[few["w"] > 9]])
     found = fit_blocks(blocks_of_dask(few[NAMES], few["word"], sample_weight=few["w"]))
-    np.testing.assert_allclose(found.theta, fit_predictions(whole(weighted=True)).theta, atol=1e-10)
+    np.testing.assert_allclose(
+        found.theta, fit_predictions(whole(weighted=True)).theta, atol=1e-10
+    )
 
 
 def test_dask_rows_are_assessed_as_arrays_are():
     probs, y, _ = rows(c=3)
     plain = assess(probs, y, n_resamples=99, seed=1)
     for found in (
-        assess(da.from_array(probs, chunks=800), da.from_array(y, 700), n_resamples=99, seed=1),
-        assess(None, y, logits=da.from_array(np.log(probs), chunks=800), n_resamples=99, seed=1),
+        assess(
+            da.from_array(probs, chunks=800),
+            da.from_array(y, 700),
+            n_resamples=99,
+            seed=1,
+        ),
+        assess(
+            None,
+            y,
+            logits=da.from_array(np.log(probs), chunks=800),
+            n_resamples=99,
+            seed=1,
+        ),
     ):
         assert isinstance(found, BlockAssessment)
         assert found.test.pvalue == plain.test.pvalue
@@ -197,7 +238,9 @@ def test_what_needs_all_rows_is_refused():
         {"weight_kind": "survey"},
         {"groups": np.arange(3000)},
     ):
-        with pytest.raises(InputError, match=r"needs all rows in memory. Pass probs\.compute\(\)"):
+        with pytest.raises(
+            InputError, match=r"needs all rows in memory. Pass probs\.compute\(\)"
+        ):
             assess(lazy, y, **option)
 
 
@@ -216,7 +259,9 @@ def write_parquet(directory, n_files=6):
     table = frame().drop(columns="category")
     for k in range(n_files):
         part = table.iloc[k * 500 : (k + 1) * 500]
-        pq.write_table(pa.Table.from_pandas(part, preserve_index=False), directory / f"{k}.parquet")
+        pq.write_table(
+            pa.Table.from_pandas(part, preserve_index=False), directory / f"{k}.parquet"
+        )
     return directory
 
 
@@ -227,14 +272,18 @@ def test_a_pass_is_one_small_task_for_each_file(tmp_path):
     assert len(tasks) == 6
     assert len(graph) == 6 + 1  # and what is to be done, sent once
     (sums,) = dask.compute(tasks[0])
-    assert len(pickle.dumps(sums)) < 5000  # 500 rows of 5 probabilities are 20,000 bytes
+    assert (
+        len(pickle.dumps(sums)) < 5000
+    )  # 500 rows of 5 probabilities are 20,000 bytes
 
 
 def test_nothing_is_read_before_it_is_needed():
     def never(*_):
         raise AssertionError("was read")
 
-    lazy = da.ones((30, 3), chunks=10).map_blocks(never, dtype=float, meta=np.empty((0, 0)))
+    lazy = da.ones((30, 3), chunks=10).map_blocks(
+        never, dtype=float, meta=np.empty((0, 0))
+    )
     y = da.zeros(30, chunks=10, dtype=int)
     blocks_of_dask(lazy, y, classes=[0, 1, 2])
     with pytest.raises(AssertionError, match="was read"):
@@ -261,7 +310,9 @@ def test_a_frame_gives_a_frame_of_its_class_columns():
     assert list(lazy.columns) == NAMES
     assert lazy.divisions == ddf.divisions
     found = lazy.compute()
-    np.testing.assert_allclose(found.to_numpy(), fitted.predict_proba(table[NAMES]), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.to_numpy(), fitted.predict_proba(table[NAMES]), rtol=1e-12
+    )
     assert found.index.equals(table.index)
     assert lazy_labels(fitted, ddf[NAMES]).compute()[0] == found.iloc[0].idxmax()
     empty = ddf[ddf["w"] > 9]
@@ -275,7 +326,12 @@ def test_an_error_names_the_row_of_the_whole():
     words = np.array(["a", "b", "c"], dtype=object)[y]
     words[623] = "z"
     clean = da.from_array(rows(1000, c=3)[0], chunks=250)
-    refused(r"contains 'z' \(row 623\), which is not a class", clean, words, classes=[*"abc"])
+    refused(
+        r"contains 'z' \(row 623\), which is not a class",
+        clean,
+        words,
+        classes=[*"abc"],
+    )
     fitted = MCLLOCalibrator().fit(probs[:700], y[:700])
     with pytest.raises(InputError, match=r"probs\[723, 1\]"):
         lazy_predict(fitted, da.from_array(probs, chunks=250)).compute()
@@ -304,19 +360,35 @@ def test_what_does_not_fit_together_is_refused():
     refused("same number of rows; got 3000 and 2999", X, y[:-1])
     refused("same partitions; got 7 and 5", ddf[NAMES], other["word"])
     refused("same partitions; got 7 and 5", ddf[NAMES].values, other["word"])
-    refused("y must be a Dask collection .* Take both from one", ddf[NAMES], frame()["word"])
+    refused(
+        "y must be a Dask collection .* Take both from one", ddf[NAMES], frame()["word"]
+    )
     refused("probs must be a Dask array or dataframe .* got ndarray", rows()[0], y)
     refused("y must hold one label per row; got None", X)
     refused("give probs or logits, not both", X, y, logits=X)
     refused("must be a Dask array of shape", y, y)
     refused("must be a Dask array of shape", ddf["w"], ddf["word"])
     refused("y must be a Dask array or series; got Delayed", X, dask.delayed([0]))
-    refused("column 'word' is String|column 'word' is", ddf[[*NAMES, "word"]], ddf["word"])
-    refused("probs has no column 'z'", ddf[NAMES], ddf["word"], classes=[*NAMES[:4], "z"])
-    shifted = ddf["word"].map_partitions(lambda part: part.iloc[1:], meta=ddf["word"]._meta)
+    refused(
+        "column 'word' is String|column 'word' is", ddf[[*NAMES, "word"]], ddf["word"]
+    )
+    refused(
+        "probs has no column 'z'", ddf[NAMES], ddf["word"], classes=[*NAMES[:4], "z"]
+    )
+    shifted = ddf["word"].map_partitions(
+        lambda part: part.iloc[1:], meta=ddf["word"]._meta
+    )
     refused(r"in partition \d: .*same number of rows", ddf[NAMES], shifted)
-    refused("probs has 3 columns and y has 5 distinct", X, ddf["word"].to_dask_array(lengths=True))
-    refused("at least one row; got none", ddf[ddf["w"] > 9][NAMES], ddf[ddf["w"] > 9]["word"])
+    refused(
+        "probs has 3 columns and y has 5 distinct",
+        X,
+        ddf["word"].to_dask_array(lengths=True),
+    )
+    refused(
+        "at least one row; got none",
+        ddf[ddf["w"] > 9][NAMES],
+        ddf[ddf["w"] > 9]["word"],
+    )
     fitted = MCLLOCalibrator().fit(*rows(c=3)[:2])
     with pytest.raises(InputError, match=r"a column per class \(3\); got 5"):
         lazy_predict(fitted, arrays()[0])
@@ -374,10 +446,14 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path, persisted):
 
 def test_workers_validate_and_predict(client, tmp_path):
     ddf = dd.read_parquet(write_parquet(tmp_path / "rows"))
-    fitted = MCLLOCalibrator()._fitted_already(fit_blocks(blocks_of_dask(ddf[NAMES], ddf["word"])))
+    fitted = MCLLOCalibrator()._fitted_already(
+        fit_blocks(blocks_of_dask(ddf[NAMES], ddf["word"]))
+    )
     table = frame()
     expected = fitted.predict_proba(table[NAMES])
-    np.testing.assert_allclose(lazy_predict(fitted, ddf[NAMES]).compute(), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        lazy_predict(fitted, ddf[NAMES]).compute(), expected, rtol=1e-12
+    )
     bad = ddf[NAMES].assign(c=ddf["c"] - 2.0)
     refused(r"in partition \d: .*probs\[0, 2\]=-", bad, ddf["word"])
 

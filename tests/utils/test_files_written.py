@@ -7,7 +7,12 @@ import threading
 import pytest
 
 from mcllo._utils import atomic_files as _atomic
-from mcllo._utils.atomic_files import check_writable, progress, replace_atomically, write_text
+from mcllo._utils.atomic_files import (
+    check_writable,
+    progress,
+    replace_atomically,
+    write_text,
+)
 from mcllo.exceptions import FileFormatError
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
@@ -39,7 +44,8 @@ def no_space(*args):
 
 
 @pytest.mark.parametrize(
-    "kind", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit, "a failed rename"]
+    "kind",
+    [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit, "a failed rename"],
 )
 def test_a_crash_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, kind):
     def crash():
@@ -86,7 +92,9 @@ def test_a_link_is_followed(tmp_path):
 def test_what_is_no_file_is_written_to_directly(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     seen = []
-    reader = threading.Thread(target=lambda: seen.append((tmp_path / "pipe").read_text()))
+    reader = threading.Thread(
+        target=lambda: seen.append((tmp_path / "pipe").read_text())
+    )
     reader.start()
     write_text(tmp_path / "pipe", "through")
     reader.join(10)
@@ -99,7 +107,10 @@ def test_what_is_no_file_is_written_to_directly(tmp_path):
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path):
     for place, message in (
         (tmp_path, r"it is a directory\. Name a file in it\.$"),
-        (tmp_path / "nowhere" / "f", r"there is no directory .*nowhere\. Make it first\.$"),
+        (
+            tmp_path / "nowhere" / "f",
+            r"there is no directory .*nowhere\. Make it first\.$",
+        ),
     ):
         with pytest.raises(FileFormatError, match=message):
             check_writable(place)
@@ -118,7 +129,9 @@ def read_only(**options):
         ("tempfile", "mkstemp", read_only, "cannot be written: Read-only file system"),
     ],
 )
-def test_a_disk_that_refuses_is_one_sentence(tmp_path, monkeypatch, module, name, fails, message):
+def test_a_disk_that_refuses_is_one_sentence(
+    tmp_path, monkeypatch, module, name, fails, message
+):
     monkeypatch.setattr(getattr(_atomic, module), name, fails)
     with pytest.raises(FileFormatError, match=message):
         write_text(tmp_path / "f", "x")
@@ -130,7 +143,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_the_work_is_counted_and_in_a_pipe_there_is_silence(monkeypatch, capsys):
+def test_on_a_terminal_the_work_is_counted_and_in_a_pipe_there_is_silence(
+    monkeypatch, capsys
+):
     with progress("working") as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")

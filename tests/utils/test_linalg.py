@@ -42,16 +42,22 @@ def test_unit_diagonal_of_one_and_of_many():
 def test_units_change_no_solution():
     right = np.array([1.0, -2.0, 0.5])
     expected = np.linalg.solve(SMALL, right) / UNITS
-    np.testing.assert_allclose(pseudo_inverse(STRETCHED) @ (right * UNITS), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        pseudo_inverse(STRETCHED) @ (right * UNITS), expected, rtol=1e-12
+    )
     found, log_determinant = definite_inverse(STRETCHED)
     np.testing.assert_allclose(found @ (right * UNITS), expected, rtol=1e-12)
     # det SMALL = 2 (3 - .04) - .5 (1.5 + .02) + .1 (-.1 - .1) = 5.14
-    assert log_determinant == pytest.approx(np.log(5.14) + 2.0 * np.log(UNITS).sum(), rel=1e-12)
+    assert log_determinant == pytest.approx(
+        np.log(5.14) + 2.0 * np.log(UNITS).sum(), rel=1e-12
+    )
     np.testing.assert_allclose(solver(STRETCHED)(right * UNITS), expected, rtol=1e-12)
     near = np.array([1e-3, 1.0, 1e3])
     stretched = SMALL * np.outer(near, near)
     np.testing.assert_allclose(
-        solve_damped(stretched, right * near), np.linalg.solve(SMALL, right) / near, rtol=1e-12
+        solve_damped(stretched, right * near),
+        np.linalg.solve(SMALL, right) / near,
+        rtol=1e-12,
     )
 
 
@@ -59,7 +65,9 @@ def test_a_matrix_that_is_not_definite_is_damped_until_it_is():
     # eigenvalues 2.5 and -.5 on the scale of the diagonal: the first damping above .5 is 1,
     # (H + I)^-1 (1, -1) = (2, -2); without any curvature the right side itself is the direction
     indefinite = np.array([[1.0, 1.5], [1.5, 1.0]])
-    np.testing.assert_allclose(solve_damped(indefinite, np.array([1.0, -1.0])), [2.0, -2.0])
+    np.testing.assert_allclose(
+        solve_damped(indefinite, np.array([1.0, -1.0])), [2.0, -2.0]
+    )
     np.testing.assert_allclose(solver(indefinite)(np.array([1.0, -1.0])), [2.0, -2.0])
     assert definite_inverse(indefinite) is None
     flat = solve_damped(np.zeros((2, 2)), np.array([3.0, -4.0]))
@@ -76,7 +84,9 @@ def test_the_cholesky_way_is_the_same_inverse(size):
 
 
 def test_an_indefinite_matrix_is_inverted_all_the_same():
-    np.testing.assert_allclose(inverse(np.diag([1.0, -2.0]), large=0), np.diag([1.0, -0.5]))
+    np.testing.assert_allclose(
+        inverse(np.diag([1.0, -2.0]), large=0), np.diag([1.0, -0.5])
+    )
 
 
 @pytest.mark.parametrize("rank", [3, 2, 0])
@@ -100,7 +110,9 @@ def test_whitening_leaves_out_what_rounding_hides():
         np.testing.assert_allclose(roots.T @ matrix @ roots, np.eye(3), atol=1e-9)
     assert whitening(np.zeros((2, 2))).shape == (2, 0)
     assert not pseudo_inverse(np.zeros((2, 2))).any()
-    np.testing.assert_allclose(pseudo_inverse(np.diag([4.0, 0.0])), np.diag([0.25, 0.0]))
+    np.testing.assert_allclose(
+        pseudo_inverse(np.diag([4.0, 0.0])), np.diag([0.25, 0.0])
+    )
 
 
 def test_least_eigenvalue_in_other_units():
@@ -145,4 +157,6 @@ def test_a_large_matrix_that_may_be_singular_is_left_to_others():
     assert large_inverse(np.ones((n, n)), 1e-15) is None
     assert large_inverse(np.diag([1e-14, *np.ones(n - 1)]), 1e-13) is None
     assert large_inverse(np.diag([0.0, *np.ones(n - 1)]), 1e-13) is None
-    assert large_inverse(np.eye(MAX_SIZE_WITHOUT_CHOLESKY), 1e-13) is None  # small ones as ever
+    assert (
+        large_inverse(np.eye(MAX_SIZE_WITHOUT_CHOLESKY), 1e-13) is None
+    )  # small ones as ever

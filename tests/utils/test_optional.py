@@ -5,7 +5,12 @@ import sys
 import pytest
 
 from mcllo._utils import atomic_files
-from mcllo._utils.optional import CLI_EXTRA, MissingPackageError, check_installed, needed
+from mcllo._utils.optional import (
+    CLI_EXTRA,
+    MissingPackageError,
+    check_installed,
+    needed,
+)
 from mcllo.exceptions import InputError
 
 
@@ -14,7 +19,9 @@ def test_what_is_there_is_returned():
     check_installed(("json", "csv"), CLI_EXTRA)
 
 
-@pytest.mark.parametrize("ask", [needed, lambda name, install: check_installed((name,), install)])
+@pytest.mark.parametrize(
+    "ask", [needed, lambda name, install: check_installed((name,), install)]
+)
 def test_what_is_missing_is_an_input_error_and_an_import_error(ask):
     with pytest.raises(InputError) as caught:
         ask("no_such_package", CLI_EXTRA)
@@ -27,7 +34,9 @@ def test_what_is_missing_is_an_input_error_and_an_import_error(ask):
 
 
 def test_progress_on_a_terminal_is_not_shown_without_rich(monkeypatch, capsys):
-    monkeypatch.setattr(atomic_files, "on_terminal", lambda stream: stream is sys.stderr)
+    monkeypatch.setattr(
+        atomic_files, "on_terminal", lambda stream: stream is sys.stderr
+    )
     monkeypatch.setitem(sys.modules, "rich", None)
     with atomic_files.progress("reading") as advance:
         advance(1)

@@ -85,7 +85,9 @@ def test_intervals_counts_and_other_digits():
 def test_align():
     assert align([["class", "n"], ["a", "10"]]) == "class   n\na      10"
     assert align([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
-    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"  # no blanks at the end of a line
+    assert (
+        align([["a", ""], ["b", "word"]]) == "a\nb  word"
+    )  # no blanks at the end of a line
     with pytest.raises(ValueError, match="zip"):
         align([["a", "b"], ["c", "d", "e"]])
 
@@ -100,7 +102,9 @@ def test_ellipsis_cuts_and_stays_on_one_line():
 
 @pytest.fixture
 def table():
-    return Table({"class": ["cat", "dog"], "n": np.array([3, 1200]), "delta": [1.0, 0.948]})
+    return Table(
+        {"class": ["cat", "dog"], "n": np.array([3, 1200]), "delta": [1.0, 0.948]}
+    )
 
 
 def test_reads_as_columns_and_rows(table):

@@ -7,7 +7,13 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo._utils import parallel as _chunks
-from mcllo._utils.parallel import limit_threads, n_threads, one_blas_thread, ordered_map, threads
+from mcllo._utils.parallel import (
+    limit_threads,
+    n_threads,
+    one_blas_thread,
+    ordered_map,
+    threads,
+)
 from mcllo.exceptions import InputError
 
 pytestmark = pytest.mark.threads
@@ -29,7 +35,9 @@ def test_the_limit_holds_inside_the_block_only():
 
 def test_a_limit_is_a_positive_whole_number():
     for n in (0, 1.5, True, "2"):
-        with pytest.raises(InputError, match="number of threads must be a whole number >= 1"):
+        with pytest.raises(
+            InputError, match="number of threads must be a whole number >= 1"
+        ):
             limit_threads(n)
 
 
@@ -103,7 +111,9 @@ def test_the_items_are_shared_by_threads():
         assert n_threads() == 2
     assert first != second
     assert threading.get_ident() in (first, second)
-    assert inside == other == [1, "raise"]  # no threads of its own; NumPy as the caller has it
+    assert (
+        inside == other == [1, "raise"]
+    )  # no threads of its own; NumPy as the caller has it
 
 
 def test_one_worker_or_one_item_starts_no_thread():
@@ -155,7 +165,9 @@ def test_the_last_of_several_threads_restores(libraries):
     assert libraries[0].num_threads == 4
 
 
-def test_blas_is_restored_after_an_exception_and_left_alone_by_small_products(libraries):
+def test_blas_is_restored_after_an_exception_and_left_alone_by_small_products(
+    libraries,
+):
     with pytest.raises(ValueError, match="inside"), one_blas_thread():
         raise ValueError("inside")
     assert libraries[0].num_threads == 4
@@ -165,7 +177,9 @@ def test_blas_is_restored_after_an_exception_and_left_alone_by_small_products(li
 
 DOORS = {
     "assess": lambda: mcllo.assess(TOY_X, TOY_Y, seed=0),
-    "compare": lambda: mcllo.compare((TOY_X, TOY_Y), (TOY_X, TOY_Y), methods=["mcllo"], seed=0),
+    "compare": lambda: mcllo.compare(
+        (TOY_X, TOY_Y), (TOY_X, TOY_Y), methods=["mcllo"], seed=0
+    ),
     "nested_models": lambda: mcllo.nested_models(TOY_X, TOY_Y, n_resamples=9, seed=0),
     "bootstrap_fits": lambda: mcllo.bootstrap_fits(TOY_X, TOY_Y, n_resamples=9, seed=0),
     "auto": lambda: mcllo.AutoCalibrator().fit(TOY_X, TOY_Y),

@@ -17,7 +17,10 @@ LABELS = ["cat", "dog", "cat", "dog"]
 def test_names_stand_in_their_natural_order():
     for given, names in (
         ([10, 2, 10, 9], (2, 9, 10)),
-        (["station 10", "station 2", "station 2", "hut"], ("hut", "station 2", "station 10")),
+        (
+            ["station 10", "station 2", "station 2", "hut"],
+            ("hut", "station 2", "station 10"),
+        ),
         ([True, False, True, False], (False, True)),
         (["x", 3, "x", 3], (3, "x")),
         (["", "a", "a", "a"], ("", "a")),
@@ -38,20 +41,28 @@ def test_taking_rows_forgets_empty_subgroups():
 
 
 def test_counted_labels_keep_their_subgroup():
-    p = Predictions.from_arrays(PROBS, [[2, 1], [0, 3], [1, 0], [1, 1]], by=["a", "b", "b", "a"])
+    p = Predictions.from_arrays(
+        PROBS, [[2, 1], [0, 3], [1, 0], [1, 1]], by=["a", "b", "b", "a"]
+    )
     assert [p.by.names[code] for code in p.by.codes] == ["a", "a", "b", "b", "a", "a"]
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_column_of_the_frame_is_no_class(make):
-    columns = {"cat": [0.7, 0.2, 0.6, 0.4], "dog": [0.3, 0.8, 0.4, 0.6], "where": list("abab")}
+    columns = {
+        "cat": [0.7, 0.2, 0.6, 0.4],
+        "dog": [0.3, 0.8, 0.4, 0.6],
+        "where": list("abab"),
+    }
     p = Predictions.from_arrays(make(columns), LABELS, by="where")
     assert p.classes == ("cat", "dog")
     assert (p.by.column, p.by.names) == ("where", ("a", "b"))
 
 
 def test_a_column_beside_logits():
-    frame = pd.DataFrame({"cat": [1.0, -1.0, 0.4, 0.0], "dog": 0.0, "where": list("abab")})
+    frame = pd.DataFrame(
+        {"cat": [1.0, -1.0, 0.4, 0.0], "dog": 0.0, "where": list("abab")}
+    )
     p = Predictions.from_arrays(y=LABELS, logits=frame, by="where")
     assert p.classes == ("cat", "dog")
     assert p.by.names == ("a", "b")
@@ -83,7 +94,9 @@ def test_bad_subgroups_are_refused(by, n, message):
 
 
 def test_a_column_that_is_not_there():
-    frame = pd.DataFrame({"cat": [0.7, 0.2, 0.6, 0.4], "dog": [0.3, 0.8, 0.4, 0.6], "station": 1})
+    frame = pd.DataFrame(
+        {"cat": [0.7, 0.2, 0.6, 0.4], "dog": [0.3, 0.8, 0.4, 0.6], "station": 1}
+    )
     with pytest.raises(InputError, match="got 'statoin'; did you mean 'station'"):
         Predictions.from_arrays(frame, LABELS, by="statoin")
     with pytest.raises(InputError, match="Pass the name of each row"):

@@ -66,7 +66,14 @@ def test_frames_give_values_and_names(frame):
 
 
 def test_arrays_and_lists_have_no_names():
-    for table in (P, P.tolist(), list(P), P.astype(object), P.view(np.matrix), P.astype(">f8")):
+    for table in (
+        P,
+        P.tolist(),
+        list(P),
+        P.astype(object),
+        P.view(np.matrix),
+        P.astype(">f8"),
+    ):
         values, names = as_matrix(table, "probs", ["ignored", "for arrays"])
         np.testing.assert_array_equal(values, P)
         assert names is None
@@ -76,15 +83,23 @@ def test_arrays_and_lists_have_no_names():
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"]
+)
 def test_frames_keep_their_precision_and_decimals_are_numbers(make):
     # the tolerance of row sums depends on it
     for precision in ("float32", "float16"):
-        frame = make({name: column.astype(precision) for name, column in COLUMNS.items()})
+        frame = make(
+            {name: column.astype(precision) for name, column in COLUMNS.items()}
+        )
         assert as_matrix(frame, "probs")[0].dtype == precision
     if make is not pd.DataFrame:  # pandas has no such type
-        decimals = make({"a": [Decimal("0.7"), Decimal("0.2")], "b": [Decimal("0.3")] * 2})
-        np.testing.assert_array_equal(as_matrix(decimals, "probs")[0], [[0.7, 0.3], [0.2, 0.3]])
+        decimals = make(
+            {"a": [Decimal("0.7"), Decimal("0.2")], "b": [Decimal("0.3")] * 2}
+        )
+        np.testing.assert_array_equal(
+            as_matrix(decimals, "probs")[0], [[0.7, 0.3], [0.2, 0.3]]
+        )
 
 
 def test_column_names_that_are_not_text():
@@ -94,7 +109,9 @@ def test_column_names_that_are_not_text():
     assert names == ["0", "1"]
     # truth values find their columns in any case
     frame = pd.DataFrame({"False": P[:, 0], "TRUE": P[:, 1]})
-    np.testing.assert_array_equal(as_matrix(frame, "probs", [True, False])[0], P[:, ::-1])
+    np.testing.assert_array_equal(
+        as_matrix(frame, "probs", [True, False])[0], P[:, ::-1]
+    )
 
 
 def test_nulls_in_numbers_become_nan():
@@ -138,7 +155,9 @@ def test_numbers_pass_as_they_are_and_others_become_float64():
         assert as_numbers(array, "probs") is array
     assert as_numbers(P.astype(np.longdouble), "probs").dtype == np.float64
     objects = np.array([Fraction(1, 4), Decimal("0.25"), True, None], dtype=object)
-    np.testing.assert_array_equal(as_numbers(objects, "probs"), [0.25, 0.25, 1.0, np.nan])
+    np.testing.assert_array_equal(
+        as_numbers(objects, "probs"), [0.25, 0.25, 1.0, np.nan]
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +196,9 @@ def test_what_is_no_table_is_refused_by_its_type(read):
 
 TWICE = {
     "pandas": pd.DataFrame(P, columns=["a", "a"]),
-    "pyarrow": pa.Table.from_arrays([pa.array(P[:, 0]), pa.array(P[:, 1])], names=["a", "a"]),
+    "pyarrow": pa.Table.from_arrays(
+        [pa.array(P[:, 0]), pa.array(P[:, 1])], names=["a", "a"]
+    ),
 }
 REPEATED = "column names must be distinct; x has 'a' twice. Rename one."
 WIDE = pl.Series([2**70, 1, 1], dtype=pl.Int128)
@@ -193,10 +214,22 @@ TRUCK = pd.DataFrame(COLUMNS).rename(columns={"a": "truck"})
         (as_matrix, TWICE["pandas"], REPEATED),
         (as_column, TWICE["pyarrow"], REPEATED),
         (as_matrix, pd.DataFrame(P, columns=[1, "1"]), "x has '1' twice"),
-        (as_matrix, pl.DataFrame({"a": WIDE, "b": WIDE}), "convert its columns to floats"),
+        (
+            as_matrix,
+            pl.DataFrame({"a": WIDE, "b": WIDE}),
+            "convert its columns to floats",
+        ),
         (as_column, WIDE, "convert its columns to floats"),
-        (partial(as_matrix, columns=["trcuk"]), TRUCK, "x has no column 'trcuk'; did you mean 'tr"),
-        (partial(as_matrix, columns=[7]), TRUCK, "x has no column '7'; it has ['truck', 'b']."),
+        (
+            partial(as_matrix, columns=["trcuk"]),
+            TRUCK,
+            "x has no column 'trcuk'; did you mean 'tr",
+        ),
+        (
+            partial(as_matrix, columns=[7]),
+            TRUCK,
+            "x has no column '7'; it has ['truck', 'b'].",
+        ),
     ],
 )
 def test_tables_that_are_refused(read, table, words):
@@ -238,14 +271,19 @@ PAIRS = pd.MultiIndex.from_product([["x"], [1, 2, 3]])
 
 def frame_and_labels(rows=None, labels=None):
     """Return probabilities and labels of three rows with these indexes."""
-    return pd.DataFrame(P, columns=["a", "b"], index=rows), pd.Series(WORDS, index=labels)
+    return pd.DataFrame(P, columns=["a", "b"], index=rows), pd.Series(
+        WORDS, index=labels
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "labels"),
     [
         ([7, 3, 5], [7, 3, 5]),  # train_test_split gives both the same index
-        (None, [7, 3, 5]),  # a frame made from predict_proba, labels that were split off
+        (
+            None,
+            [7, 3, 5],
+        ),  # a frame made from predict_proba, labels that were split off
         ([1, 1, 2], [1, 1, 2]),
         ([0, 1, 2], [0.0, 1.0, 2.0]),
         (PAIRS, PAIRS.copy()),
@@ -267,13 +305,19 @@ def test_the_same_rows_in_another_order_are_refused():
     with pytest.raises(InputError, match=said):
         Predictions.from_arrays(probs, y)
     # the remedies
-    assert Predictions.from_arrays(probs, y.loc[probs.index]).codes.tolist() == [1, 0, 0]
+    assert Predictions.from_arrays(probs, y.loc[probs.index]).codes.tolist() == [
+        1,
+        0,
+        0,
+    ]
     assert Predictions.from_arrays(probs, y.to_numpy()).codes.tolist() == [0, 1, 0]
 
 
 def test_other_rows_are_refused_where_both_say_which():
     probs, y = frame_and_labels(NAMED, ["r1", "r2", "r3"])
-    with pytest.raises(InputError, match=r"row 0 is 'r0' in probs and 'r1' in y\. Pass y\.to_nu"):
+    with pytest.raises(
+        InputError, match=r"row 0 is 'r0' in probs and 'r1' in y\. Pass y\.to_nu"
+    ):
         Predictions.from_arrays(probs, y)
 
 

@@ -20,7 +20,9 @@ from mcllo._validation.labels import (
 )
 
 WORDS = ["b", "a", "b", "c"]
-LETTERS = st.characters(codec="utf-8", exclude_characters="\0")  # NumPy drops it from a word's end
+LETTERS = st.characters(
+    codec="utf-8", exclude_characters="\0"
+)  # NumPy drops it from a word's end
 
 
 def coded(y, n_classes, names=None):
@@ -55,7 +57,9 @@ def test_numbers_as_text_in_two_orders_are_refused():
 @pytest.mark.parametrize("y", [["a", "b"], [True, False], [0, 3]], ids=str)
 def test_too_few_or_too_large_labels_leave_it_unclear(y):
     message = str(refusal(encode, y, 3, None))
-    assert message.startswith("which column is which class is unclear: probs has 3 columns and y ")
+    assert message.startswith(
+        "which column is which class is unclear: probs has 3 columns and y "
+    )
     assert "2 distinct labels" in message
     assert message.endswith("Pass classes=.")
 
@@ -128,7 +132,9 @@ def test_a_missing_label_is_found_in_every_kind_of_column(y):
 @settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_permuting_names_permutes_codes(data):
-    names = data.draw(st.lists(st.text(LETTERS, max_size=3), min_size=2, max_size=6, unique=True))
+    names = data.draw(
+        st.lists(st.text(LETTERS, max_size=3), min_size=2, max_size=6, unique=True)
+    )
     y = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=20))
     order = data.draw(st.permutations(range(len(names))))
     codes, _ = coded(y, len(names), names)
@@ -150,7 +156,9 @@ def test_one_hot_arrays_go_by_position(y):
     assert coded(y, 3, ["x", "y", "z"]) == ([1, 0, 2, 1], ("x", "y", "z"))
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"]
+)
 def test_one_hot_frames_go_by_name(make):
     frame = make({name: HOT[:, j] for j, name in enumerate("xyz")})
     assert coded(frame, 3, ["z", "x", "y"]) == ([2, 1, 0, 2], ("z", "x", "y"))
@@ -189,13 +197,31 @@ OTHER_NAMES = pd.DataFrame(HOT, columns=["y_x", "y_y", "y_z"])
     [
         (["car", "lorry", "lorry"], 3, TYPES, 1, LORRY),
         ([0, 3], 3, ["0", "1", "2"], 1, "y contains 3 (row 1)"),
-        (np.array([1, 2**63], "u8"), 3, ["0", "1", "2"], 1, f"y contains {2**63} (row 1)"),
+        (
+            np.array([1, 2**63], "u8"),
+            3,
+            ["0", "1", "2"],
+            1,
+            f"y contains {2**63} (row 1)",
+        ),
         ([True], 2, ["true", "True"], None, "'True' occurs twice"),
         ([], 2, None, None, "got none"),
         (np.zeros((2, 2, 2)), 2, None, None, "shape (2, 2, 2)"),
         (HOT, 4, None, None, "(4); got 3 columns"),
-        ([["a", "b"], ["b", "a"]], 2, None, None, "one-hot y must hold only 0 and 1; got 'a'"),
-        (OTHER_NAMES, 3, ["x", "y", "z"], None, "['x', 'y', 'z']; got ['y_x', 'y_y', 'y_z']. Ren"),
+        (
+            [["a", "b"], ["b", "a"]],
+            2,
+            None,
+            None,
+            "one-hot y must hold only 0 and 1; got 'a'",
+        ),
+        (
+            OTHER_NAMES,
+            3,
+            ["x", "y", "z"],
+            None,
+            "['x', 'y', 'z']; got ['y_x', 'y_y', 'y_z']. Ren",
+        ),
     ],
 )
 def test_labels_that_are_refused(y, n_classes, names, row, words):
@@ -278,7 +304,10 @@ def unfold(labels):
         (objects(10**30, 5), [str(10**30), "5"]),
         (objects(10**400, 5.0), [str(10**400), "5"]),
         (objects(datetime.date(2020, 1, 2)), ["2020-01-02"]),
-        (objects("<NA>", "NaT", "nan"), ["<NA>", "NaT", "nan"]),  # words, however unwise
+        (
+            objects("<NA>", "NaT", "nan"),
+            ["<NA>", "NaT", "nan"],
+        ),  # words, however unwise
     ],
 )
 def test_one_plain_type(labels, expected):
@@ -306,7 +335,9 @@ def test_missing_labels_are_refused_with_their_first_row():
     for gap in MISSING:
         error = refusal(label_values, objects("a", "b", gap, "a", gap))
         assert error.row == 2, gap
-        assert str(error) == "every row needs a label; y[2] is missing. Drop those rows."
+        assert (
+            str(error) == "every row needs a label; y[2] is missing. Drop those rows."
+        )
 
 
 @pytest.mark.parametrize("bad", [0.5, -np.inf, 2.0**53 + 2])
@@ -322,7 +353,9 @@ def test_containers_and_other_dtypes_are_no_labels():
     for container in ([1], {"a": 1}, np.zeros(2)):
         assert "plain label" in str(refusal(label_values, objects("a", container)))
     for dtype in ("c16", "M8[D]"):
-        assert "Convert the labels to text." in str(refusal(label_values, np.zeros(2, dtype)))
+        assert "Convert the labels to text." in str(
+            refusal(label_values, np.zeros(2, dtype))
+        )
 
 
 def test_is_missing():

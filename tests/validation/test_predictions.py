@@ -11,7 +11,12 @@ from toy import TOY_X, TOY_Y
 import mcllo
 from mcllo import Predictions, calibration_test
 from mcllo._validation.predictions import RowOptions, as_predictions, scored_predictions
-from mcllo._validation.weights import clean_groups, clean_rows, counted_labels, is_count_table
+from mcllo._validation.weights import (
+    clean_groups,
+    clean_rows,
+    counted_labels,
+    is_count_table,
+)
 
 read = Predictions.from_arrays
 NAMES = ("cat", "dog", "bird")
@@ -39,10 +44,16 @@ def test_counts_test_like_the_rows_they_stand_for(method):
     plain = np.repeat(rows, times.astype(int))
     by_counts = calibration_test(probs, counts, method=method, n_resamples=199, seed=1)
     by_rows = calibration_test(
-        probs[plain], np.repeat(columns, times.astype(int)), method=method, n_resamples=199, seed=1
+        probs[plain],
+        np.repeat(columns, times.astype(int)),
+        method=method,
+        n_resamples=199,
+        seed=1,
     )
     assert by_counts.statistic == pytest.approx(by_rows.statistic, rel=1e-9)
-    assert by_counts.pvalue == pytest.approx(by_rows.pvalue, abs=0.0 if method == "exact" else 1e-9)
+    assert by_counts.pvalue == pytest.approx(
+        by_rows.pvalue, abs=0.0 if method == "exact" else 1e-9
+    )
 
 
 def test_columns_of_a_table_y_are_found_by_name_in_any_order():
@@ -68,7 +79,11 @@ def test_which_tables_count():
 
 
 def test_groups_of_any_kind():
-    for groups in (np.array([7, 3, 7]), pd.Series(["x", "y", "x"]), objects((1, 2), 3, (1, 2))):
+    for groups in (
+        np.array([7, 3, 7]),
+        pd.Series(["x", "y", "x"]),
+        objects((1, 2), 3, (1, 2)),
+    ):
         codes = clean_groups(groups, 3)
         assert codes[0] == codes[2] != codes[1], groups
     for groups, words in (
@@ -98,11 +113,23 @@ def test_as_predictions_passes_its_own_kind(toy):
     assert as_predictions(toy, baseline="cat").baseline == "cat"
     assert as_predictions(TOY_X, TOY_Y, baseline=0).baseline == 0
     # it refuses what it holds already
-    extra = {"y": TOY_Y, "sample_weight": np.ones(16), "classes": np.array(NAMES), "logits": TOY_X}
-    for name, value in [*extra.items(), ("clip", 0.0), ("clip", 1e-4), ("normalize", True)]:
+    extra = {
+        "y": TOY_Y,
+        "sample_weight": np.ones(16),
+        "classes": np.array(NAMES),
+        "logits": TOY_X,
+    }
+    for name, value in [
+        *extra.items(),
+        ("clip", 0.0),
+        ("clip", 1e-4),
+        ("normalize", True),
+    ]:
         message = str(refusal(as_predictions, toy, **{name: value}))
         assert message.startswith(name)
-        assert message.endswith("must not be given beside a Predictions; it holds its own.")
+        assert message.endswith(
+            "must not be given beside a Predictions; it holds its own."
+        )
 
 
 def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
@@ -125,9 +152,14 @@ def test_the_default_baseline_is_the_last_class_that_occurs():
     p = Predictions.from_arrays(OPTIONS, list("ADBC"), classes=list("ABCDEF"))
     assert p.baseline == "D"
     assert p.absent == ("E", "F")
-    assert Predictions.from_arrays(OPTIONS, list("AFBC"), classes=list("ABCDEF")).baseline == "F"
+    assert (
+        Predictions.from_arrays(OPTIONS, list("AFBC"), classes=list("ABCDEF")).baseline
+        == "F"
+    )
     # one that was asked for stays
-    p = Predictions.from_arrays(OPTIONS, list("ADBC"), classes=list("ABCDEF"), baseline="F")
+    p = Predictions.from_arrays(
+        OPTIONS, list("ADBC"), classes=list("ABCDEF"), baseline="F"
+    )
     assert p.baseline == "F"
     assert p.take([0, 1]).baseline == "F"
 
@@ -135,12 +167,16 @@ def test_the_default_baseline_is_the_last_class_that_occurs():
 def test_rows_of_weight_zero_do_not_occur():
     p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2], sample_weight=[1, 1, 0])
     assert p.baseline == 1
-    p = Predictions.from_arrays(TOY_X[:3], [[1, 0, 0], [2, 3, 0], [0, 1, 0]])  # counted labels
+    p = Predictions.from_arrays(
+        TOY_X[:3], [[1, 0, 0], [2, 3, 0], [0, 1, 0]]
+    )  # counted labels
     assert p.baseline == 1
 
 
 def test_negative_weights_are_refused():
-    found = refusal(Predictions.from_arrays, TOY_X, TOY_Y, sample_weight=[-1.0, *[1.0] * 15])
+    found = refusal(
+        Predictions.from_arrays, TOY_X, TOY_Y, sample_weight=[-1.0, *[1.0] * 15]
+    )
     assert (found.argument, found.row, found.value) == ("sample_weight", 0, -1.0)
 
 

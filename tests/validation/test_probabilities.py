@@ -20,7 +20,9 @@ ROWS = (
     st.integers(2, 5)
     .flatmap(
         lambda c: arrays(
-            np.float64, st.tuples(st.integers(1, 8), st.just(c)), elements=st.floats(0, 1)
+            np.float64,
+            st.tuples(st.integers(1, 8), st.just(c)),
+            elements=st.floats(0, 1),
         )
     )
     .filter(lambda x: (x.sum(axis=1) > 1e-3).all())
@@ -38,7 +40,12 @@ def on_simplex(rows):
 def test_clean_rows_stay_as_they_are():
     clean = clean_probs(TOY_X)
     np.testing.assert_array_equal(clean.probs, TOY_X)
-    assert (clean.n_zeros, clean.n_renormalized, clean.raised, clean.clip) == (0, 0, None, None)
+    assert (clean.n_zeros, clean.n_renormalized, clean.raised, clean.clip) == (
+        0,
+        0,
+        None,
+        None,
+    )
     assert clean.max_row_error < 1e-15
     assert clean.logits is None
     assert clean.names is None
@@ -52,7 +59,11 @@ def test_the_result_is_new_memory():
 
 
 def test_memory_order_does_not_matter():
-    for rows in (np.asfortranarray(TOY_X), TOY_X[::-1][::-1], np.repeat(TOY_X, 2, axis=1)[:, ::2]):
+    for rows in (
+        np.asfortranarray(TOY_X),
+        TOY_X[::-1][::-1],
+        np.repeat(TOY_X, 2, axis=1)[:, ::2],
+    ):
         np.testing.assert_array_equal(clean_probs(rows).probs, TOY_X)
 
 
@@ -62,7 +73,9 @@ def test_memory_order_does_not_matter():
 def test_a_sum_off_by_more_than_1e9_is_divided_out_and_counted():
     # 0.7 / 1.0000001 and 0.3000001 / 1.0000001; the second row is exact
     clean = clean_probs([[0.7, 0.3000001], [0.5, 0.5]])
-    np.testing.assert_allclose(clean.probs[0], [0.7 / 1.0000001, 0.3000001 / 1.0000001], rtol=1e-15)
+    np.testing.assert_allclose(
+        clean.probs[0], [0.7 / 1.0000001, 0.3000001 / 1.0000001], rtol=1e-15
+    )
     np.testing.assert_array_equal(clean.probs[1], [0.5, 0.5])
     assert clean.n_renormalized == 1
     assert clean.max_row_error == pytest.approx(1e-7, rel=1e-6)
@@ -92,8 +105,12 @@ def test_less_precise_input_has_a_wider_tolerance_and_is_counted(dtype):
     off = np.abs(rows.astype(float).sum(axis=1) - 1.0)
     assert clean.n_renormalized == (off > 1e-9).sum() >= 1
     assert clean.max_row_error == off.max()
-    if dtype == "float32" or hasattr(narwhals, "Float16"):  # older ones do not know half floats
-        np.testing.assert_array_equal(clean_probs(pd.DataFrame(rows)).probs, clean.probs)
+    if dtype == "float32" or hasattr(
+        narwhals, "Float16"
+    ):  # older ones do not know half floats
+        np.testing.assert_array_equal(
+            clean_probs(pd.DataFrame(rows)).probs, clean.probs
+        )
     error = refusal(clean_probs, np.array([[0.5, 0.502]], dtype))
     assert "(tolerance 0.001)" in str(error)
 
@@ -166,7 +183,10 @@ def test_the_remedy_fits_the_value():
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([0.7, 0.3], "one-dimensional array of 2. For two classes pass np.column_stack"),
+        (
+            [0.7, 0.3],
+            "one-dimensional array of 2. For two classes pass np.column_stack",
+        ),
         (np.zeros((2, 2, 2)), "shape (2, 2, 2)"),
         (np.empty((0, 3)), "at least one row; got none"),
         ([], "at least one row; got none"),
@@ -245,19 +265,29 @@ def test_any_partition_of_the_rows_gives_the_same_rows(rows, data, clip):
     probs = on_simplex(rows)
     cut = data.draw(st.integers(0, len(probs)))
     whole = clean_probs(probs, clip=clip)
-    parts = [clean_probs(part, clip=clip) for part in (probs[:cut], probs[cut:]) if len(part)]
-    np.testing.assert_array_equal(np.concatenate([part.probs for part in parts]), whole.probs)
+    parts = [
+        clean_probs(part, clip=clip) for part in (probs[:cut], probs[cut:]) if len(part)
+    ]
+    np.testing.assert_array_equal(
+        np.concatenate([part.probs for part in parts]), whole.probs
+    )
     assert sum(part.n_zeros for part in parts) == whole.n_zeros
-    raised = [0 if part.raised is None else part.raised.sum() for part in [*parts, whole]]
+    raised = [
+        0 if part.raised is None else part.raised.sum() for part in [*parts, whole]
+    ]
     assert sum(raised[:-1]) == raised[-1]
 
 
 @settings(deadline=None, max_examples=50)
 @given(ROWS)
 def test_the_zero_rule_against_a_loop(rows):
-    for row, clean in zip(on_simplex(rows), clean_probs(on_simplex(rows)).probs, strict=True):
+    for row, clean in zip(
+        on_simplex(rows), clean_probs(on_simplex(rows)).probs, strict=True
+    ):
         lifted = [max(p, 1e-6) for p in row] if 0.0 in row else list(row)
-        np.testing.assert_allclose(clean, np.array(lifted) / math.fsum(lifted), rtol=1e-9)
+        np.testing.assert_allclose(
+            clean, np.array(lifted) / math.fsum(lifted), rtol=1e-9
+        )
 
 
 # ---- logits -------------------------------------------------------------------------------------
@@ -273,7 +303,9 @@ def test_logits_by_hand():
         clean = clean_logits([[size, -size], [-size, -size]])
         np.testing.assert_allclose(clean.probs, [[1.0, 0.0], [0.5, 0.5]], atol=1e-300)
     # a shift changes nothing
-    np.testing.assert_allclose(clean_logits(np.log(TOY_X) + 50.0).probs, TOY_X, rtol=1e-13)
+    np.testing.assert_allclose(
+        clean_logits(np.log(TOY_X) + 50.0).probs, TOY_X, rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1e101])
@@ -287,7 +319,9 @@ def test_probabilities_beside_logits_are_their_softmax():
     logits = np.zeros((1, 2))
     near = given_simplex(np.array([[0.5005, 0.4995]]), logits, None, False, None)
     assert near.probs.tolist() == [[0.5, 0.5]]
-    found = str(refusal(given_simplex, np.array([[0.51, 0.49]]), logits, None, False, None))
+    found = str(
+        refusal(given_simplex, np.array([[0.51, 0.49]]), logits, None, False, None)
+    )
     assert "must be the softmax of logits" in found
     assert "differs by 0.01" in found
 
@@ -309,10 +343,13 @@ def test_large_tables_of_single_logits_stay_single_and_change_no_number(monkeypa
     for options in ({"baseline": "all"}, {}):
         maps = [mcllo.MCLLOCalibrator(**options).fit(rows) for rows in (kept, wide)]
         first, second = (
-            one.predict_proba(rows) for one, rows in zip(maps, (kept, wide), strict=True)
+            one.predict_proba(rows)
+            for one, rows in zip(maps, (kept, wide), strict=True)
         )
         assert (first == second).all()
-    found = [mcllo.calibration_test(rows, baseline="auto", seed=0) for rows in (kept, wide)]
+    found = [
+        mcllo.calibration_test(rows, baseline="auto", seed=0) for rows in (kept, wide)
+    ]
     assert found[0].statistic == found[1].statistic
     logits[7, 1] = np.inf
     with pytest.raises(InputError, match="finite"):

@@ -56,7 +56,9 @@ def test_as_many_labels_are_expected_on_zeros_as_fell_on_them():
     assert found.expected_on_zeros(2 / 3, np.full(4, 3.0)) == pytest.approx(
         3.0
     )  # a row of weight 3
-    assert found.share_for(2.0, np.ones(4), 1e-6) == 1.0  # 4/3 at most: more than rounding explains
+    assert (
+        found.share_for(2.0, np.ones(4), 1e-6) == 1.0
+    )  # 4/3 at most: more than rounding explains
 
 
 def test_that_share_has_the_largest_likelihood(rows):
@@ -64,7 +66,9 @@ def test_that_share_has_the_largest_likelihood(rows):
     p = read(x.round(2), y)
     numbers = before_rounding(p).notes[0].numbers
     raw = x.round(2)
-    limits = RoundedRows.from_probs(raw / raw.sum(axis=1, keepdims=True), 2).limits[:, None]
+    limits = RoundedRows.from_probs(raw / raw.sum(axis=1, keepdims=True), 2).limits[
+        :, None
+    ]
 
     def nll(share):
         q = np.where(raw == 0.0, share * limits, raw)
@@ -140,7 +144,9 @@ def test_text_json_and_the_test_agree(rows):
 
 def test_floors_of_rounded_zeros_do_not_refute_them(rows):
     x, y = rows
-    found = mcllo.zero_sensitivity(x.round(2), y, normalize=True, seed=0, n_resamples=99)
+    found = mcllo.zero_sensitivity(
+        x.round(2), y, normalize=True, seed=0, n_resamples=99
+    )
     assert found.n_clipped_true > 0
     kinds = [said.kind for said in found.statements()]
     assert kinds == ["zeros.floors", "zeros.resolution"]

@@ -19,7 +19,9 @@ from mcllo._validation.rounding import (
 )
 from mcllo.exceptions import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::mcllo.exceptions.ZeroProbabilityWarning"
+)
 
 
 def votes_of(probs):
@@ -38,7 +40,9 @@ def normalized(probs):
 def test_hand_sized():
     # thirds: 3 is the smallest T; three rows (1 of 3, 2 of 3, 0) and three of (1, 1, 1) thirds have
     # 3 + 6 = 9 free values, each on the lattice by chance with 2e-6 * 3: 1e-47 is below 1e-9
-    thirds = np.array([[1, 2, 0], [0, 1, 2], [2, 0, 1], [1, 1, 1], [1, 1, 1], [1, 1, 1]]) / 3
+    thirds = (
+        np.array([[1, 2, 0], [0, 1, 2], [2, 0, 1], [1, 1, 1], [1, 1, 1], [1, 1, 1]]) / 3
+    )
     assert detect_resolution(thirds) == Resolution(votes=3)
     # a single row (1/3, 2/3) has one free value: 6e-6 is no evidence
     assert detect_resolution(thirds[:1]) == Resolution()
@@ -54,7 +58,9 @@ def slowly(probs):
     from math import lcm
 
     parts = [Fraction(float(x)).limit_denominator(2000) for x in probs.ravel()]
-    assert max(abs(float(f) - x) for f, x in zip(parts, probs.ravel(), strict=True)) < 1e-9
+    assert (
+        max(abs(float(f) - x) for f, x in zip(parts, probs.ravel(), strict=True)) < 1e-9
+    )
     return lcm(*(f.denominator for f in parts))
 
 
@@ -80,7 +86,9 @@ def test_votes_survive_a_file(total):
         for probs in (rounded, normalized(rounded)):
             found = detect_resolution(probs)
             assert found.votes == total, decimals
-            assert decimals == 6 or found.decimals == decimals  # six are as good as none
+            assert (
+                decimals == 6 or found.decimals == decimals
+            )  # six are as good as none
 
 
 def test_a_power_of_ten_is_a_vote_when_many_rows_sum_to_1():
@@ -88,7 +96,9 @@ def test_a_power_of_ten_is_a_vote_when_many_rows_sum_to_1():
         rng = np.random.default_rng(total)
         assert detect_resolution(votes(rng, 200, 5, total)) == Resolution(votes=total)
         # with two classes rounded rows sum to 1 as votes do: nothing tells them apart
-        assert detect_resolution(votes(rng, 200, 2, total)) == Resolution(decimals=decimals)
+        assert detect_resolution(votes(rng, 200, 2, total)) == Resolution(
+            decimals=decimals
+        )
 
 
 def test_five_neighbours_and_two_classes():
@@ -105,7 +115,9 @@ def test_rounded_numbers_are_no_votes(decimals):
         for probs in (simplex(rng, 200, c), simplex(rng, 200, c, sharpness=5.0)):
             rounded = probs.round(decimals)
             assert detect_resolution(rounded) == Resolution(decimals=decimals), c
-            assert detect_resolution(normalized(rounded)) == Resolution(decimals=decimals), c
+            assert detect_resolution(normalized(rounded)) == Resolution(
+                decimals=decimals
+            ), c
 
 
 def test_steps_of_two_hundredths_are_found_only_with_enough_rows():
@@ -116,11 +128,18 @@ def test_steps_of_two_hundredths_are_found_only_with_enough_rows():
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(1, 300), st.integers(2, 12), st.floats(0.1, 12.0), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(1, 300),
+    st.integers(2, 12),
+    st.floats(0.1, 12.0),
+    st.integers(0, 2**32 - 1),
+)
 def test_smooth_probabilities_have_no_resolution(n, c, sharpness, seed):
     probs = simplex(np.random.default_rng(seed), n, c, sharpness)
     assert detect_resolution(probs) == Resolution()
-    assert detect_resolution(probs.astype(np.float32).astype(np.float64)) == Resolution()
+    assert (
+        detect_resolution(probs.astype(np.float32).astype(np.float64)) == Resolution()
+    )
 
 
 @settings(deadline=None, max_examples=50)
@@ -138,7 +157,9 @@ def test_trees_with_large_leaves_have_no_resolution():
 
     x, y = load_iris(return_X_y=True)
     pure = RandomForestClassifier(20, random_state=0).fit(x[::2], y[::2])
-    mixed = RandomForestClassifier(20, min_samples_leaf=5, random_state=0).fit(x[::2], y[::2])
+    mixed = RandomForestClassifier(20, min_samples_leaf=5, random_state=0).fit(
+        x[::2], y[::2]
+    )
     assert votes_of(pure.predict_proba(x[1::2])) == 20
     assert detect_resolution(mixed.predict_proba(x[1::2])) == Resolution()
 
@@ -168,8 +189,15 @@ def test_hand_sized_reclip():
     np.testing.assert_array_equal(undo_clipping(p)[0], [0.5, 0.5, 0.0])
     # (0.5, 0.5, 0.25) has the sum 1.25: (0.4, 0.4, 0.2); row 1 keeps its 0.2, below the floor
     moved = clip_again(p, 0.25)
-    np.testing.assert_allclose(moved.probs, [[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]], atol=1e-15)
-    assert (moved.clip, moved.n_zeros, moved.n_clipped, moved.n_clipped_true) == (0.25, 1, 1, 1)
+    np.testing.assert_allclose(
+        moved.probs, [[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]], atol=1e-15
+    )
+    assert (moved.clip, moved.n_zeros, moved.n_clipped, moved.n_clipped_true) == (
+        0.25,
+        1,
+        1,
+        1,
+    )
     np.testing.assert_array_equal(moved.raised, [[False, False, True], [False] * 3])
 
 
@@ -178,7 +206,9 @@ def test_it_is_the_rule_of_the_door():
     assert (probs == 0.0).any()
     for floor in (1e-12, 1e-4, 0.02):
         np.testing.assert_allclose(
-            clip_again(of(probs, y), floor).probs, clean_probs(probs, clip=floor).probs, atol=1e-15
+            clip_again(of(probs, y), floor).probs,
+            clean_probs(probs, clip=floor).probs,
+            atol=1e-15,
         )
 
 
@@ -187,7 +217,9 @@ def test_small_values_of_other_rows_do_not_move_and_those_beside_a_zero_stay_in_
     probs = np.array([[0.7, 0.3, 0.0], [0.6, 0.4 - 1e-5, 1e-5]])
     moved = clip_again(of(probs, [0, 1]), 1e-4)
     np.testing.assert_array_equal(moved.probs[1], probs[1])
-    np.testing.assert_array_equal(of(probs, [0, 1], clip=1e-4).raised[:, 2], [True, True])
+    np.testing.assert_array_equal(
+        of(probs, [0, 1], clip=1e-4).raised[:, 2], [True, True]
+    )
     # a floor of 1e-4 lifts 0 and 1e-5 of the same row alike: no class overtakes another
     moved = clip_again(of(np.array([[1 - 1e-5, 1e-5, 0.0]]), [0]), 1e-4)
     assert moved.probs[0, 1] == moved.probs[0, 2] == pytest.approx(1e-4, rel=1e-3)
@@ -200,12 +232,16 @@ def test_there_and_back(seed, floor):
     probs, y = votes_reclip(seed, n=20)
     p = of(probs, y)
     np.testing.assert_allclose(undo_clipping(clip_again(p, floor)), probs, atol=1e-15)
-    np.testing.assert_allclose(clip_again(clip_again(p, floor), None).probs, p.probs, atol=1e-15)
+    np.testing.assert_allclose(
+        clip_again(clip_again(p, floor), None).probs, p.probs, atol=1e-15
+    )
 
 
 def test_what_else_predictions_hold_is_kept():
     probs, y = votes_reclip(1)
-    p = of(probs, y, baseline=1, sample_weight=np.arange(80.0), groups=np.arange(80) // 4)
+    p = of(
+        probs, y, baseline=1, sample_weight=np.arange(80.0), groups=np.arange(80) // 4
+    )
     moved = clip_again(p, 1e-3)
     assert moved.baseline == 1
     assert moved.sample_weight is p.sample_weight
@@ -232,7 +268,9 @@ def test_votes_are_raised_to_half_a_vote(total):
     moved, clip = for_recalibration(of(probs, y))
     assert clip == recalibration_clip(of(probs, y)) == pytest.approx(0.5 / total)
     new = votes_reclip(4, total=total)[0]  # the same floor serves rows that come later
-    assert moved.probs.min() == pytest.approx(clean_probs(new, clip=clip).probs.min(), rel=0.1)
+    assert moved.probs.min() == pytest.approx(
+        clean_probs(new, clip=clip).probs.min(), rel=0.1
+    )
 
 
 def test_with_more_classes_than_votes_the_floor_stays_below_1_over_c():
@@ -257,7 +295,9 @@ def test_rounded_and_smooth_predictions_keep_the_default_rule():
 def test_tiny_values_beside_zeros_are_no_votes():
     probs, y = votes_reclip(7)
     assert recalibration_clip(of(probs, y)) == 0.02
-    row = int(np.argmax((probs == 0.0).sum(axis=1) >= 2))  # it still holds a 0 afterwards
+    row = int(
+        np.argmax((probs == 0.0).sum(axis=1) >= 2)
+    )  # it still holds a 0 afterwards
     probs[row, probs[row].argmax()] -= 1e-9
     probs[row, probs[row].argmin()] += 1e-9
     assert recalibration_clip(of(probs, y)) is None
@@ -278,5 +318,7 @@ def test_the_floor_forces_gamma_together_when_the_baseline_has_zeros():
     probs = np.array([rng.multinomial(25, row) for row in truth]) / 25
     p = of(probs, draw(truth, rng))
     assert (probs[:, 3] == 0.0).sum() > 10
-    spread = [fit_predictions(clip_again(p, f)).gamma.std() for f in (1e-12, 1e-6, 0.02)]
+    spread = [
+        fit_predictions(clip_again(p, f)).gamma.std() for f in (1e-12, 1e-6, 0.02)
+    ]
     assert spread[0] < spread[1] < spread[2]

@@ -25,7 +25,12 @@ from .._diagnostics.calibration_table import (
 from .._diagnostics.class_tests import ClassTests, in_the_large
 from .._diagnostics.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
-from .._inference.budget import MAX_NULLS_ENTRIES, MIN_NULL_DRAWS, N_RESAMPLES, NULLS_WORK
+from .._inference.budget import (
+    MAX_NULLS_ENTRIES,
+    MIN_NULL_DRAWS,
+    N_RESAMPLES,
+    NULLS_WORK,
+)
 from .._inference.calibration_test import FittedTest, fit_and_test, needs_robust
 from .._inference.effect_size import EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
@@ -165,7 +170,9 @@ class Assessment(NotebookResult):
         """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
         return self.details.subgroups
 
-    def decide(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> Verdict:
+    def decide(
+        self, alpha: float | None = None, tolerance: float = TOLERANCE
+    ) -> Verdict:
         """Return the verdict at level `alpha` with this tolerance.
 
         Text, JSON, report and gate all go by it.
@@ -194,7 +201,9 @@ class Assessment(NotebookResult):
             goodness_of_fit=self.goodness_of_fit,
         )
 
-    def verdicts(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> list[Verdict]:
+    def verdicts(
+        self, alpha: float | None = None, tolerance: float = TOLERANCE
+    ) -> list[Verdict]:
         """Return the verdict and those of the subgroups: what a gate goes by.
 
         Each of the two, all rows and all subgroups, has level `alpha` for itself.
@@ -235,7 +244,9 @@ class Assessment(NotebookResult):
             return self._computing_parts("class_tests").class_tests()
         return self.details.class_tests
 
-    def attribute_miscalibration(self, alpha: float | None = None) -> ClassAttribution | None:
+    def attribute_miscalibration(
+        self, alpha: float | None = None
+    ) -> ClassAttribution | None:
         """Return which classes are miscalibrated at level `alpha`; None where that is left out.
 
         At the level of `assess` it is `miscalibrated_classes`; at another one it is computed here.
@@ -320,7 +331,11 @@ class Assessment(NotebookResult):
         return assessment_text(self, verdict, brief=brief, full=full, names=names)
 
     def statements(
-        self, alpha: float | None = None, names: Names = PYTHON, *, tolerance: float = TOLERANCE
+        self,
+        alpha: float | None = None,
+        names: Names = PYTHON,
+        *,
+        tolerance: float = TOLERANCE,
     ) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
@@ -331,7 +346,11 @@ class Assessment(NotebookResult):
         return assessment_statements(self, self.decide(alpha, tolerance), names)
 
     def calibration_table(
-        self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"
+        self,
+        *,
+        versus: Versus = "baseline",
+        level: float = 0.95,
+        interval: Interval = "wald",
     ) -> CalibrationTable:
         """Return calibration intercepts and slopes as clinical papers print them.
 
@@ -368,13 +387,17 @@ class Assessment(NotebookResult):
             f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
         )
 
-    def to_dict(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    def to_dict(
+        self, alpha: float | None = None, tolerance: float = TOLERANCE
+    ) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`.
 
         Parts of the full text are None where they were not computed (``full=True`` does).
         """
         verdict = self.decide(alpha, tolerance)
-        miscalibrated_classes = self.miscalibrated_classes if names_classes(verdict) else None
+        miscalibrated_classes = (
+            self.miscalibrated_classes if names_classes(verdict) else None
+        )
         divided = self.subgroups
         return {
             "verdict": none_for_nan(verdict.to_dict()),
@@ -384,7 +407,9 @@ class Assessment(NotebookResult):
             "miscalibrated_classes": None
             if miscalibrated_classes is None
             else none_for_nan(miscalibrated_classes.to_dict()),
-            "subgroups": None if divided is None else divided.to_dict(verdict.alpha, tolerance),
+            "subgroups": None
+            if divided is None
+            else divided.to_dict(verdict.alpha, tolerance),
             "data_checks": [hint.text for hint in self.details.data_checks],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
@@ -393,7 +418,9 @@ class Assessment(NotebookResult):
             "null_distributions": {
                 name: null.to_dict() for name, null in self.null_distributions.items()
             },
-            "omnibus_tests": {name: test.to_dict() for name, test in self.omnibus_tests.items()},
+            "omnibus_tests": {
+                name: test.to_dict() for name, test in self.omnibus_tests.items()
+            },
             "in_the_large": none_for_nan(self.in_the_large.rows()),
             **none_for_nan(self.details.to_dict()),
             "data": self.data.to_dict(),
@@ -476,12 +503,18 @@ def _null_distributions_and_omnibus_tests(
             "classwise_ece": ClasswiseECE,
             "hosmer_lemeshow": HosmerLemeshow,
         }
-        null_distributions = metric_nulls(predictions, statistics, n_resamples=n_draws, seed=seed)
+        null_distributions = metric_nulls(
+            predictions, statistics, n_resamples=n_draws, seed=seed
+        )
     simulated = {}
     if "hosmer_lemeshow" in null_distributions:
         simulated["hosmer_lemeshow"] = null_distributions.pop("hosmer_lemeshow")
-    simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_NULL_DRAWS), seed)
-    omnibus_tests = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
+    simulated |= kernel_omnibus_test(
+        predictions, min(n_resamples, MIN_NULL_DRAWS), seed
+    )
+    omnibus_tests = {
+        kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()
+    }
     if not null_distributions and predictions.sample_weight is None:
         omnibus_tests["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
     return null_distributions, omnibus_tests
@@ -489,8 +522,13 @@ def _null_distributions_and_omnibus_tests(
 
 def _top_label_curve(predictions: Predictions) -> ReliabilityCurve | None:
     """Return the curve that a notebook draws, unless its bands need too many rows written out."""
-    is_expanded = predictions.sample_weight is not None and predictions.has_whole_weights
-    if is_expanded and float(predictions.class_weight.sum()) > MAX_EXPANDED_ROWS_OF_CURVE:
+    is_expanded = (
+        predictions.sample_weight is not None and predictions.has_whole_weights
+    )
+    if (
+        is_expanded
+        and float(predictions.class_weight.sum()) > MAX_EXPANDED_ROWS_OF_CURVE
+    ):
         return None
     return reliability_curve(predictions)
 
@@ -523,7 +561,9 @@ def expected_metrics(predictions: Predictions) -> dict[str, float]:
         brier[rows] = 1.0 - np.einsum("ij,ij->i", x, x)
     means = {"accuracy": confidence, "log_loss": entropy, "brier": brier}
     weight = predictions.sample_weight
-    return {name: float(np.average(rows, weights=weight)) for name, rows in means.items()}
+    return {
+        name: float(np.average(rows, weights=weight)) for name, rows in means.items()
+    }
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:

@@ -30,7 +30,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .._diagnostics.attribution import ClassAttribution, attribute_miscalibration
-from .._diagnostics.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
+from .._diagnostics.baseline_sensitivity import (
+    BaselineSensitivity,
+    baseline_sensitivity,
+)
 from .._diagnostics.class_tests import ClassTests, run_class_tests
 from .._diagnostics.data_checks import check_data
 from .._diagnostics.nested_models import NestedModels, fit_nested_models
@@ -152,7 +155,10 @@ class Details:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; a part that was not computed is None."""
         parts = {name: getattr(self, name) for name in PARTS}
-        plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
+        plain = {
+            name: None if part is None else part.to_dict()
+            for name, part in parts.items()
+        }
         return {**plain, "skipped": dict(self.skipped)}
 
     def __repr__(self) -> str:
@@ -180,13 +186,18 @@ def compute_details(
     with one_blas_thread(), show_progress("measuring the size"):
         effect_size = estimate_effect_size(predictions, fitted.fit, seed=seed)
     # Which classes, and which kind: asked only where the text will say it, after a rejection.
-    is_rejected = fitted.test.rejects(alpha) and find_test_obstacle(fitted.test, alpha) is None
+    is_rejected = (
+        fitted.test.rejects(alpha) and find_test_obstacle(fitted.test, alpha) is None
+    )
     nested_models = computing.nested_models() if full or is_rejected else None
     return Details(
         effect_size=effect_size,
         recalibration_gain=cross_fitted_gain(predictions, seed=seed),
         goodness_of_fit=goodness_of_fit(
-            predictions, fitted.fit, n_resamples=min(n_resamples, N_RESAMPLES_FIT), seed=seed
+            predictions,
+            fitted.fit,
+            n_resamples=min(n_resamples, N_RESAMPLES_FIT),
+            seed=seed,
         ),
         data_checks=check_data(predictions, fitted.fit, fitted.test),
         alpha=alpha,
@@ -195,7 +206,9 @@ def compute_details(
         subgroups=None if left_out else computing.subgroups(),
         robust=fitted.robust,
         miscalibrated_classes=(
-            computing.miscalibrated_classes(nested_models, alpha) if is_rejected else None
+            computing.miscalibrated_classes(nested_models, alpha)
+            if is_rejected
+            else None
         ),
         baselines=computing.baselines(),
         zeros=computing.zeros(),
@@ -271,10 +284,16 @@ class Parts:
         if self.fitted.predictions.by is None:
             return None
         with suppress_warnings():
-            return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
+            return subgroups_of_fit(
+                self.fitted, n_resamples=self.n_resamples, seed=self.seed
+            )
 
     def _compute(
-        self, name: str, compute: Callable[..., Found | None], *args: Any, **options: Any
+        self,
+        name: str,
+        compute: Callable[..., Found | None],
+        *args: Any,
+        **options: Any,
     ) -> Found | None:
         if name in self.skipped:
             return None
@@ -292,14 +311,20 @@ class Parts:
 def _skipped_parts(predictions: Predictions) -> dict[str, str]:
     """Return what these rows leave out, and why."""
     if needs_robust(predictions):
-        return dict.fromkeys(("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}")
+        return dict.fromkeys(
+            ("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}"
+        )
     n_classes = predictions.n_classes
     skipped: dict[str, str] = {}
     if n_classes > MAX_CLASSES_OF_DETAILS:
         why = f"{n_classes:,} classes are too many to fit class by class"
-        skipped = dict.fromkeys(("miscalibrated_classes", "nested_models", "class_tests"), why)
+        skipped = dict.fromkeys(
+            ("miscalibrated_classes", "nested_models", "class_tests"), why
+        )
     n_entries = predictions.n_expanded_probs * n_classes  # of all baselines together
-    if n_classes > 2 and (n_classes > MAX_BASELINES or n_entries > MAX_BASELINE_ENTRIES):
+    if n_classes > 2 and (
+        n_classes > MAX_BASELINES or n_entries > MAX_BASELINE_ENTRIES
+    ):
         skipped["baselines"] = (
             "too many classes or rows to fit every baseline; try a few, one at a time"
         )

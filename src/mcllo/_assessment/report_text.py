@@ -24,7 +24,13 @@ from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
 from .._inference.effect_size_text import shown_level
 from .._inference.likelihood_tests import CalibrationTest
-from .._utils.formatting import align, ellipsis, format_interval, format_number, join_words
+from .._utils.formatting import (
+    align,
+    ellipsis,
+    format_interval,
+    format_number,
+    join_words,
+)
 from .._utils.results import Floats
 from .._utils.statements import Statement, pick
 from ..exceptions import PYTHON, Names
@@ -78,11 +84,18 @@ def assessment_text(
     return "\n".join(lines)
 
 
-def _answer(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
+def _answer(
+    a: Assessment, verdict: Verdict, said: list[Statement], full: bool
+) -> list[str]:
     """Return the top: the verdict, how large it is, what is wrong, what to do."""
     (heading,) = pick(said, "heading")
-    size = " ".join(statement.text for statement in said if _is_size(statement, verdict))
-    beside = [statement.text for statement in pick(said, "other", "data_check", "note.rounded")]
+    size = " ".join(
+        statement.text for statement in said if _is_size(statement, verdict)
+    )
+    beside = [
+        statement.text
+        for statement in pick(said, "other", "data_check", "note.rounded")
+    ]
     lines = [
         heading.text,
         *_wrap([_verdict_line(said, verdict, a.test)]),
@@ -114,7 +127,9 @@ def _is_size(statement: Statement, verdict: Verdict) -> bool:
     )
 
 
-def _subgroups(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
+def _subgroups(
+    a: Assessment, verdict: Verdict, said: list[Statement], full: bool
+) -> list[str]:
     """Return the subgroups, where rows are divided: what they come to, and a table."""
     if a.subgroups is None:
         return []
@@ -134,9 +149,15 @@ def _background(said: list[Statement], verdict: Verdict) -> list[str]:
     lines += _titled("Any other departure", "; ", pick(said, "omnibus"))
     lines += [statement.text for statement in pick(said, "map_fit")]
     lines += _titled("Size", " ", pick(said, *sizes))
-    lines += _titled("Levels by the map, if it is right", " ", pick(said, "effect_size.map_level"))
-    lines += _titled("Kind of the nearest map" if is_nearest else "Kind", " ", pick(said, "kind"))
-    lines += [f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")]
+    lines += _titled(
+        "Levels by the map, if it is right", " ", pick(said, "effect_size.map_level")
+    )
+    lines += _titled(
+        "Kind of the nearest map" if is_nearest else "Kind", " ", pick(said, "kind")
+    )
+    lines += [
+        f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")
+    ]
     zeros = pick(said, "zeros")
     lines += _titled("Zeros", " ", zeros)
     # What rounding hides stands at the top, and zeros are said with their floors.
@@ -154,7 +175,9 @@ def _titled(title: str, separator: str, said: list[Statement]) -> list[str]:
     return [f"{title}: {separator.join(statement.text for statement in said)}"]
 
 
-def _verdict_line(said: list[Statement], verdict: Verdict, test: CalibrationTest) -> str:
+def _verdict_line(
+    said: list[Statement], verdict: Verdict, test: CalibrationTest
+) -> str:
     """Return the verdict with the p-value beside the sentence that rests on it.
 
     A verdict that rests on an omnibus test has its p-values there.
@@ -187,7 +210,11 @@ def _uncapitalize(said: Statement) -> str:
 
 def _wrap(lines: Iterable[str], width: int = 96) -> list[str]:
     """Break long lines, what follows indented."""
-    return [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="  ")]
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, width, subsequent_indent="  ")
+    ]
 
 
 def _indent(lines: Iterable[str]) -> list[str]:
@@ -226,9 +253,14 @@ def full_sections(a: Assessment) -> list[str]:
             before, table, after = part.text_blocks()
             lines = [*_fill(before), *table.splitlines(), *_fill(after)]
             blocks.append("\n".join([title, *_indent(lines)]))
-    for title, sentence in (("Bayes", d.posterior), ("Dependent or weighted rows", d.robust)):
+    for title, sentence in (
+        ("Bayes", d.posterior),
+        ("Dependent or weighted rows", d.robust),
+    ):
         if sentence is not None:
-            blocks.append("\n".join([title, *_indent(_fill(str(sentence).splitlines()))]))
+            blocks.append(
+                "\n".join([title, *_indent(_fill(str(sentence).splitlines()))])
+            )
     blocks.append(_shares(a))
     for name, why in d.skipped.items():
         blocks.append(f"Left out: {name.replace('_', ' ')}: {why}.")
@@ -251,7 +283,9 @@ def _shares(a: Assessment) -> str:
         ]
         for row in a.in_the_large.rows()
     ]
-    return "\n".join(["Shares, predicted and observed", *_indent(align(rows).splitlines())])
+    return "\n".join(
+        ["Shares, predicted and observed", *_indent(align(rows).splitlines())]
+    )
 
 
 def _fill(lines: Iterable[str], width: int = 96) -> list[str]:

@@ -137,7 +137,9 @@ def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
             "What is wrong is not, or not only, a shift or slope of the log odds: more than chance "
             f"is left after the best map of them (p {p_words(verdict.map_pvalue)})."
         )
-        said.append(Statement("other.shape", words, "bad", {"pvalue": verdict.map_pvalue}))
+        said.append(
+            Statement("other.shape", words, "bad", {"pvalue": verdict.map_pvalue})
+        )
     return said
 
 
@@ -145,7 +147,8 @@ def _omnibus_alone(a: Assessment, verdict: Verdict) -> Statement:
     """Return what omnibus tests find that the main test does not."""
     if verdict.kind == "miscalibrated":
         found = [
-            f"{OMNIBUS[kind]}, p {p_words(a.omnibus_tests[kind].pvalue)}" for kind in verdict.other
+            f"{OMNIBUS[kind]}, p {p_words(a.omnibus_tests[kind].pvalue)}"
+            for kind in verdict.other
         ]
         words = (
             f"It is an omnibus test that rejects ({' and '.join(found)}), the "
@@ -173,7 +176,9 @@ def verdict_meaning(a: Assessment, verdict: Verdict, family: str = FAMILY) -> st
     if verdict.kind == "inconclusive":
         return verdict.reason
     if verdict.kind == "miscalibrated":
-        return "Labels do not follow these probabilities: do not read them as frequencies."
+        return (
+            "Labels do not follow these probabilities: do not read them as frequencies."
+        )
     if verdict.kind == "negligible":
         return (
             f"Labels do not quite follow these probabilities, but the average error {family} is "
@@ -199,7 +204,9 @@ def state_excluded_error(size: EffectSize, family: str = FAMILY) -> str:
 
 def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return how large it is, where that is known and not said yet."""
-    sizes = a.effect_size.statements(fits=not verdict.map_rejected, bounded=not verdict.beyond)
+    sizes = a.effect_size.statements(
+        fits=not verdict.map_rejected, bounded=not verdict.beyond
+    )
     if verdict.kind == "inconclusive":
         if a.details.robust is not None:
             return []
@@ -217,7 +224,9 @@ def _remedy(a: Assessment, verdict: Verdict) -> Statement:
         return Statement("remedy", words)
     words = REMEDIES[verdict.kind]
     if verdict.rejected and not a.fit.converged:
-        words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+        words = (
+            "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+        )
     elif verdict.rejected and verdict.beyond:
         words = (
             "Compare calibrators on these rows, also some that assume no shape (histogram, "
@@ -276,7 +285,9 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     said = list(p.notes)
     if p.n_clipped:
         said.append(p.zero_statement)
-    if p.max_row_error > 1e-6:  # beyond the tolerance at which rows pass as summing to 1
+    if (
+        p.max_row_error > 1e-6
+    ):  # beyond the tolerance at which rows pass as summing to 1
         words = (
             f"{format_count(p.n_renormalized)} rows were divided by their sum "
             f"(off by up to {format_number(p.max_row_error, 2)})."

@@ -54,7 +54,12 @@ MAX_CLASSES_OF_SUBGROUP_MAPS = 200
 """Classes beyond which no map of each subgroup is fitted."""
 MAX_SHOWN_SUBGROUPS = 12  # in the text's table
 MAX_NAMED_SUBGROUPS = 4  # in a sentence
-ORDER: tuple[Kind, ...] = ("miscalibrated", "negligible", "inconclusive", "not_detected")
+ORDER: tuple[Kind, ...] = (
+    "miscalibrated",
+    "negligible",
+    "inconclusive",
+    "not_detected",
+)
 """The verdicts, worst first."""
 WORDS: dict[Kind, str] = {
     "miscalibrated": "miscalibrated",
@@ -109,7 +114,9 @@ class Subgroups(Result, NotebookResult):
     confidence: float
     seed: int
 
-    def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> tuple[Verdict, ...]:
+    def decide(
+        self, alpha: float = 0.05, tolerance: float = TOLERANCE
+    ) -> tuple[Verdict, ...]:
         """Return the verdict of each subgroup, allowing for their number.
 
         Parameters
@@ -197,7 +204,10 @@ class Subgroups(Result, NotebookResult):
         return sorted(range(len(self.groups)), key=rank)
 
     def statements(
-        self, alpha: float = 0.05, tolerance: float = TOLERANCE, pooled: Verdict | None = None
+        self,
+        alpha: float = 0.05,
+        tolerance: float = TOLERANCE,
+        pooled: Verdict | None = None,
     ) -> list[Statement]:
         """Return what is found: kinds by, by.test and by.group, one for each that is off.
 
@@ -232,7 +242,10 @@ class Subgroups(Result, NotebookResult):
         if not names:
             return "Collect more rows of each subgroup: they differ, but none is shown to be off."
         if len(names) > MAX_NAMED_SUBGROUPS:
-            names = [*names[:MAX_NAMED_SUBGROUPS], f"{len(names) - MAX_NAMED_SUBGROUPS} more"]
+            names = [
+                *names[:MAX_NAMED_SUBGROUPS],
+                f"{len(names) - MAX_NAMED_SUBGROUPS} more",
+            ]
         return f"Fit a calibrator of its own to each subgroup that is off: {join_words(names)}."
 
     def text(
@@ -245,7 +258,9 @@ class Subgroups(Result, NotebookResult):
     ) -> str:
         """Return sentences and a table of all subgroups, or of the worst."""
         said = self.statements(alpha, tolerance, pooled)
-        return "\n".join([said[0].text, said[1].text, *self.table_lines(alpha, tolerance, full)])
+        return "\n".join(
+            [said[0].text, said[1].text, *self.table_lines(alpha, tolerance, full)]
+        )
 
     def table_lines(self, alpha: float, tolerance: float, full: bool) -> list[str]:
         """Return the table for people, and what it does not show."""
@@ -286,7 +301,9 @@ class Subgroups(Result, NotebookResult):
             f"p {self.test.p_words}>"
         )
 
-    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    def to_dict(
+        self, alpha: float = 0.05, tolerance: float = TOLERANCE
+    ) -> dict[str, Any]:
         """Return plain Python values, with the verdict of each subgroup."""
         plain = super().to_dict()
         verdicts = self.decide(alpha, tolerance)
@@ -314,7 +331,8 @@ def _headline(
         words = "The subgroups differ: one recalibration does not suit all of them."
     elif pooled_finds:
         words = (
-            "No difference between the subgroups is found: these rows support one recalibration."
+            "No difference between the subgroups is found: these "
+            "rows support one recalibration."
         )
     elif some_are_off:
         words = "Some subgroups are off, though all of them may share one map."
@@ -324,7 +342,9 @@ def _headline(
     numbers: dict[str, int] = {kind: kinds.count(kind) for kind in ORDER}
     numbers["equivalent"] = sum(verdict.equivalent for verdict in verdicts)
     level: Level = "bad" if differ or some_are_off else "plain"
-    return Statement("by", f"{words} {_count_verdicts(len(verdicts), numbers)}", level, numbers)
+    return Statement(
+        "by", f"{words} {_count_verdicts(len(verdicts), numbers)}", level, numbers
+    )
 
 
 def _count_verdicts(many: int, numbers: dict[str, int]) -> str:
@@ -341,9 +361,17 @@ def _count_verdicts(many: int, numbers: dict[str, int]) -> str:
 
 def _state_homogeneity_test(s: Subgroups, alpha: float) -> str:
     """Return the test that one map fits all."""
-    found = "One map for all is rejected" if s.test.rejects(alpha) else "One map for all may do"
+    found = (
+        "One map for all is rejected"
+        if s.test.rejects(alpha)
+        else "One map for all may do"
+    )
     words = f"{found}: {s.test}."
-    return words if s.test.rejects(alpha) else f"{words} That is not proof that they are alike."
+    return (
+        words
+        if s.test.rejects(alpha)
+        else f"{words} That is not proof that they are alike."
+    )
 
 
 def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
@@ -361,7 +389,11 @@ def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
         words += f"; underconfident (slope {format_number(slope.value)})"
     words += f"; p {p_words(group.adjusted, bound=group.test.method == 'bound')}"
     level: Level = "bad" if verdict.kind == "miscalibrated" else "doubt"
-    numbers = {"subgroup": group.name, "verdict": verdict.kind, "mean_change": size.mean_change}
+    numbers = {
+        "subgroup": group.name,
+        "verdict": verdict.kind,
+        "mean_change": size.mean_change,
+    }
     return Statement("by.group", f"{words}.", level, numbers)
 
 
@@ -425,7 +457,9 @@ def check_by(predictions: Predictions) -> None:
 
 @show_progress("testing subgroups")
 @one_blas_thread()
-def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int) -> Subgroups:
+def subgroups_of_fit(
+    fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int
+) -> Subgroups:
     """Return the subgroups of rows that were fitted and tested, asking each as all were asked."""
     by = fitted.predictions.by
     test = fitted.test
@@ -448,7 +482,9 @@ def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed
         statistic=statistic,
         method=method,
     )
-    return Subgroups(by.column, found.test, found.groups, found.slope, found.confidence, seed)
+    return Subgroups(
+        by.column, found.test, found.groups, found.slope, found.confidence, seed
+    )
 
 
 @reads_rows(TableOptions)
@@ -528,9 +564,13 @@ def subgroups(
     rule, baseline = split_baseline(baseline)
     predictions = unrounded_predictions(probs, y, baseline=baseline, by=by, **data)
     if predictions.by is None:
-        raise InputError(argument="by", rule="hold the subgroup of each row", value=None)
+        raise InputError(
+            argument="by", rule="hold the subgroup of each row", value=None
+        )
     check_by(predictions)
     entropy = seed_entropy(seed)
     asked: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy}
-    fitted = fit_and_test(predictions, rule, statistic=statistic, method=method, **asked)
+    fitted = fit_and_test(
+        predictions, rule, statistic=statistic, method=method, **asked
+    )
     return subgroups_of_fit(fitted, **asked)

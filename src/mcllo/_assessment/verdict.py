@@ -218,7 +218,9 @@ def decide(
 def find_test_obstacle(test: CalibrationTest, alpha: float) -> Statement | None:
     """Return why no p-value, or none as small as `alpha`, is possible; None where one is."""
     if math.isnan(test.pvalue):
-        return Statement("obstacle.statistic", "The statistic does not exist for these rows.")
+        return Statement(
+            "obstacle.statistic", "The statistic does not exist for these rows."
+        )
     smallest_pvalue = 1.0 / (test.n_resamples + 1)
     n_exceedances = test.pvalue * test.n_resamples
     # A sequential run that ended early has its p-value, however few draws it made.
@@ -235,7 +237,9 @@ def find_test_obstacle(test: CalibrationTest, alpha: float) -> Statement | None:
 def _find_power_obstacle(size: EffectSize) -> Statement | None:
     """Return why not finding anything says nothing; None where it says something."""
     if math.isnan(size.power):
-        words = "How large a departure they could hide cannot be computed from these rows."
+        words = (
+            "How large a departure they could hide cannot be computed from these rows."
+        )
         return Statement("obstacle.size", words)
     if size.power < MIN_POWER:
         words = (

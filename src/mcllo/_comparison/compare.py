@@ -33,7 +33,11 @@ import numpy as np
 
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
-from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES_COMPARE, TEST_WORK
+from .._inference.budget import (
+    N_EXCEEDANCES_LARGE_TABLE,
+    N_RESAMPLES_COMPARE,
+    TEST_WORK,
+)
 from .._inference.calibration_test import needs_robust, robust_score_test
 from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
@@ -49,8 +53,18 @@ from .._utils.atomic_files import progress
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats
-from .._utils.statements import ESTIMATION_WARNINGS, catch_warnings, suppress_warnings, warn_once
-from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._utils.statements import (
+    ESTIMATION_WARNINGS,
+    catch_warnings,
+    suppress_warnings,
+    warn_once,
+)
+from .._validation.predictions import (
+    Predictions,
+    RowOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..calibrators._choice import Fold, fitted_to, recalibrated
 from ..exceptions import InputError, LabelShiftWarning
 from ..metrics._scores import label_change
@@ -108,7 +122,9 @@ class _Evaluator:
         changed = None
         if result is not None:
             changed = label_change(
-                self.before.probs, predictions.probs, sample_weight=self.before.sample_weight
+                self.before.probs,
+                predictions.probs,
+                sample_weight=self.before.sample_weight,
             )
             if not needs_robust(predictions):
                 corrected = self._corrected(name, predictions, test)
@@ -152,7 +168,9 @@ class _Evaluator:
             return np.nan, np.nan, np.nan
         return other.difference, other.low, other.high
 
-    def _corrected(self, name: str, predictions: Predictions, test: CalibrationTest) -> _Corrected:
+    def _corrected(
+        self, name: str, predictions: Predictions, test: CalibrationTest
+    ) -> _Corrected:
         """Return the p-value of "the same map in both samples", where there is theory for it."""
         from scipy.special import chdtri
 
@@ -172,7 +190,9 @@ class _Evaluator:
             return _Corrected(max(tail, test.pvalue), "bound")
         # The statistic that is as far out under chi-square as the tail says; its exact p-value.
         equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
-        found = exact_pvalue(predictions, "lr", equivalent, "sequential", **self.drawing)
+        found = exact_pvalue(
+            predictions, "lr", equivalent, "sequential", **self.drawing
+        )
         return _Corrected(found.pvalue, found.method)
 
     def _drawn_anew(self, why: Reason, df: int) -> _Corrected:
@@ -307,7 +327,9 @@ def compare(
     sets = {UNCALIBRATED: judge}
     for name, result in results.items():
         sets[name] = judge.with_probs(result.probs)
-    n_fitted_on = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
+    n_fitted_on = (
+        float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
+    )
     n_judged = float(judge.class_weight.sum())
     lead = recommend(sets, cross_validated=is_cross_validated)
     evaluator = _Evaluator(
@@ -324,7 +346,9 @@ def compare(
         },
     )
     tested = sets if is_cross_validated else {"uncalibrated_train": learn, **sets}
-    rows = tuple(evaluator.row(name, predictions) for name, predictions in tested.items())
+    rows = tuple(
+        evaluator.row(name, predictions) for name, predictions in tested.items()
+    )
     return Comparison(
         rows=rows,
         skipped=skipped,
@@ -349,7 +373,10 @@ def _holdout_like(learn: Predictions, holdout: Any) -> Predictions:
 
 
 def as_pair(
-    data: Any, name: str, classes: tuple[Hashable, ...] | None, baseline: Hashable | None
+    data: Any,
+    name: str,
+    classes: tuple[Hashable, ...] | None,
+    baseline: Hashable | None,
 ) -> Predictions:
     """Return `data` as predictions; arrays of a holdout take the classes of the training rows."""
     if isinstance(data, Predictions):
@@ -384,7 +411,9 @@ def _recalibrate(
         start = time.perf_counter()
         fitted = fitted_to(method.calibrator, learn)
         seconds = time.perf_counter() - start
-        with suppress_warnings(LabelShiftWarning):  # of folds, and of rows whose labels are known
+        with suppress_warnings(
+            LabelShiftWarning
+        ):  # of folds, and of rows whose labels are known
             probs = recalibrated(fitted, judge)
     note = found[0].text() if found else ""
     return _Recalibrated(probs, seconds, note, method.family)

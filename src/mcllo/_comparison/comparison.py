@@ -84,7 +84,8 @@ class ComparisonRow(Result):
         numbers["why"] = self.corrected_reason
         if self.pvalue_corrected is None:
             words = (
-                f"There is no corrected p of {self.method}: in training, {self.corrected_reason}."
+                f"There is no corrected p of {self.method}: in "
+                f"training, {self.corrected_reason}."
             )
             return Statement("correction", words, "doubt", numbers)
         words = (
@@ -176,7 +177,11 @@ class Comparison(NotebookResult):
         """
         n_train = self.train.n_samples
         n_judged = self.holdout.n_samples
-        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
+        how = (
+            "cross-validated"
+            if self.cross_validated
+            else "judged on rows they never saw"
+        )
         heading = Statement(
             "heading",
             f"Recalibration methods, {how} (fitted on {format_count(n_train)} rows, "
@@ -192,7 +197,9 @@ class Comparison(NotebookResult):
     def table(self) -> Table:
         """All rows and columns."""
         names = [field.name for field in fields(ComparisonRow)]
-        return Table({name: [getattr(row, name) for row in self.rows] for name in names})
+        return Table(
+            {name: [getattr(row, name) for row in self.rows] for name in names}
+        )
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame``, a row per method."""
@@ -227,18 +234,28 @@ class Comparison(NotebookResult):
         table = align([list(cells[0]), *(list(row.values()) for row in cells)])
         said = self.statements()
         lines = [line.text for line in pick(said, "heading")]
-        lines += ["", table, "", textwrap.fill(str(self.recommendation), TEXT_WIDTH), ""]
+        lines += [
+            "",
+            table,
+            "",
+            textwrap.fill(str(self.recommendation), TEXT_WIDTH),
+            "",
+        ]
         for note in pick(said, "marks", "columns", "correction"):
             lines.append(textwrap.fill(note.text, TEXT_WIDTH, subsequent_indent="   "))
         lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
         for note in pick(said, "note"):
-            lines.append(textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   "))
+            lines.append(
+                textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   ")
+            )
         return "\n".join(lines)
 
     def _footnotes(self) -> list[Statement]:
         """Say what marks and columns mean and what they do not, and what single methods met."""
         found = [
-            Statement("marks", f"{BEST_MARK} best value of its column among the judged rows."),
+            Statement(
+                "marks", f"{BEST_MARK} best value of its column among the judged rows."
+            ),
             Statement(
                 "columns",
                 "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square "
@@ -262,7 +279,9 @@ class Comparison(NotebookResult):
             )
             ties = self.recommendation.ties
             found.append(Statement("columns", words, numbers={"ties": ties}))
-        zeros = {row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels}
+        zeros = {
+            row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels
+        }
         if zeros:
             counts = ", ".join(f"{method} {count}" for method, count in zeros.items())
             words = f"Labels that came true with probability 0 (clipped to 1e-6 here): {counts}."
@@ -270,10 +289,14 @@ class Comparison(NotebookResult):
         for row in self.rows:
             if row.note:
                 numbers = {"method": row.method, "why": row.note}
-                found.append(Statement("warning", f"{row.method}: {row.note}", "doubt", numbers))
+                found.append(
+                    Statement("warning", f"{row.method}: {row.note}", "doubt", numbers)
+                )
         for method, why in self.skipped.items():
             numbers = {"method": method, "why": why}
-            found.append(Statement("skipped", f"skipped {method}: {why}", "doubt", numbers))
+            found.append(
+                Statement("skipped", f"skipped {method}: {why}", "doubt", numbers)
+            )
         return [*found, *self._notes]
 
     def _cells(self, row: ComparisonRow) -> dict[str, str]:
@@ -297,7 +320,9 @@ class Comparison(NotebookResult):
             "ECE ": marked("ece", f"{row.ece:.4f}"),
             "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
             "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
-            "changed %": "" if row.label_change is None else f"{100 * row.label_change:.2f}",
+            "changed %": ""
+            if row.label_change is None
+            else f"{100 * row.label_change:.2f}",
             "log loss ": marked("log_loss", f"{row.log_loss:.4f}"),
             "worse than best by ": worse,
             "Brier ": marked("brier", f"{row.brier:.4f}"),

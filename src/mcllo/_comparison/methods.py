@@ -39,7 +39,13 @@ from .._utils.statements import Statement, suppress_warnings
 from .._validation.frames import did_you_mean
 from .._validation.predictions import Predictions
 from ..calibrators import CALIBRATORS
-from ..calibrators._choice import Fold, changed_parameters, check_folds, is_ours, make_calibrator
+from ..calibrators._choice import (
+    Fold,
+    changed_parameters,
+    check_folds,
+    is_ours,
+    make_calibrator,
+)
 from ..exceptions import InputError
 from .recommend import UNCALIBRATED, recommend
 
@@ -101,7 +107,9 @@ def choose_methods(
     return found, {}
 
 
-def _default_methods(n_classes: int, has_logits: bool) -> tuple[list[Method], dict[str, str]]:
+def _default_methods(
+    n_classes: int, has_logits: bool
+) -> tuple[list[Method], dict[str, str]]:
     """Return all methods that suit so many classes, and why others are left out."""
     skipped = {}
     if n_classes > MAX_CLASSES_FOR_LARGE_MAPS:
@@ -115,7 +123,9 @@ def _method(what: Any, has_logits: bool) -> Method:
     """Return a key or an object as a method, reading logits where there are any."""
     if not isinstance(what, str):
         own = make_calibrator(what, CALIBRATORS)
-        options = ", ".join(f"{name}={value!r}" for name, value in changed_parameters(own).items())
+        options = ", ".join(
+            f"{name}={value!r}" for name, value in changed_parameters(own).items()
+        )
         key = own.method if is_ours(own) else type(own).__name__
         return Method(f"{key}({options})" if options else key, own)
     if what not in CALIBRATORS:
@@ -145,8 +155,13 @@ def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
         codes = random_folds(learn.n_samples, cv, seed, learn.groups)
         n_folds = int(codes.max()) + 1
-        return [(np.flatnonzero(codes != k), np.flatnonzero(codes == k)) for k in range(n_folds)]
-    remedy = "Use KFold or another splitter of scikit-learn that does, or a number of folds."
+        return [
+            (np.flatnonzero(codes != k), np.flatnonzero(codes == k))
+            for k in range(n_folds)
+        ]
+    remedy = (
+        "Use KFold or another splitter of scikit-learn that does, or a number of folds."
+    )
     return check_folds(cv, learn.n_samples, "", remedy)
 
 
@@ -164,7 +179,9 @@ def _split(splitter: Any, learn: Predictions) -> list[Any]:
         ) from None
 
 
-def random_folds(n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None) -> Codes:
+def random_folds(
+    n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None
+) -> Codes:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
     is_whole = isinstance(n_folds, (int, np.integer)) and not isinstance(n_folds, bool)
     if not is_whole or n_folds < 2:
@@ -232,10 +249,18 @@ class HeldOut(Result):
             f"{abs(self.gain):.4f} ({low:.4f} to {high:.4f})"
         )
         if self.kind == "helps":
-            return Statement("gain", f"{text}: expected to help.", "good", self.to_dict())
+            return Statement(
+                "gain", f"{text}: expected to help.", "good", self.to_dict()
+            )
         if self.kind == "unclear":
-            return Statement("gain", f"{text}, which may be chance.", "doubt", self.to_dict())
-        harm = "expected to do harm" if self.high < 0.0 else "more likely to do harm than good"
+            return Statement(
+                "gain", f"{text}, which may be chance.", "doubt", self.to_dict()
+            )
+        harm = (
+            "expected to do harm"
+            if self.high < 0.0
+            else "more likely to do harm than good"
+        )
         template = (
             f"{text}: {harm}. Use {{auto_calibrator}}, which leaves predictions alone where no "
             "recalibration pays, or learn from more rows."
@@ -275,4 +300,6 @@ def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:
         sign = 1.0
     assert worse is not None
     low, high = sorted((sign * worse.low, sign * worse.high))
-    return HeldOut(sign * worse.difference, low, high, found.improves, N_FOLDS, n_samples)
+    return HeldOut(
+        sign * worse.difference, low, high, found.improves, N_FOLDS, n_samples
+    )

@@ -44,8 +44,24 @@ LOSS_TIE_TOL = 1e-6
 UNCALIBRATED = "uncalibrated"
 """The name of leaving the predictions as they are."""
 SIMPLEST_FIRST = (
-    *(UNCALIBRATED, "identity", "temperature", "xu_davoine", "mcllo", "vector", "vector_log_probs"),
-    *("beta", "histogram", "isotonic", "matrix", "matrix_log_probs", "dirichlet", "auto"),
+    *(
+        UNCALIBRATED,
+        "identity",
+        "temperature",
+        "xu_davoine",
+        "mcllo",
+        "vector",
+        "vector_log_probs",
+    ),
+    *(
+        "beta",
+        "histogram",
+        "isotonic",
+        "matrix",
+        "matrix_log_probs",
+        "dirichlet",
+        "auto",
+    ),
 )
 """By how much is fitted: nothing, one number, a few for each class, bins and steps, a full matrix,
 and the mean of several of these."""
@@ -160,7 +176,9 @@ class Recommendation:
     @property
     def ties(self) -> tuple[str, ...]:
         """Methods that cannot be told from the recommended one, by log loss."""
-        return tuple(other.method for other in self.differences if not other.is_told_apart)
+        return tuple(
+            other.method for other in self.differences if not other.is_told_apart
+        )
 
     @property
     def simplest(self) -> str:
@@ -232,14 +250,20 @@ class Recommendation:
         number = f"{self.log_loss:.4f}"
         if not self.cross_validated:
             loss = "log loss"
-            number += f" on {format_count(self.n_samples)} rows that no map was fitted to"
+            number += (
+                f" on {format_count(self.n_samples)} rows that no map was fitted to"
+            )
         after = self.runner_up
         if self.gain is None:
             words = f"Their {loss}, {number}, is the lowest"
             if after is not None:
                 words += f"; {after.method} comes next, {after} above"
         else:
-            whose = f"Its {loss}" if self.improves else f"The lowest {loss}, that of {self.method}"
+            whose = (
+                f"Its {loss}"
+                if self.improves
+                else f"The lowest {loss}, that of {self.method}"
+            )
             words = f"{whose}, {number}, is {self.gain} below doing nothing"
             if after is not None:
                 words += f" and {after} below the next of {self.n_methods} methods, {after.method}"
@@ -265,14 +289,22 @@ class Recommendation:
             if is_simplest:
                 simplest = "it is the simplest of these"
             words = f"{join_words(self.ties)} cannot be told from it; {simplest}."
-        return Statement("ties", words, numbers={"ties": self.ties, "simplest": self.simplest})
+        return Statement(
+            "ties", words, numbers={"ties": self.ties, "simplest": self.simplest}
+        )
 
     def _meaning(self) -> Statement:
         """Say what the intervals cover and what they do not."""
         at_once = ""
         if self.n_methods > 1:
-            methods = "both methods" if self.n_methods == 2 else f"all {self.n_methods} methods"
-            at_once = f"hold for {methods} at once (the best was picked after looking), "
+            methods = (
+                "both methods"
+                if self.n_methods == 2
+                else f"all {self.n_methods} methods"
+            )
+            at_once = (
+                f"hold for {methods} at once (the best was picked after looking), "
+            )
         words = (
             f"The intervals are paired, {at_once}with {100.0 * self.level:.0f} % confidence; how "
             "maps vary with the rows they are fitted to is not in them."
@@ -298,11 +330,15 @@ def recommend(
     weight = rows.row_weight
     groups = rows.groups
     if groups is None and not rows.counts_rows:
-        groups = np.arange(rows.n_samples)  # a survey weight is no count: each row is a group
+        groups = np.arange(
+            rows.n_samples
+        )  # a survey weight is no count: each row is a group
     losses = {name: row_losses(predictions) for name, predictions in sets.items()}
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
-    best = min((name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank)
+    best = min(
+        (name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank
+    )
     # Sorted, so that the order in which methods were given does not change the last digits.
     table = np.column_stack([losses[name] for name in sorted(sets)])
     confidence = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
@@ -312,11 +348,17 @@ def recommend(
 
     def difference(name: str) -> LossDifference:
         loss = losses[name] - losses[best]
-        pair = PairedLoss(loss, thinned[best], thinned[name], mean_probs, weight, groups, stride)
+        pair = PairedLoss(
+            loss, thinned[best], thinned[name], mean_probs, weight, groups, stride
+        )
         mean = 0.0 if abs(pair.mean) <= LOSS_TIE_TOL else pair.mean
-        quantile = float(stdtrit(pair.units - 1.0, confidence)) if pair.units > 1.0 else np.inf
+        quantile = (
+            float(stdtrit(pair.units - 1.0, confidence)) if pair.units > 1.0 else np.inf
+        )
         low, high = pair.interval(quantile)
-        return LossDifference(name, mean, pair.standard_error, min(low, mean), max(high, mean))
+        return LossDifference(
+            name, mean, pair.standard_error, min(low, mean), max(high, mean)
+        )
 
     others = [difference(name) for name in sets if name != best]
     return Recommendation(
@@ -332,7 +374,9 @@ def recommend(
 
 def row_losses(predictions: Predictions) -> Floats:
     """Return the negative log probability of each row's true class."""
-    return -np.log(predictions.probs[np.arange(predictions.n_samples), predictions.codes])
+    return -np.log(
+        predictions.probs[np.arange(predictions.n_samples), predictions.codes]
+    )
 
 
 def _four(value: float) -> str:

@@ -115,15 +115,22 @@ class Explanations:
         # Of many rows mixtures are fitted to a part, whose likelihood ratios are as much smaller.
         part = self.predictions.n_samples / predictions.n_samples
         price = self.rows.log_total
-        scores = {row.model: part * row.statistic - row.df * price for row in nested_models.rows}
+        scores = {
+            row.model: part * row.statistic - row.df * price
+            for row in nested_models.rows
+        }
         self.alike = max(self.temperature, scores["shift"])
         # Larger models have no sentence, and may contain what is named: they need not be far worse.
         self.larger = max(scores.values())
         scored_sets = [test.classes for test in accepted[:MAX_SCORED_SETS]]
         self.sets = max(map(self._set_score, scored_sets), default=-math.inf)
-        self.fewest = min((len(test.classes) for test in accepted), default=predictions.n_classes)
+        self.fewest = min(
+            (len(test.classes) for test in accepted), default=predictions.n_classes
+        )
 
-    def _set_score(self, classes: frozenset[int], predictions: Predictions | None = None) -> float:
+    def _set_score(
+        self, classes: frozenset[int], predictions: Predictions | None = None
+    ) -> float:
         """Return the score of a set of classes, each with a shift and a slope."""
         if predictions is None:
             predictions = self.predictions
@@ -198,7 +205,9 @@ class Explanations:
         most = min(self.fewest - 1, max(1, n_classes // 4))
         if self.nested_models.simple == "temperature" or not is_off or most < 1:
             return None
-        tests = LeaveOut(self.predictions, alpha=self.alpha, seed=self.seed, slope=slope)
+        tests = LeaveOut(
+            self.predictions, alpha=self.alpha, seed=self.seed, slope=slope
+        )
         if tests([]).pvalue > self.alpha:
             return None
         singles = [tests([k]) for k in range(n_classes)]
@@ -207,9 +216,15 @@ class Explanations:
             return None
         best = max(accepted, key=lambda test: test.pvalue)
         tempered = self.rows.tempered(best.slope)
-        score = self.rows.slope_score(best.slope) + self._set_score(best.classes, tempered)
+        score = self.rows.slope_score(best.slope) + self._set_score(
+            best.classes, tempered
+        )
         rivals = [self.alike]
-        rivals += [fitted.mixture.score for fitted in (self.lapse, self.pair) if fitted is not None]
+        rivals += [
+            fitted.mixture.score
+            for fitted in (self.lapse, self.pair)
+            if fitted is not None
+        ]
         if score < max(rivals) + MIN_SCORE_LEAD or score < self.larger:
             return None
         named, others = name_classes(tests, accepted, self.alpha)
@@ -218,10 +233,19 @@ class Explanations:
 
 
 Kind = Literal[
-    "classes", "one_of", "temperature", "shift", "spread", "lapse", "pair", "two", "none"
+    "classes",
+    "one_of",
+    "temperature",
+    "shift",
+    "spread",
+    "lapse",
+    "pair",
+    "two",
+    "none",
 ]
 NEAREST_MAP_CAVEAT = (
-    "These are the nearest shifts and slopes; they are not, or not all of, what is wrong here."
+    "These are the nearest shifts and slopes; they are not, "
+    "or not all of, what is wrong here."
 )
 MAX_ALTERNATIVES = 4
 """Sets beyond which "one of these" would say nothing."""
@@ -232,7 +256,9 @@ REJECTED_RIVAL_TEXTS = {
     "pair": " Nor is it a matter of all alike: some classes are confused with each other.",
 }
 """What is said where a mixture explains far more than all else, but cannot be named."""
-OTHER_SHAPE_CAVEAT = "What is wrong is no shift or slope; what follows is said of these alone."
+OTHER_SHAPE_CAVEAT = (
+    "What is wrong is no shift or slope; what follows is said of these alone."
+)
 """What stands before the nested models where a mixture is named."""
 ALTERNATIVE_TEXTS = {
     "lapse": "all classes, in rows whose labels follow no prediction",
@@ -373,7 +399,9 @@ class ClassAttribution(Result):
                 "No single classes can be named: the others do not agree with the labels either, "
                 "whichever few are left out."
             )
-            words += REJECTED_RIVAL_TEXTS[self.rival] or self._on_the_whole(", but not all alike.")
+            words += REJECTED_RIVAL_TEXTS[self.rival] or self._on_the_whole(
+                ", but not all alike."
+            )
             said.append(Statement("attribution.spread", words, "bad"))
         return said
 
@@ -403,7 +431,9 @@ class ClassAttribution(Result):
                 f"One of these is {also}off, and these rows cannot tell which: "
                 f"{', or '.join(alternatives)}."
             )
-        return Statement("attribution.one_of", words, "doubt", {"alternatives": self.one_of})
+        return Statement(
+            "attribution.one_of", words, "doubt", {"alternatives": self.one_of}
+        )
 
     def _all(self, fits: bool) -> Statement:
         """Return in which way all classes are off at once."""
@@ -416,7 +446,8 @@ class ClassAttribution(Result):
     def _words_of_all(self, fits: bool) -> str:
         if self.kind == "shift":
             return (
-                "Many classes are off, in how often they are predicted: their shares have shifted."
+                "Many classes are off, in how often they are predicted: their shares "
+                "have shifted."
             )
         if self.slope <= 0.0:
             return "All classes are ranked the wrong way: what is predicted more comes true less."
@@ -465,7 +496,9 @@ class ClassAttribution(Result):
         rows = [["without", "p", "then most off"]]
         for row in self.table.rows():
             most_off = ellipsis(row["most_off"])
-            rows.append([ellipsis(row["class"]), format_number(row["pvalue"]), most_off])
+            rows.append(
+                [ellipsis(row["class"]), format_number(row["pvalue"]), most_off]
+            )
         if len(rows) > 1:
             parts.append(align(rows))
         return "\n".join(parts)
@@ -488,7 +521,9 @@ def attribute_miscalibration(
     entropy = seed_entropy(seed)
     n_classes = predictions.n_classes
     if not test.rejects(alpha) or n_classes == 2:
-        nobody = _nobody(predictions, "two" if n_classes == 2 else "none", alpha, entropy)
+        nobody = _nobody(
+            predictions, "two" if n_classes == 2 else "none", alpha, entropy
+        )
         if nested_models is None:
             return nobody
         return replace(nobody, **_slopes(nested_models.slope))
@@ -511,17 +546,25 @@ def attribute_miscalibration(
     attributed = AttributedError(kind, named, others, predictions)
     if nested_models is not None and not nested_models.separated:
         attributed = _consider_all_alike(attributed, accepted, nested_models, alpha)
-        explanations = Explanations(predictions, accepted, nested_models, alpha=alpha, seed=entropy)
+        explanations = Explanations(
+            predictions, accepted, nested_models, alpha=alpha, seed=entropy
+        )
         attributed = weigh_explanations(attributed, explanations)
 
     beyond = ""
     is_all_alike = attributed.kind in ("temperature", "shift")
-    if nested_models is not None and is_all_alike and nested_models.chosen != attributed.kind:
+    if (
+        nested_models is not None
+        and is_all_alike
+        and nested_models.chosen != attributed.kind
+    ):
         beyond = nested_models.chosen
     # Bonferroni: a share and a slope of each named class, which hold all together.
     level = 1.0 - alpha / (2 * max(1, len(attributed.named)))
     columns = sorted(attributed.named)
-    details = [describe_class(attributed.judged, columns, k, level) for k in attributed.named]
+    details = [
+        describe_class(attributed.judged, columns, k, level) for k in attributed.named
+    ]
     details.sort(key=lambda miscalibrated_class: -miscalibrated_class.change)
     return ClassAttribution(
         labels=tuple(miscalibrated_class.label for miscalibrated_class in details),
@@ -568,25 +611,35 @@ def _consider_all_alike(
     model = _whole(nested_models, alpha, spread=attributed.kind == "spread")
     if model == "shift":
         return AttributedError("shift", frozenset(), [], predictions)
-    if model == "temperature" and not _explain_more(predictions, accepted, nested_models):
+    if model == "temperature" and not _explain_more(
+        predictions, accepted, nested_models
+    ):
         attributed = AttributedError("temperature", frozenset(), [], predictions)
     return replace(attributed, slope=nested_models.slope)
 
 
-def weigh_explanations(attributed: AttributedError, explanations: Explanations) -> AttributedError:
+def weigh_explanations(
+    attributed: AttributedError, explanations: Explanations
+) -> AttributedError:
     """Hold what shifts and slopes say to what a mixture, or a slope beside classes, explains."""
     named = attributed.named
     mixture = explanations.mixture
     if mixture is not None:
         pair = frozenset(map(attributed.judged.classes.index, mixture.labels))
         return replace(
-            attributed, kind="pair" if pair else "lapse", named=pair, others=[], mixture=mixture
+            attributed,
+            kind="pair" if pair else "lapse",
+            named=pair,
+            others=[],
+            mixture=mixture,
         )
 
     beside = explanations.beside() if explanations.likeliest is None else None
     if beside is not None and beside.margin >= MIN_SCORE_LEAD:
         kind: Kind = "classes" if beside.named else "one_of"
-        return AttributedError(kind, beside.named, beside.others, beside.tempered, beside.slope)
+        return AttributedError(
+            kind, beside.named, beside.others, beside.tempered, beside.slope
+        )
     if beside is not None and beside.margin > -MIN_SCORE_LEAD and named - beside.named:
         # A class that is needed only if there is no slope of all is not named.
         named_both_ways = named & beside.named
@@ -600,14 +653,20 @@ def weigh_explanations(attributed: AttributedError, explanations: Explanations) 
 
     rival = explanations.find_rival(attributed.kind)
     if rival and explanations.likeliest is not None:
-        return replace(attributed, kind="spread", named=frozenset(), others=[], rival=rival)
+        return replace(
+            attributed, kind="spread", named=frozenset(), others=[], rival=rival
+        )
     if rival and named:
         others = [named | classes for classes in attributed.others] or [named]
-        return replace(attributed, kind="one_of", named=frozenset(), others=others, rival=rival)
+        return replace(
+            attributed, kind="one_of", named=frozenset(), others=others, rival=rival
+        )
     return replace(attributed, rival=rival)
 
 
-def _labels(predictions: Predictions, sets: list[frozenset[int]]) -> tuple[tuple[Any, ...], ...]:
+def _labels(
+    predictions: Predictions, sets: list[frozenset[int]]
+) -> tuple[tuple[Any, ...], ...]:
     """Return the classes of sets of columns."""
     return tuple(tuple(predictions.classes[j] for j in sorted(own)) for own in sets)
 
@@ -618,7 +677,9 @@ def _slopes(slope: tuple[float, float, float]) -> dict[str, Any]:
     return {"slope": value, "slope_low": low, "slope_high": high}
 
 
-def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> ClassAttribution:
+def _nobody(
+    predictions: Predictions, kind: Kind, alpha: float, seed: int
+) -> ClassAttribution:
     """Return what there is to say without a single test."""
     return ClassAttribution(
         labels=(),
@@ -679,4 +740,6 @@ def _explain_more(
     """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
     total = float(predictions.class_weight.sum())
     temperature_bic = nested_models.row("temperature").statistic - math.log(total)
-    return any(set_bic(predictions, test.classes) > temperature_bic for test in accepted)
+    return any(
+        set_bic(predictions, test.classes) > temperature_bic for test in accepted
+    )

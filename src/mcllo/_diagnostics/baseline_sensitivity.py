@@ -27,18 +27,36 @@ from .._inference.calibration_test import max_score_test
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.monte_carlo import Seed
 from .._model.likelihood import recalibrate
-from .._utils.formatting import Table, ellipsis, format_interval, format_number, format_p
+from .._utils.formatting import (
+    Table,
+    ellipsis,
+    format_interval,
+    format_number,
+    format_p,
+)
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result, none_for_nan
 from .._validation.labels import find_class
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 
 TEST_LEVEL = 0.05
 """Level at which the decisions of the single tests are compared; the usual one."""
 
-_COLUMNS = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
+_COLUMNS = (
+    "baseline",
+    "statistic",
+    "pvalue",
+    "largest_change",
+    "mean_change",
+    "label_changes",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +140,8 @@ class BaselineSensitivity(Result, NotebookResult):
         if len(decisions) > 1:
             between = format_interval(min(pvalues), max(pvalues))
             answer = (
-                f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+                "the test decision hangs on the baseline (p in "
+                f"{between}; use the one over all)"
             )
         low = format_number(min(statistics))
         high = format_number(max(statistics))
@@ -256,7 +275,9 @@ def baseline_sensitivity(
     predictions = judged_predictions(probs, y, independent=True, **data)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
-    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    scores, found = max_score_test(
+        predictions, columns, n_resamples=n_resamples, seed=seed
+    )
     changes, ranges = _changes(predictions, fits)
     table = {
         "baseline": [fit.baseline for fit in fits],
@@ -288,7 +309,9 @@ def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> 
         return np.arange(predictions.n_classes)
     if isinstance(baselines, str) or len(baselines) == 0:
         raise InputError(f"baselines must be a list of classes; got {baselines!r}.")
-    columns = {find_class(label, predictions.classes, "baselines") for label in baselines}
+    columns = {
+        find_class(label, predictions.classes, "baselines") for label in baselines
+    }
     columns.add(predictions.baseline_index)  # what the others are compared with
     return np.array(sorted(columns), dtype=np.intp)
 

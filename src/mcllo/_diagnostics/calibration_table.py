@@ -46,14 +46,26 @@ from .._inference.monte_carlo import Seed, seed_entropy
 from .._model.kernel import Derivatives
 from .._model.many_classes import has_whole_hessian
 from .._utils.atomic_files import StrPath
-from .._utils.formatting import Table, format_count, format_number, latex_p, latex_text, p_words
+from .._utils.formatting import (
+    Table,
+    format_count,
+    format_number,
+    latex_p,
+    latex_text,
+    p_words,
+)
 from .._utils.linalg import inverse, whitening
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
-from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    RowOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 from .class_tests import holm, p_entry
 from .nested_models import mcllo_bases
@@ -211,7 +223,9 @@ class CalibrationModels:
 
         def objective(beta: Floats) -> Derivatives:
             terms = likelihood(identity + free @ beta)
-            return Derivatives(terms.value, free.T @ terms.gradient, free.T @ terms.hessian @ free)
+            return Derivatives(
+                terms.value, free.T @ terms.gradient, free.T @ terms.hessian @ free
+            )
 
         beta = np.linalg.pinv(free) @ (fit.theta - identity)
         variance = np.diagonal(inverse(objective(beta).hessian))
@@ -314,7 +328,14 @@ class CalibrationTable(Result, NotebookResult):
             if (model, None, "slope") in estimates:
                 slope = estimates[model, None, "slope"]
                 rows.append((name, "", None, _words(slope), slope["pvalue"], ""))
-        names = ("class", "intercept, slope 1", "p", "slope", "p of slope", "intercept beside it")
+        names = (
+            "class",
+            "intercept, slope 1",
+            "p",
+            "slope",
+            "p of slope",
+            "intercept beside it",
+        )
         columns = zip(*rows, strict=True)
         return Table(dict(zip(names, columns, strict=True)))
 
@@ -323,7 +344,11 @@ class CalibrationTable(Result, NotebookResult):
         return self.parameters.to_csv(path)
 
     def to_latex(
-        self, path: StrPath | None = None, *, caption: str | None = None, label: str = ""
+        self,
+        path: StrPath | None = None,
+        *,
+        caption: str | None = None,
+        label: str = "",
     ) -> str:
         """Return the table for a paper, in LaTeX with the rules of the package booktabs.
 
@@ -353,13 +378,16 @@ class CalibrationTable(Result, NotebookResult):
         words = self.paper.to_dict()
         for name in ("p", "p of slope"):
             words[name] = [
-                "" if pvalue is None else p_entry(pvalue, None) for pvalue in words[name]
+                "" if pvalue is None else p_entry(pvalue, None)
+                for pvalue in words[name]
             ]
         words["class"] = [str(label) for label in words["class"]]
         return "\n".join([f"{self.title}:", str(Table(words)), *self._joint()])
 
     def __repr__(self) -> str:
-        return f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
+        return (
+            f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
+        )
 
     def _against(self) -> str:
         return "all other classes" if self.versus == "rest" else str(self.baseline)
@@ -395,7 +423,9 @@ class CalibrationTable(Result, NotebookResult):
         if self.versus == "baseline" and len(self.tests):
             tests = []
             for row in self.tests.rows():
-                statistic = rf"$\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$"
+                statistic = (
+                    rf"$\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$"
+                )
                 tests.append(f"{row['of']}, {statistic}, {latex_p(row['pvalue'], 'p')}")
             sentences.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
         return " ".join(sentences)
@@ -485,7 +515,9 @@ def calibration_table(
     """
     predictions = judged_predictions(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
-    return build_calibration_table(predictions, n_resamples=n_resamples, seed=seed, **options)
+    return build_calibration_table(
+        predictions, n_resamples=n_resamples, seed=seed, **options
+    )
 
 
 def build_calibration_table(
@@ -505,7 +537,11 @@ def build_calibration_table(
     _check(versus, level, interval, robust)
     rows: list[Parameter] = []
     tests: list[dict[str, Any]] = []
-    options: dict[str, Any] = {"method": "auto", "n_resamples": n_resamples, "seed": entropy}
+    options: dict[str, Any] = {
+        "method": "auto",
+        "n_resamples": n_resamples,
+        "seed": entropy,
+    }
     for label, part, names in _parts(predictions, versus):
         own_fit = fit if versus == "baseline" else None
         if own_fit is None:
@@ -522,7 +558,9 @@ def build_calibration_table(
             tests += [_test(*found) for found in models.tests(plan)]
         else:
             test = run_test(part, own_fit, **options)
-            tests.append(_test("intercept and slope", test.statistic, test.df, test, label))
+            tests.append(
+                _test("intercept and slope", test.statistic, test.df, test, label)
+            )
     columns_of_tests = {name: [test[name] for test in tests] for name in TEST_COLUMNS}
     return CalibrationTable(
         parameters=_parameter_table(rows),
@@ -544,7 +582,9 @@ def _check(versus: str, level: float, interval: str, robust: bool) -> None:
     if versus not in get_args(Versus):
         raise InputError(f"versus must be 'baseline' or 'rest'; got versus={versus!r}.")
     if interval not in get_args(Interval):
-        raise InputError(f"interval must be 'wald' or 'profile'; got interval={interval!r}.")
+        raise InputError(
+            f"interval must be 'wald' or 'profile'; got interval={interval!r}."
+        )
     check_share("level", level)
     if interval == "profile" and robust:
         raise InputError(
@@ -574,7 +614,11 @@ def _parts(
 
 
 def _test(
-    of: str, statistic: float, df: int, tail: TestResult | Any, label: Hashable | None = None
+    of: str,
+    statistic: float,
+    df: int,
+    tail: TestResult | Any,
+    label: Hashable | None = None,
 ) -> dict[str, Any]:
     values = (of, label, statistic, df, tail.pvalue, tail.method)
     return dict(zip(TEST_COLUMNS, values, strict=True))

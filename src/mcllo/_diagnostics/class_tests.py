@@ -42,7 +42,12 @@ from .._utils.formatting import Table, align, ellipsis, format_number
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
 from .._utils.results import Floats, Result, none_for_nan
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
 from .restricted_models import (
     Family,
@@ -185,10 +190,14 @@ class ClassTests(Result, NotebookResult):
         """
         return self._labels_rejected(self.table["large_adjusted"], alpha)
 
-    def _labels_rejected(self, adjusted: Sequence[float], alpha: float) -> tuple[Any, ...]:
+    def _labels_rejected(
+        self, adjusted: Sequence[float], alpha: float
+    ) -> tuple[Any, ...]:
         """Return the labels of classes whose adjusted p-value is at most `alpha`; NaN is none."""
         labels = self.table["class"]
-        return tuple(label for label, p in zip(labels, adjusted, strict=True) if p <= alpha)
+        return tuple(
+            label for label, p in zip(labels, adjusted, strict=True) if p <= alpha
+        )
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""
@@ -200,7 +209,15 @@ class ClassTests(Result, NotebookResult):
 
     def text_blocks(self) -> tuple[list[str], str, list[str]]:
         """Return what is printed: a title, the table, and nothing after it."""
-        head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
+        head = [
+            "class",
+            "statistic",
+            "df",
+            "p (Holm)",
+            "predicted",
+            "observed",
+            "p (Holm)",
+        ]
         rows = [
             [
                 ellipsis(row["class"]),
@@ -213,7 +230,9 @@ class ClassTests(Result, NotebookResult):
             ]
             for row in self.table.rows()
         ]
-        title = f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
+        title = (
+            f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
+        )
         return [title], align([head, *rows]), []
 
     def __str__(self) -> str:
@@ -295,7 +314,9 @@ def class_tests(
     >>> class_tests(probs, y).rejected()
     ('a',)
     """
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     return run_class_tests(
         predictions,
         fit_predictions(predictions),
@@ -338,9 +359,13 @@ def run_class_tests(
         restricted = [without_class(family, whole, j) for j in range(n_tests)]
         statistics = [gain(small, whole) for small in restricted]
         dfs = [whole.df - small.df for small in restricted]
-        tails = [against_larger(plan, family, small, family, whole) for small in restricted]
+        tails = [
+            against_larger(plan, family, small, family, whole) for small in restricted
+        ]
     pvalues = [tail.pvalue for tail in tails]
-    chi2_pvalues = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    chi2_pvalues = [
+        chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)
+    ]
     methods = [tail.method for tail in tails]
     distinct_methods = sorted(set(methods))
     # The baseline's own shift and slope are 1 by definition: its row of the table has no test.
@@ -365,7 +390,9 @@ def run_class_tests(
     )
 
 
-def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[TestResult]]:
+def _wald(
+    fit: MCLLOFit, plan: PValuePlan
+) -> tuple[list[float], list[int], list[TestResult]]:
     """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     n_free = len(fit.tau)
     why = plan.doubt(fit.df).but("fits")
@@ -381,7 +408,10 @@ def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list
         statistics.append(float(away @ np.linalg.solve(covariance, away)))
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
-    tails = [TestResult(value, df, chi2_sf(value, df), "wald").because(why) for value, df in pairs]
+    tails = [
+        TestResult(value, df, chi2_sf(value, df), "wald").because(why)
+        for value, df in pairs
+    ]
     return statistics, dfs, tails
 
 
@@ -432,7 +462,11 @@ def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
 
 
 def shares(
-    observed: Floats, expected: Floats, variance: Floats, total: float, exact: Floats | None = None
+    observed: Floats,
+    expected: Floats,
+    variance: Floats,
+    total: float,
+    exact: Floats | None = None,
 ) -> dict[str, list[float]]:
     """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
     with np.errstate(divide="ignore", invalid="ignore"):

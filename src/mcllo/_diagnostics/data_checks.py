@@ -54,7 +54,8 @@ FALSE_CHECK_LEVEL = 1e-6
 MAX_STATISTIC_OF_OWN_ROWS = 1e-3
 """A statistic that rows of little information do not fall below by chance."""
 MIN_LEAD_FACTOR = 1.5  # by which a permutation of columns leads the runner-up
-MAX_Z_OF_NO_RELATION = 2.0  # standard deviations over permutations of the labels, as the two below
+# standard deviations over permutations of the labels, as the two below
+MAX_Z_OF_NO_RELATION = 2.0
 MIN_EXPECTED_Z = 25.0  # what calibrated predictions would show
 MIN_Z_OF_REVERSAL = 6.0  # below minus this, labels and columns go against each other
 MIN_OTHER_LABEL_ROWS = 25.0
@@ -116,7 +117,9 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
     if copies is not None:
         statements.append(copies)
 
-    sample = predictions.take(np.arange(0, predictions.n_samples, subsample_step(predictions)))
+    sample = predictions.take(
+        np.arange(0, predictions.n_samples, subsample_step(predictions))
+    )
     hits = _hits(sample)
     covariances = None
     # Where labels and most probable classes clearly belong together, they are those of these rows.
@@ -135,7 +138,8 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
 
 def subsample_step(predictions: Predictions) -> int:
     """Return which of so many rows are looked at: every one of a small table."""
-    max_probs = 1_000_000  # far more than any of these checks needs, and read in no time
+    # far more than any of these checks needs, and read in no time
+    max_probs = 1_000_000
     return max(1, math.ceil(predictions.probs.size / max_probs))
 
 
@@ -155,7 +159,9 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     if not fit.converged or fit.separated or fit.df == 0:
         return False
     weight = predictions.sample_weight
-    mean_weight = 1.0 if weight is None else float(np.sum(weight)) / predictions.n_samples
+    mean_weight = (
+        1.0 if weight is None else float(np.sum(weight)) / predictions.n_samples
+    )
     # Rows that all count twice have twice the statistic, and tell no more.
     statistic = fit.statistic / mean_weight
     threshold = 2.0 * float(gammaincinv(0.5 * fit.df, FALSE_CHECK_LEVEL))
@@ -204,7 +210,9 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
 
-def _is_surely_permuted(hits: LabelPredictionCounts, cycle: Codes, columns: Codes) -> bool:
+def _is_surely_permuted(
+    hits: LabelPredictionCounts, cycle: Codes, columns: Codes
+) -> bool:
     """Whether the classes of a cycle surely have each other's `columns`."""
     counts = hits.table[cycle]
     rows = np.arange(len(cycle))
@@ -261,7 +269,9 @@ class LabelCovariances(NamedTuple):
     n_other_labels: float
 
     @classmethod
-    def from_predictions(cls, predictions: Predictions, worth: float = 1.0) -> LabelCovariances:
+    def from_predictions(
+        cls, predictions: Predictions, worth: float = 1.0
+    ) -> LabelCovariances:
         """Return the covariances of labels and columns; a row is worth `worth` independent ones."""
         p = predictions
         counts = p.class_weight * worth
@@ -270,10 +280,14 @@ class LabelCovariances(NamedTuple):
         weight = p.row_weight * (worth / total)
         means = weight @ p.probs
         spread = (p.probs.T * weight) @ p.probs - np.outer(means, means)
-        sums_by_label = [np.bincount(p.codes, weight * x, p.n_classes) for x in p.probs.T]
+        sums_by_label = [
+            np.bincount(p.codes, weight * x, p.n_classes) for x in p.probs.T
+        ]
         covariance = np.array(sums_by_label).T - np.outer(shares, means)
         expected = float(spread.trace())
-        null_variance = float(shares @ spread.diagonal() - shares @ spread @ shares) / total
+        null_variance = (
+            float(shares @ spread.diagonal() - shares @ spread @ shares) / total
+        )
         return cls(
             covariance=covariance,
             observed=float(covariance.trace()),
@@ -380,11 +394,17 @@ def _rows(predictions: Predictions) -> Statement:
     accuracy = _hits(predictions).accuracy
     top_probs = predictions.probs.max(axis=1)
     expected = float(np.average(top_probs, weights=predictions.sample_weight))
-    largest_class = float(predictions.class_weight.max() / predictions.class_weight.sum())
+    largest_class = float(
+        predictions.class_weight.max() / predictions.class_weight.sum()
+    )
     words = (
         "The labels seem to belong to other rows: the probabilities tell nothing about them "
         f"(accuracy {100 * accuracy:.1f} %, where {100 * expected:.1f} % is expected). "
         "Check that both are in the same order."
     )
-    numbers = {"accuracy": accuracy, "promised": expected, "largest_class": largest_class}
+    numbers = {
+        "accuracy": accuracy,
+        "promised": expected,
+        "largest_class": largest_class,
+    }
     return Statement("data_check.rows", words, "bad", numbers)

@@ -74,7 +74,9 @@ class Copies:
         equal ones are so by nature, as rows cut off at the same probability are: each is its own.
         """
         order = np.argsort(self.row_and_label, kind="stable")
-        _, first, size = np.unique(self.row_and_label[order], return_index=True, return_counts=True)
+        _, first, size = np.unique(
+            self.row_and_label[order], return_index=True, return_counts=True
+        )
         position_among_equals = np.arange(len(order)) - np.repeat(first, size)
         if self.times is not None:
             begins_group = position_among_equals % self.times == 0
@@ -99,7 +101,9 @@ def check_copies(predictions: Predictions, fit: MCLLOFit) -> Statement | None:
         return None
     n_rows = len(copies.row_and_label)
     if copies.times is not None:
-        how_often = "twice" if copies.times == 2 else f"{format_count(copies.times)} times"
+        how_often = (
+            "twice" if copies.times == 2 else f"{format_count(copies.times)} times"
+        )
         found = (
             f"Every row is there {how_often}, label included: {format_count(copies.n_copies)} of "
             f"{format_count(n_rows)} rows are copies."
@@ -111,7 +115,9 @@ def check_copies(predictions: Predictions, fit: MCLLOFit) -> Statement | None:
             "probabilities hardly ever differ in the label."
         )
     numbers = {"n_copies": copies.n_copies, "times": copies.times}
-    return Statement.filled("data_check.copies", f"{found} {REMEDY}", {}, "bad", numbers)
+    return Statement.filled(
+        "data_check.copies", f"{found} {REMEDY}", {}, "bad", numbers
+    )
 
 
 def find_copies(
@@ -162,7 +168,9 @@ def labels_agree_too_often(
     chance: float = FALSE_COPIES_LEVEL,
 ) -> bool:
     """Whether rows of equal probabilities differ in the label less often than by chance."""
-    _, first_row, set_of_row = np.unique(set_of_row, return_index=True, return_inverse=True)
+    _, first_row, set_of_row = np.unique(
+        set_of_row, return_index=True, return_inverse=True
+    )
     set_size = np.bincount(set_of_row)
     set_and_label, n_equal = np.unique(
         set_of_row * predictions.n_classes + predictions.codes, return_counts=True
@@ -175,7 +183,9 @@ def labels_agree_too_often(
     # are there four times each, half of the pairs are copies, yet both labels may occur. A share
     # lies in [0, 1], so that Chernoff's bound holds for it as for a count.
     has_several_rows = set_size > 1
-    differing_share = 1.0 - n_agreeing_pairs[has_several_rows] / n_pairs[has_several_rows]
+    differing_share = (
+        1.0 - n_agreeing_pairs[has_several_rows] / n_pairs[has_several_rows]
+    )
     n_differing = float(differing_share.sum())
 
     rows = predictions.take(first_row[has_several_rows])
@@ -222,7 +232,8 @@ def row_keys(table: Floats) -> NDArray[np.uint64]:
     multiplier = np.uint64(0x9E3779B97F4A7C15)
     shift = np.uint64(29)
     keys = np.zeros(len(table), dtype=np.uint64)
-    n_at_once = 32  # a single column of a wide table is one number of each page of memory
+    # a single column of a wide table is one number of each page of memory
+    n_at_once = 32
     for first in range(0, table.shape[1], n_at_once):
         columns = table[:, first : first + n_at_once].T.astype(np.float64, order="C")
         columns += 0.0  # -0.0 + 0.0 is 0.0

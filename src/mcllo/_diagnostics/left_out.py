@@ -150,7 +150,9 @@ class LeaveOut:
         self.probs = predictions.probs.T.copy()
         self.codes = predictions.codes
         self.weight = predictions.sample_weight
-        self.logs = np.log(np.maximum(self.probs, 1e-300))  # a probability of 0 has a logarithm
+        self.logs = np.log(
+            np.maximum(self.probs, 1e-300)
+        )  # a probability of 0 has a logarithm
         if self.probs.size * WORK_PER_LABEL * n_resamples > work:
             n_resamples = min(n_resamples, N_DRAWS_OF_COSTLY_SET)
         # With fewer draws no p-value could be as small as alpha.
@@ -263,7 +265,9 @@ class RemainingClasses:
         if weight is None:
             weight = np.ones(len(labels))
         self.counts = np.bincount(labels, weight, n_kept).astype(np.float64)
-        self.sums = np.bincount(labels, weight * feature_of_label, n_kept).astype(np.float64)
+        self.sums = np.bincount(labels, weight * feature_of_label, n_kept).astype(
+            np.float64
+        )
 
     def _fitted_slope(self, labels: Codes, weight: Floats | None) -> float:
         """Return the one slope of the classes that are kept, where one is asked for."""
@@ -347,9 +351,13 @@ def _strength(test: LeftOut) -> float:
     return test.strength
 
 
-def grow_sets(leave_out: LeaveOut, sets: list[LeftOut], without: int = -1) -> list[LeftOut]:
+def grow_sets(
+    leave_out: LeaveOut, sets: list[LeftOut], without: int = -1
+) -> list[LeftOut]:
     """Return sets with one class more, one of those most off but `without`; the best first."""
-    grown: dict[frozenset[int], None] = {}  # a dict keeps the order, which decides where work ends
+    grown: dict[
+        frozenset[int], None
+    ] = {}  # a dict keeps the order, which decides where work ends
     for test in sets:
         suspects = [j for j in test.suspects.tolist() if j != without]
         for j in suspects[:MAX_BRANCHES]:
@@ -358,7 +366,9 @@ def grow_sets(leave_out: LeaveOut, sets: list[LeftOut], without: int = -1) -> li
     return sorted(tests, key=_strength)
 
 
-def _add_swapped_sets(leave_out: LeaveOut, accepted: list[LeftOut], alpha: float) -> list[LeftOut]:
+def _add_swapped_sets(
+    leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
+) -> list[LeftOut]:
     """Add the sets that differ in one class from one of these, where they are not rejected."""
     tests = {test.classes: test for test in accepted}
     for classes in list(tests):
@@ -382,7 +392,9 @@ def name_classes(
     doubted = set()
     rivals: dict[frozenset[int], None] = {}
     for k in sorted(in_all):
-        rivals_of_k = _rivals(leave_out, accepted[0].classes, k, RIVAL_LEVEL_FACTOR * alpha)
+        rivals_of_k = _rivals(
+            leave_out, accepted[0].classes, k, RIVAL_LEVEL_FACTOR * alpha
+        )
         if rivals_of_k:
             doubted.add(k)
             rivals |= dict.fromkeys(test.classes for test in rivals_of_k)
@@ -396,7 +408,9 @@ def name_classes(
     return named, [classes for classes in alternatives if classes]
 
 
-def _rivals(leave_out: LeaveOut, classes: frozenset[int], k: int, level: float) -> list[LeftOut]:
+def _rivals(
+    leave_out: LeaveOut, classes: frozenset[int], k: int, level: float
+) -> list[LeftOut]:
     """Return sets without k, of one class more than `classes`, that are not rejected at `level`."""
     if len(classes) + 1 > leave_out.n_classes // 2:
         return []
@@ -406,7 +420,15 @@ def _rivals(leave_out: LeaveOut, classes: frozenset[int], k: int, level: float) 
     return [test for test in larger if test.pvalue > level]
 
 
-EXAMPLE_PROBS = (0.9, 0.7, 0.5, 0.3, 0.1, 0.05, 0.02)  # round probabilities that serve as examples
+EXAMPLE_PROBS = (
+    0.9,
+    0.7,
+    0.5,
+    0.3,
+    0.1,
+    0.05,
+    0.02,
+)  # round probabilities that serve as examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,7 +499,9 @@ class MiscalibratedClass(Result):
             how_often = "rarely" if self.share_kind == "low" else "often"
             sentences.append(f"{name} is predicted too {how_often}: {share}.")
         if self.slope_kind:
-            subject = "Its probabilities" if sentences else f"The probabilities of {name}"
+            subject = (
+                "Its probabilities" if sentences else f"The probabilities of {name}"
+            )
             how = "upside down" if self.slope_kind == "wrong_way" else self.slope_kind
             example = (
                 f"given {100 * self.given:g} %, it comes true in about {_percent(self.true)} "
@@ -485,7 +509,9 @@ class MiscalibratedClass(Result):
             )
             sentences.append(f"{subject} are {how}: {example}.")
         if not sentences:
-            sentences = [f"{name} is off, though these rows do not show in which way: {share}."]
+            sentences = [
+                f"{name} is off, though these rows do not show in which way: {share}."
+            ]
         numbers = {
             **self.to_dict(),
             "level": level,

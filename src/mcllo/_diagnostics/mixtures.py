@@ -98,7 +98,9 @@ class Mixture(Result):
     def statement(self) -> Statement:
         """Return what it means, and what can be done."""
         if self.model == "lapse":
-            return Statement("attribution.lapse", self._lapse_words(), "bad", self.to_dict())
+            return Statement(
+                "attribution.lapse", self._lapse_words(), "bad", self.to_dict()
+            )
         return Statement("attribution.pair", self._pair_words(), "bad", self.to_dict())
 
     def _lapse_words(self) -> str:
@@ -199,7 +201,9 @@ class MixtureRows:
         log_likelihood = float(self.weight @ np.log(own))
         return self.score(log_likelihood - self.log_likelihood, df=1)
 
-    def slope_interval(self, out: frozenset[int], slope: float) -> tuple[float, float, float]:
+    def slope_interval(
+        self, out: frozenset[int], slope: float
+    ) -> tuple[float, float, float]:
         """Return a slope that was fitted without the classes `out`, with its 95 % interval."""
         kept = np.array([j for j in range(len(self.logs)) if j not in out])
         rows = np.flatnonzero(np.isin(self.codes, kept))
@@ -247,7 +251,12 @@ def _pair_gains(rows: MixtureRows) -> Floats:
     counts = rows.predictions.class_weight
     ratio = rows.probs / rows.own[:, None]
     best = np.zeros((c, c))
-    for share in (0.01, 0.03, 0.1, 0.3):  # log likelihood ratios are flat in the share's logarithm
+    for share in (
+        0.01,
+        0.03,
+        0.1,
+        0.3,
+    ):  # log likelihood ratios are flat in the share's logarithm
         swapped = rows.weight[:, None] * np.log1p(share * (ratio - 1.0))
         leaked = rows.weight[:, None] * np.log1p(share * ratio)
         # [y, b]: what the rows with label y gain by the exchange with b, by a leak from b.
@@ -518,7 +527,9 @@ def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lap
     return _Lapse(score, math.exp(log_slope), Share(share, low, high))
 
 
-def _golden_section(function: Callable[[float], float], low: float, high: float) -> float:
+def _golden_section(
+    function: Callable[[float], float], low: float, high: float
+) -> float:
     """Return where a function with one peak has it.
 
     To 0.002, which is a fifth of a percent of a slope whose logarithm is sought: the log likelihood
@@ -617,7 +628,9 @@ def _trend_pvalue(rows: MixtureRows, fitted: Fitted) -> float:
         mean_log = (x * logs).sum(axis=1, keepdims=True)
         scores.append((1.0 - share) * x * (logs - mean_log) / g)
     all_scores = np.stack(scores)
-    information = np.einsum("aij,bij,ij->ab", all_scores, all_scores, g * rows.weight[:, None])
+    information = np.einsum(
+        "aij,bij,ij->ab", all_scores, all_scores, g * rows.weight[:, None]
+    )
     observed = trend_score[np.arange(len(g)), rows.codes] @ rows.weight
     # At the estimate the other scores are 0, so that this is the whole quadratic form.
     variance_inverse = np.linalg.pinv(information)[0, 0]

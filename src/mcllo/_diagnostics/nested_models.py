@@ -53,13 +53,25 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import CalibrationTest, Method, chi2_sf, run_test
 from .._inference.monte_carlo import Seed
-from .._utils.formatting import PStyle, Table, ellipsis, format_number, join_words, p_words
+from .._utils.formatting import (
+    PStyle,
+    Table,
+    ellipsis,
+    format_number,
+    join_words,
+    p_words,
+)
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import Level, Statement
 from .._validation.arguments import check_share
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 from .class_tests import closed_test, p_entry
 from .restricted_models import (
@@ -109,12 +121,16 @@ class Models:
     (`_diagnostics/restricted_models`).
     """
 
-    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = NESTED_WORK) -> None:
+    def __init__(
+        self, predictions: Predictions, fit: MCLLOFit, work: float = NESTED_WORK
+    ) -> None:
         self.mcllo = Family(predictions)
         self.fits: dict[str, RestrictedFit] = {}
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
-                self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
+                self.fits[name] = restricted_fit(
+                    self.mcllo, self.mcllo.identified(basis)
+                )
         # MCLLO itself was fitted already; where that fit did not converge (separated labels), the
         # restricted one says whether the estimate is finite.
         settled = fit.converged or self.fits["mcllo"].settled
@@ -252,7 +268,8 @@ def nested_models_rows(
 ) -> tuple[NestedModelRow, ...]:
     """Return a row for each model; `test` is that of the identity against MCLLO."""
     comparisons = {
-        name: _compare(models, plan, test, name, models.larger(name)) for name in models.fits
+        name: _compare(models, plan, test, name, models.larger(name))
+        for name in models.fits
     }
     rejected = closed_test(local_pvalues(comparisons), INSIDE, alpha)
     rows = []
@@ -290,7 +307,11 @@ def local_pvalues(above: Mapping[str, TestResult]) -> dict[str, float]:
 
 
 def _compare(
-    models: Models, plan: PValuePlan, test: CalibrationTest, small: str, large: str | None
+    models: Models,
+    plan: PValuePlan,
+    test: CalibrationTest,
+    small: str,
+    large: str | None,
 ) -> TestResult:
     """Test a model against a larger one; the method is empty where there is none."""
     if large is None:
@@ -399,7 +420,16 @@ class NestedModels(NotebookResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        names = ("rows", "chosen", "sentence", "alpha", "method", "reason", "skipped", "seed")
+        names = (
+            "rows",
+            "chosen",
+            "sentence",
+            "alpha",
+            "method",
+            "reason",
+            "skipped",
+            "seed",
+        )
         return {name: none_for_nan(getattr(self, name)) for name in names}
 
     @property
@@ -415,14 +445,20 @@ class NestedModels(NotebookResult):
         chosen = self.row(self.chosen)
         evidence = self._evidence(chosen, p)
         statements = [self._name()]
-        statements.append(Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}))
+        statements.append(
+            Statement("kind.evidence", evidence, numbers={"alpha": self.alpha})
+        )
 
         kept = [row.model for row in self.rows if not row.rejected]
         smallest_kept = [name for name in kept if not set(kept) & set(INSIDE[name])]
         rivals = [name for name in smallest_kept if name != self.chosen]
         if rivals:
-            words = f"Not rejected either: {join_words([NAMES[name] for name in rivals])}."
-            statements.append(Statement("kind.rivals", words, "doubt", {"models": rivals}))
+            words = (
+                f"Not rejected either: {join_words([NAMES[name] for name in rivals])}."
+            )
+            statements.append(
+                Statement("kind.rivals", words, "doubt", {"models": rivals})
+            )
         if chosen.larger_too_costly and chosen.larger_method == "chi2":
             words = "That p-value is chi-square's, which so little information may not support."
             statements.append(Statement("kind.weak", words, "doubt"))
@@ -438,7 +474,9 @@ class NestedModels(NotebookResult):
         if chosen.model == "identity":
             return f"At level {self.alpha:g}, p {pvalue}; that is not proof of calibration."
         if self.separated:
-            return f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {pvalue})."
+            return (
+                f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {pvalue})."
+            )
         return (
             f"Nothing beyond that was found at level {self.alpha:g} (p {pvalue}), which is not "
             "proof."
@@ -447,7 +485,11 @@ class NestedModels(NotebookResult):
     def _name(self) -> Statement:
         """Return the kind, with what AIC and BIC say against it."""
         preferred = preferred_models(self.rows, self.chosen)
-        numbers = {"model": self.chosen, "preferred": preferred, "separated": self.separated}
+        numbers = {
+            "model": self.chosen,
+            "preferred": preferred,
+            "separated": self.separated,
+        }
         if self.separated or not preferred:
             level: Level = "doubt" if self.separated else "plain"
             return Statement("kind.name", self.kind, level, numbers)
@@ -485,12 +527,18 @@ class NestedModels(NotebookResult):
                 "df": [row.df for row in self.rows],
                 "statistic": [row.statistic for row in self.rows],
                 "p": [p_entry(row.pvalue, row.method) for row in self.rows],
-                "p (enough?)": [p_entry(row.larger_pvalue, row.larger_method) for row in self.rows],
+                "p (enough?)": [
+                    p_entry(row.larger_pvalue, row.larger_method) for row in self.rows
+                ],
                 "AIC": [row.aic for row in self.rows],
                 "BIC": [row.bic for row in self.rows],
             }
         )
-        return [self.sentence], str(table), [f"({self.skipped})"] if self.skipped else []
+        return (
+            [self.sentence],
+            str(table),
+            [f"({self.skipped})"] if self.skipped else [],
+        )
 
     def __str__(self) -> str:
         before, table, after = self.text_blocks()
@@ -577,9 +625,16 @@ def nested_models(
     >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     return fit_nested_models(
-        predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
+        predictions,
+        n_resamples=n_resamples,
+        seed=seed,
+        method=method,
+        alpha=alpha,
+        work=work,
     )
 
 
@@ -611,7 +666,9 @@ def fit_nested_models(
     models = Models(predictions, fit, work)
     # The p-values of the models are those of likelihood ratios, whatever the user's own test.
     if test is None or test.kind != "lr":
-        test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
+        test = run_test(
+            predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed
+        )
     rows = nested_models_rows(models, plan, test, alpha)
     chosen = smallest(rows, {row.model for row in rows if row.rejected})
     chosen_fit = models.fits[chosen.model]
@@ -640,7 +697,9 @@ def fit_nested_models(
 
 def _method(rows: Sequence[NestedModelRow]) -> str:
     """Return how the p-values of models against larger ones were computed."""
-    are_chi2 = [row.larger_method == "chi2" for row in rows if row.larger_method is not None]
+    are_chi2 = [
+        row.larger_method == "chi2" for row in rows if row.larger_method is not None
+    ]
     if all(are_chi2) and are_chi2:
         return "chi2"
     if any(are_chi2):
@@ -690,7 +749,9 @@ UNTOLD = (
 )
 
 
-def kind_words(model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True) -> str:
+def kind_words(
+    model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True
+) -> str:
     """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
     baseline = repr(ellipsis(predictions.baseline))
     if model == "identity":
@@ -723,7 +784,9 @@ def _slope(gamma: float) -> str:
 
 def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
     """Return the pair of classes whose odds are off most, whatever the baseline."""
-    tau = np.insert(fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0)
+    tau = np.insert(
+        fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0
+    )
     highest = int(np.argmax(tau))
     lowest = int(np.argmin(tau))
     raised = repr(ellipsis(predictions.classes[highest]))

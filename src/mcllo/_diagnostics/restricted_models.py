@@ -256,8 +256,12 @@ class Family:
 
     def _independent(self) -> bool:
         """Whether no combination of log odds is constant: then every model here is identified."""
-        covariance = np.atleast_2d(np.cov(self.log_odds, aweights=self.weight, bias=True))
-        mean_square = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
+        covariance = np.atleast_2d(
+            np.cov(self.log_odds, aweights=self.weight, bias=True)
+        )
+        mean_square = (
+            np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
+        )
         is_constant = np.diagonal(covariance) <= MIN_EIGENVALUE * mean_square
         return not is_constant.any() and exceeds(covariance, MIN_EIGENVALUE)
 
@@ -297,7 +301,9 @@ def whole_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
     return RestrictedFit(theta, fit.log_likelihood, basis, fit.converged)
 
 
-def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
+def restricted_fit(
+    family: Family, basis: Floats, start: Floats | None = None
+) -> RestrictedFit:
     """Maximise the likelihood over ``start + basis beta``; `start` is the identity when not given.
 
     Directions of `basis` must be identified (`Family.identified`).
@@ -345,7 +351,9 @@ def likelihood_ratio(family: Family, basis: Floats, origin: Floats) -> Likelihoo
     return LikelihoodRatio(family.log_odds, family.weight, basis=basis, origin=origin)
 
 
-def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
+def nested_bound(
+    predictions: Predictions, small: Floats, large: Floats, *, full: bool
+) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
 
     `small` and `large` are directions of the two models, from the identity, in the family of the
@@ -370,7 +378,9 @@ class ProjectedScore:
     `small` and `large` are directions of the two models in the `family` of the larger one.
     """
 
-    def __init__(self, family: Family, theta: Floats, small: Floats, large: Floats) -> None:
+    def __init__(
+        self, family: Family, theta: Floats, small: Floats, large: Floats
+    ) -> None:
         terms = family.partition()(theta)
         self.mean = terms.gradient
         self.form = _form(terms.hessian, large) - _form(terms.hessian, small)
@@ -455,7 +465,9 @@ class PValuePlan:
         check_resamples(n_resamples)
         if not work >= 0.0:
             raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
-        plan = cls(predictions, method, n_resamples, seed_entropy(seed), n_tests, work, fewest)
+        plan = cls(
+            predictions, method, n_resamples, seed_entropy(seed), n_tests, work, fewest
+        )
         if method in ("exact", "sequential"):
             _ = plan.rows  # refuses weights that cannot be drawn
         return plan
@@ -514,10 +526,14 @@ class PValuePlan:
         """Return the exceedances at which drawing stops; fewer where there are few draws."""
         if self.method == "exact":
             return None
-        return N_EXCEEDANCES if n_draws > 10 * N_EXCEEDANCES else N_EXCEEDANCES_LARGE_TABLE
+        return (
+            N_EXCEEDANCES if n_draws > 10 * N_EXCEEDANCES else N_EXCEEDANCES_LARGE_TABLE
+        )
 
 
-def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: float) -> TestResult:
+def against_identity(
+    plan: PValuePlan, family: Family, basis: Floats, value: float
+) -> TestResult:
     """Return the p-value of the identity against the model spanned by `basis`."""
     df = basis.shape[1]
     no_parameters = basis[:, :0]
@@ -537,7 +553,11 @@ def against_identity(plan: PValuePlan, family: Family, basis: Floats, value: flo
 
 
 def against_larger(
-    plan: PValuePlan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
+    plan: PValuePlan,
+    mcllo: Family,
+    small: RestrictedFit,
+    family: Family,
+    large: RestrictedFit,
 ) -> TestResult:
     """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
     value = gain(small, large)
@@ -578,7 +598,12 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
 
 
 def _pvalue_without_draws(
-    plan: PValuePlan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
+    plan: PValuePlan,
+    family: Family,
+    choice: Choice,
+    small: Floats,
+    large: Floats,
+    chi2: float,
 ) -> TestResult | None:
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound.
 
@@ -592,7 +617,9 @@ def _pvalue_without_draws(
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         smallest_simulated = 1.0 / (max(choice.n_draws, plan.fewest) + 1)
         if bound * MIN_BOUND_FACTOR < smallest_simulated:
-            return TestResult(np.nan, None, bound, "bound").because(plan.doubt(large.shape[1]))
+            return TestResult(np.nan, None, bound, "bound").because(
+                plan.doubt(large.shape[1])
+            )
     if choice.kind == "chi2":
         return TestResult(np.nan, None, chi2, "chi2").because(choice.why)
     return None

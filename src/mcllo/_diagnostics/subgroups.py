@@ -62,11 +62,20 @@ from .._inference.budget import (
     SUBGROUPS_WORK,
 )
 from .._inference.calibration_test import FittedTest, fit_and_test
-from .._inference.effect_size import TEST_LEVEL_FOR_POWER, EffectSize, estimate_effect_size
+from .._inference.effect_size import (
+    TEST_LEVEL_FOR_POWER,
+    EffectSize,
+    estimate_effect_size,
+)
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
-from .._inference.monte_carlo import draw_labels, expand_weights, label_sums, monte_carlo_p
+from .._inference.monte_carlo import (
+    draw_labels,
+    expand_weights,
+    label_sums,
+    monte_carlo_p,
+)
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
 from .._model.likelihood import recalibrate
@@ -126,7 +135,9 @@ class SubgroupScores:
     `parts` are the rows of each subgroup; those that count several times must be written out.
     """
 
-    def __init__(self, rows: Predictions, parts: Sequence[Codes], theta: Floats) -> None:
+    def __init__(
+        self, rows: Predictions, parts: Sequence[Codes], theta: Floats
+    ) -> None:
         b = rows.baseline_index
         self.parts = parts
         self._columns = np.delete(np.arange(rows.n_classes), b)
@@ -206,12 +217,16 @@ def homogeneity_test(
             n_draws = int(min(n_resamples, work / predictions.n_expanded_probs))
         if n_draws >= min(MIN_REFITS, n_resamples):
             stop_at = None if method == "exact" else N_EXCEEDANCES
-            found = _simulate_pvalue(scores, probs[places], value, n_draws, seed, stop_at)
+            found = _simulate_pvalue(
+                scores, probs[places], value, n_draws, seed, stop_at
+            )
         else:
             found = TestResult(value, df, chi2_sf(value, df), "chi2")
             why = why.but("size")
     found = replace(found, statistic=value, df=df)
-    return HomogeneityTest.from_result(found, kind=kind, n_groups=len(parts)).because(why)
+    return HomogeneityTest.from_result(found, kind=kind, n_groups=len(parts)).because(
+        why
+    )
 
 
 def _is_chi2_trusted(
@@ -233,7 +248,10 @@ def _is_chi2_trusted(
         return min(of_parts) / factor
 
     why = trust_chi2(
-        "lr", fewest / factor, n_clipped=predictions.n_clipped, least_variance=least_variance
+        "lr",
+        fewest / factor,
+        n_clipped=predictions.n_clipped,
+        least_variance=least_variance,
     )
     return replace(why, errors=fewest).noting(SMALLEST_SUBGROUP_TEXT)
 
@@ -274,7 +292,9 @@ def _simulate_pvalue(
     n_rows, n_classes = probs.shape
     cells_per_draw = max(n_rows, len(scores.parts) * n_classes)
     batch = max(1, min(512, BATCH_ENTRIES // cells_per_draw))
-    found = monte_carlo_p(exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at)
+    found = monte_carlo_p(
+        exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at
+    )
     return replace(found, method="bootstrap")
 
 
@@ -367,9 +387,13 @@ def assess_subgroups(
     n_groups = len(parts)
     confidence = 1.0 - (1.0 - CONFIDENCE_LEVEL) / n_groups
     with suppress_warnings():
-        fitted = own_tests(predictions, rule, n_resamples=n_resamples, seed=seed, **options)
+        fitted = own_tests(
+            predictions, rule, n_resamples=n_resamples, seed=seed, **options
+        )
         fits = [own.fit for own in fitted]
-        if rule:  # every subgroup has chosen its own baseline: one map needs the same in all
+        if (
+            rule
+        ):  # every subgroup has chosen its own baseline: one map needs the same in all
             fits = [fit_predictions(predictions.take(part)) for part in parts]
         test = homogeneity_test(
             predictions,
@@ -384,7 +408,9 @@ def assess_subgroups(
         groups = []
         for g in range(n_groups):
             own_seed = _seed(seed, g)
-            groups.append(_subgroup(names[g], fitted[g], float(adjusted[g]), confidence, own_seed))
+            groups.append(
+                _subgroup(names[g], fitted[g], float(adjusted[g]), confidence, own_seed)
+            )
         slope = estimate_slope(predictions, CONFIDENCE_LEVEL, pooled.fit.df)
         return Divided(test, tuple(groups), slope, confidence)
 
@@ -407,7 +433,9 @@ def own_tests(
         for g, part in enumerate(parts):
             rows = _alone(predictions, part)
             own_seed = _seed(seed, g)
-            tests.append(fit_and_test(rows, rule, n_resamples=draws, seed=own_seed, **options))
+            tests.append(
+                fit_and_test(rows, rule, n_resamples=draws, seed=own_seed, **options)
+            )
     return tests
 
 
@@ -419,7 +447,10 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
         return replace(rows, by=None, raised=None, n_clipped=0, n_clipped_true=0)
     is_raised_label = raised[np.arange(len(part)), rows.codes]
     return replace(
-        rows, by=None, n_clipped=int(raised.sum()), n_clipped_true=int(is_raised_label.sum())
+        rows,
+        by=None,
+        n_clipped=int(raised.sum()),
+        n_clipped_true=int(is_raised_label.sum()),
     )
 
 
@@ -448,7 +479,9 @@ def _subgroup(
         test=fitted.test,
         adjusted=adjusted,
         effect_size=replace(size, power=power),
-        goodness_of_fit=goodness_of_fit(rows, fitted.fit, n_resamples=MIN_FIT_DRAWS, seed=seed),
+        goodness_of_fit=goodness_of_fit(
+            rows, fitted.fit, n_resamples=MIN_FIT_DRAWS, seed=seed
+        ),
         slope=estimate_slope(rows, confidence, fitted.fit.df),
         absent=rows.absent,
     )
@@ -466,7 +499,11 @@ def power_at(power: float, df: int, level: float) -> float:
     from scipy.optimize import brentq
     from scipy.stats import chi2, ncx2
 
-    if level == TEST_LEVEL_FOR_POWER or not TEST_LEVEL_FOR_POWER < power < 1.0 or df < 1:
+    if (
+        level == TEST_LEVEL_FOR_POWER
+        or not TEST_LEVEL_FOR_POWER < power < 1.0
+        or df < 1
+    ):
         return power
     critical = chi2.isf(TEST_LEVEL_FOR_POWER, df)
 

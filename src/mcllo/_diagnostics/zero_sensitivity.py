@@ -21,12 +21,29 @@ import numpy as np
 
 from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
-from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
+from .._inference.likelihood_tests import (
+    CalibrationTest,
+    Method,
+    Statistic,
+    choose_method,
+)
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._utils.formatting import PStyle, Table, align, format_count, format_number, p_words
+from .._utils.formatting import (
+    PStyle,
+    Table,
+    align,
+    format_count,
+    format_number,
+    p_words,
+)
 from .._utils.results import Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
-from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    RowOptions,
+    judged_predictions,
+    reads_rows,
+)
 from .._validation.probabilities import DEFAULT_CLIP
 from .._validation.rounding import (
     clip_again,
@@ -144,7 +161,11 @@ class ZeroSensitivity(Result):
             found = f"{', '.join(pvalues)} with zeros clipped to"
         floors = ", ".join(floor_text(floor) for floor in self.floors)
         hangs = self.hangs_on_the_floor(alpha)
-        decision = f": the decision at level {alpha:g} depends on the clipping." if hangs else "."
+        decision = (
+            f": the decision at level {alpha:g} depends on the clipping."
+            if hangs
+            else "."
+        )
         words = (
             f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities are "
             f"{self._what_is_clipped()}; the p-value is {found} {floors}{decision}"
@@ -283,7 +304,11 @@ def zero_sensitivity(
     with suppress_warnings(ZeroProbabilityWarning):
         predictions = judged_predictions(probs, y, baseline=baseline, **data)
     return compute_zero_sensitivity(
-        predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+        predictions,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
     )
 
 

@@ -101,7 +101,9 @@ def group_scores(predictions: Predictions, theta: Floats) -> Floats:
     """Return ``U_g`` of every group with a row that counts, shape (n_groups, 2K)."""
     assert predictions.groups is not None
     weight = predictions.sample_weight
-    used = np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
+    used = (
+        np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
+    )
     names, group_of_row = np.unique(predictions.groups[used], return_inverse=True)
     sums = np.zeros((len(names), len(theta)))
     # rows of a group one after the other, so that each chunk adds runs of rows
@@ -160,7 +162,9 @@ def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
     theta = fit.theta
     partition = LogPartition(predictions.log_odds, predictions.sample_weight)
     return sandwich(
-        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
+        fit,
+        lambda: partition(theta).hessian,
+        lambda: score_sums(predictions, theta).covariance,
     )
 
 

@@ -142,7 +142,9 @@ def estimate(
     if penalty == 0.0:
         return ridge_estimate(likelihood, 0.0, likelihood.identity[likelihood.free])
     center, gamma = usable_center(predictions, center)
-    end = ridge_estimate(likelihood, penalty, penalty_center(predictions.log_odds, gamma))
+    end = ridge_estimate(
+        likelihood, penalty, penalty_center(predictions.log_odds, gamma)
+    )
     return replace(end, center=center, center_gamma=gamma)
 
 
@@ -212,7 +214,9 @@ def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
         solution, value = _maximum_or_supremum(likelihood, near.x)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Derivatives(null.value, null.gradient, NO_HESSIAN)
-    return Estimate(solution, solution.terms.hessian, value, known, at_identity=null.hessian)
+    return Estimate(
+        solution, solution.terms.hessian, value, known, at_identity=null.hessian
+    )
 
 
 def _subsampled_hessian(
@@ -259,7 +263,10 @@ def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> Floats:
 
 
 def _estimate_by_pcg(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
+    likelihood: FreeLikelihood[Likelihood],
+    predictions: Predictions,
+    penalty: float,
+    center: Center,
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes (`_model/many_classes`)."""
     odds = predictions.log_odds
@@ -311,7 +318,9 @@ def _estimate_by_pcg(
 
 
 def _estimate_separated(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, left: SeparatedClasses
+    likelihood: FreeLikelihood[Likelihood],
+    predictions: Predictions,
+    left: SeparatedClasses,
 ) -> Estimate:
     """Return the supremum, found without the classes that have no maximum by themselves."""
     odds = predictions.log_odds
@@ -326,7 +335,9 @@ def _estimate_separated(
         left_weight = None if weight is None else weight[left.rows]
         # numbers among the classes that are left; the baseline stays the last
         new_code = np.append(np.cumsum(classes) - 1, classes.sum())
-        statistic = sufficient_statistic(left_odds, new_code[codes[left.rows]], left_weight)
+        statistic = sufficient_statistic(
+            left_odds, new_code[codes[left.rows]], left_weight
+        )
         found = fit_by_pcg(
             left_odds,
             statistic,
@@ -356,7 +367,9 @@ def _null_terms(
     likelihood: FreeLikelihood[Likelihood], odds: Floats, weight: Floats | None
 ) -> Derivatives:
     """Return value and gradient at the identity, of many classes."""
-    operator = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
+    operator = LikelihoodOperator(
+        LogPartitionOperator(odds, weight), likelihood.whole.statistic
+    )
     null = operator.value_and_gradient(likelihood.identity)
     return Derivatives(null.value, null.gradient[likelihood.free], NO_HESSIAN)
 
@@ -373,7 +386,9 @@ def build_objective(
         return FirthObjective(likelihood, predictions)
     if penalty == 0.0:
         return likelihood
-    return Ridge(likelihood, penalty, penalty_center(predictions.log_odds, center_gamma))
+    return Ridge(
+        likelihood, penalty, penalty_center(predictions.log_odds, center_gamma)
+    )
 
 
 def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
@@ -397,7 +412,9 @@ def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> floa
         enough = _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION)
         return 1.0 if enough else 0.0
     # of many parameters a Cholesky factor says so sooner than eigenvalues
-    if end.at_identity is not None and exceeds(end.hessian, SEPARATION_CHECK_INFORMATION, unit):
+    if end.at_identity is not None and exceeds(
+        end.hessian, SEPARATION_CHECK_INFORMATION, unit
+    ):
         return 1.0
     if least_eigenvalue(end.hessian, bound) < INFORMATION_ROUNDING_TOL:
         return 0.0

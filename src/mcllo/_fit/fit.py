@@ -301,7 +301,9 @@ class MCLLOFit(MCLLOMap):
             return self.apply(simplex)
         from .map import recalibrate_with_intervals
 
-        return recalibrate_with_intervals(self, simplex, interval, covariance=covariance)
+        return recalibrate_with_intervals(
+            self, simplex, interval, covariance=covariance
+        )
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
         """Return Wald intervals, on the tau scale for delta.
@@ -383,7 +385,9 @@ class MCLLOFit(MCLLOMap):
         classes = tuple(content["classes"])
         sizes = (len(tau) + 1, len(gamma) + 1, len(classes))
         if len(set(sizes)) != 1:
-            raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
+            raise ValueError(
+                f"tau and gamma must have a value for each class but one; got {sizes}"
+            )
         if scalars["information"] == "blocks":
             cov_theta = NO_HESSIAN
         elif content.get("cov_theta") is None:
@@ -393,7 +397,9 @@ class MCLLOFit(MCLLOMap):
             cov_theta = np.array(content["cov_theta"], dtype=np.float64)
         size = 2 * len(tau)
         if scalars["information"] != "blocks" and cov_theta.shape != (size, size):
-            raise ValueError(f"a covariance of {size} parameters; got shape {cov_theta.shape}")
+            raise ValueError(
+                f"a covariance of {size} parameters; got shape {cov_theta.shape}"
+            )
         return cls(
             tau=tau,
             gamma=gamma,
@@ -519,7 +525,9 @@ def fit_each_baseline(
             values={},
         )
     with suppress_warnings(*ESTIMATION_WARNINGS):
-        return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
+        return [
+            fit_predictions(predictions.with_baseline(b), **options) for b in baselines
+        ]
 
 
 def warn_of_separated_fits(fits: Sequence[MCLLOFit]) -> None:

@@ -153,7 +153,11 @@ def check_penalty(name: str, value: float) -> None:
 @show_progress("fitting")
 @one_blas_thread()
 def fit_map(
-    predictions: Predictions, on: str, ridge: Floats, remedy: str, solver: Solver | None = None
+    predictions: Predictions,
+    on: str,
+    ridge: Floats,
+    remedy: str,
+    solver: Solver | None = None,
 ) -> LinearMap:
     """Fit a vector or matrix map of the classes that labels had, and warn where it is extreme.
 
@@ -170,7 +174,9 @@ def fit_map(
         scores = transposed_scores(predictions, on)
         weight = predictions.sample_weight
         # rows of an absent class can only have weight 0; any code will do for them
-        codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
+        codes = np.minimum(
+            np.searchsorted(present, predictions.codes), len(present) - 1
+        )
         loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
         objective = _Objective(loss, theta[present], ridge[present])
         start = _first_scale(scores[present], codes, weight) * objective.identity
@@ -278,10 +284,14 @@ def minimize_by_newton(objective: _Objective, start: Floats) -> _End:
     # mean variance, over the rows' probabilities at the start, of what the floor does to eta
     variance = loss.curvature(start, moved) / objective.total_weight
     theta = solution.x.reshape(loss.shape)
-    return _End(theta, solution.n_iter, solution.converged, variance > MAX_FLOOR_EFFECT**2)
+    return _End(
+        theta, solution.n_iter, solution.converged, variance > MAX_FLOOR_EFFECT**2
+    )
 
 
-def minimize_by_lbfgs(objective: _Objective, start: Floats, max_iter: int = 1000) -> _End:
+def minimize_by_lbfgs(
+    objective: _Objective, start: Floats, max_iter: int = 1000
+) -> _End:
     """Minimise without a Hessian."""
     solution = _search_by_lbfgs(objective, start, max_iter)
     theta = solution.x.reshape(objective.loss.shape)
@@ -291,7 +301,10 @@ def minimize_by_lbfgs(objective: _Objective, start: Floats, max_iter: int = 1000
 
 
 def _search_by_lbfgs(
-    objective: _Objective, start: Floats, max_iter: int = 1000, callback: Callback | None = None
+    objective: _Objective,
+    start: Floats,
+    max_iter: int = 1000,
+    callback: Callback | None = None,
 ) -> Solution:
     """Return where L-BFGS ends that begins with the Hessian's blocks on single classes."""
     blocks = objective.loss.class_blocks(start, objective.gram)

@@ -167,7 +167,9 @@ class MCLLOMap(RecalibrationMap, NotebookResult):
         """Return the map of already validated probabilities."""
         if simplex.logits is None:
             return recalibrate_rows(self.theta, simplex.probs, self.baseline_index)
-        return recalibrate_rows(self.theta, simplex.logits, self.baseline_index, logarithms=True)
+        return recalibrate_rows(
+            self.theta, simplex.logits, self.baseline_index, logarithms=True
+        )
 
     def log_odds(self, simplex: Simplex) -> Floats:
         """Return log odds against the baseline, shape (n_classes - 1, n_samples)."""
@@ -203,8 +205,11 @@ class MCLLOMap(RecalibrationMap, NotebookResult):
         """Return the map that undoes this one."""
         if (self.gamma == 0.0).any():
             flat = self.compared[int(np.argmax(self.gamma == 0.0))]
-            raise InputError(f"a map with gamma = 0 has no inverse; class {flat!r} has gamma 0.")
-        return MCLLOMap(-self.tau / self.gamma, 1.0 / self.gamma, self.classes, self.baseline)
+            raise InputError(
+                f"a map with gamma = 0 has no inverse; class {flat!r} has gamma 0."
+            )
+        slope = 1.0 / self.gamma
+        return MCLLOMap(-self.tau * slope, slope, self.classes, self.baseline)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -244,7 +249,9 @@ class AllBaselinesMap(RecalibrationMap):
     def from_maps(cls, maps: Sequence[MCLLOMap]) -> AllBaselinesMap:
         """Return the mean of maps of the same classes, one for each baseline."""
         classes = maps[0].classes
-        if {m.baseline_index for m in maps} != set(range(len(maps))) or len(maps) != len(classes):
+        if {m.baseline_index for m in maps} != set(range(len(maps))) or len(
+            maps
+        ) != len(classes):
             raise InputError(
                 f"maps must hold one map for each of the {len(classes)} classes as baseline; "
                 f"got baselines {[m.baseline for m in maps]}."
@@ -446,7 +453,9 @@ def recalibrate_with_intervals(
     return RecalibratedProbabilities(probs, low, high, level, "delta", fit.classes)
 
 
-def logit_and_error(theta: Floats, factor: Floats, odds: Floats) -> tuple[Floats, Floats]:
+def logit_and_error(
+    theta: Floats, factor: Floats, odds: Floats
+) -> tuple[Floats, Floats]:
     """Return ``logit g`` and its standard errors, shape (c, rows), the baseline last.
 
     `factor` is F, shape (2K, r), with ``F F'`` the covariance of theta; `odds` has shape (K, rows).
@@ -500,17 +509,27 @@ def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
             "intervals need an estimate that the rows determine; this fit has no standard errors "
             f"(separated={fit.separated}, converged={fit.converged}). Fit with penalty=1.0."
         )
-    given = np.array(fit.cov_theta if covariance is None else covariance, dtype=np.float64)
+    given = np.array(
+        fit.cov_theta if covariance is None else covariance, dtype=np.float64
+    )
     if given.shape != (size, size):
-        raise InputError(f"covariance must have shape ({size}, {size}); got {given.shape}.")
-    known = np.flatnonzero(np.isnan(np.diagonal(given)) & np.isnan(np.diagonal(fit.cov_theta)))
+        raise InputError(
+            f"covariance must have shape ({size}, {size}); got {given.shape}."
+        )
+    known = np.flatnonzero(
+        np.isnan(np.diagonal(given)) & np.isnan(np.diagonal(fit.cov_theta))
+    )
     given[known] = 0.0
     given[:, known] = 0.0
     if (np.diagonal(given) < 0.0).any():
         raise InputError("covariance must have no negative variance; got one that has.")
     unit, scale = unit_diagonal(given)
-    if not np.isfinite(unit).all() or not np.allclose(unit, unit.T, atol=NEGATIVE_EIGENVALUE_TOL):
-        raise InputError("covariance must be finite and symmetric; got one that is not.")
+    if not np.isfinite(unit).all() or not np.allclose(
+        unit, unit.T, atol=NEGATIVE_EIGENVALUE_TOL
+    ):
+        raise InputError(
+            "covariance must be finite and symmetric; got one that is not."
+        )
     values, vectors = np.linalg.eigh(unit)
     if values[0] < -NEGATIVE_EIGENVALUE_TOL * size:
         raise InputError(
@@ -523,4 +542,6 @@ def check_level(level: Any) -> None:
     """Refuse a level that is not a number strictly between 0 and 1."""
     number = isinstance(level, (int, float, np.integer, np.floating))
     if not number or isinstance(level, bool) or not 0.0 < level < 1.0:
-        raise InputError(f"interval must be a level in (0, 1), say 0.95; got interval={level!r}.")
+        raise InputError(
+            f"interval must be a level in (0, 1), say 0.95; got interval={level!r}."
+        )

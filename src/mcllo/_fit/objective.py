@@ -110,7 +110,9 @@ class FreeLikelihood(Generic[Whole]):
             return most_information(total, squares)
 
         # a guess from some of the rows pays where a pass over all of them takes much longer
-        warm = partial(one_exponent, predictions) if n >= 2 * N_FIRST_GUESS_ROWS else None
+        warm = (
+            partial(one_exponent, predictions) if n >= 2 * N_FIRST_GUESS_ROWS else None
+        )
         whole = negative_log_likelihood(predictions)
         return FreeLikelihood(whole, free_parameters(odds), information_bound, warm)
 

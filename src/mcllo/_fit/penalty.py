@@ -64,9 +64,13 @@ def check_penalty(penalty: Penalty, center: str) -> None:
             rule = "be a number, 'auto' or 'firth'"
             raise InputError(argument="penalty", rule=rule, value=penalty)
     elif not (np.isfinite(penalty) and penalty >= 0.0):
-        raise InputError(argument="penalty", rule="be finite and not negative", value=penalty)
+        raise InputError(
+            argument="penalty", rule="be finite and not negative", value=penalty
+        )
     if center not in CENTERS:
-        raise InputError(argument="center", rule="be 'identity' or 'temperature'", value=center)
+        raise InputError(
+            argument="center", rule="be 'identity' or 'temperature'", value=center
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,9 @@ def temperature_exponent(predictions: Predictions) -> float | None:
     if not odds.any():
         return 1.0
     scores = np.vstack([odds, np.zeros(odds.shape[1])])
-    root = inverse_temperature(scores, predictions.model_codes, predictions.sample_weight)
+    root = inverse_temperature(
+        scores, predictions.model_codes, predictions.sample_weight
+    )
     return None if root.bound else root.value
 
 
@@ -158,7 +164,9 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
         return -evidence(rho, minimize(Ridge(objective, rho, centre), near))
 
     neighbours = (float(powers[best + 1]), float(powers[best - 1]))
-    found = minimize_scalar(loss, bounds=neighbours, method="bounded", options={"xatol": 0.005})
+    found = minimize_scalar(
+        loss, bounds=neighbours, method="bounded", options={"xatol": 0.005}
+    )
     return float(10.0**found.x)
 
 
@@ -169,7 +177,9 @@ class FirthObjective:
     and gradient are exact.
     """
 
-    def __init__(self, likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> None:
+    def __init__(
+        self, likelihood: FreeLikelihood[Likelihood], predictions: Predictions
+    ) -> None:
         size = int(likelihood.free.sum())
         self.likelihood = likelihood
         self.log_odds = predictions.log_odds
@@ -193,7 +203,9 @@ class FirthObjective:
         slope = -0.5 * slope[free]
         self._learn_curvature(x, slope)
         hessian = terms.hessian + self._curvature
-        return Derivatives(terms.value - 0.5 * log_determinant, terms.gradient + slope, hessian)
+        return Derivatives(
+            terms.value - 0.5 * log_determinant, terms.gradient + slope, hessian
+        )
 
     def _learn_curvature(self, x: Floats, slope: Floats) -> None:
         """Correct the prior's curvature by the last step: symmetric rank one."""
@@ -209,13 +221,17 @@ class FirthObjective:
         self._last_slope = slope
 
 
-def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> Solution:
+def firth_solution(
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions
+) -> Solution:
     """Maximise Firth's penalised likelihood.
 
     It starts at the identity, with gamma lowered where log odds would saturate every row.
     """
     largest = np.maximum(np.abs(predictions.log_odds).max(axis=1), 1.0)
-    gamma = np.minimum(1.0, 20.0 / largest)  # exp(20) against 1: still a number of some digits
+    gamma = np.minimum(
+        1.0, 20.0 / largest
+    )  # exp(20) against 1: still a number of some digits
     start = np.concatenate([np.zeros(len(largest)), gamma])
     return minimize(FirthObjective(likelihood, predictions), start[likelihood.free])
 

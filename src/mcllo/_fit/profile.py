@@ -129,13 +129,17 @@ def profile_intervals(
     check_share("level", level)
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     if fit is None:
         # what the warnings would say, the intervals show
         with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
-        raise InputError("fit must be the fit of these predictions; classes or rows differ.")
+        raise InputError(
+            "fit must be the fit of these predictions; classes or rows differ."
+        )
     from scipy.special import ndtri
 
     likelihood = FreeLikelihood.from_predictions(predictions)
@@ -247,7 +251,9 @@ class Profile:
         root = find_root(root_deviance, first, 0.0, math.inf, rtol=RELATIVE_STEP_TOL)
         return best + sign * root.x
 
-    def _maximise(self, k: int, value: float, near: _ConstrainedMaximum) -> _ConstrainedMaximum:
+    def _maximise(
+        self, k: int, value: float, near: _ConstrainedMaximum
+    ) -> _ConstrainedMaximum:
         """Return the constrained maximum at ``theta_k = value``, starting from a near one."""
         # moving theta_k changes the other gradients by its column of H, which they then undo
         shift = (value - near.theta[k]) * near.whole.hessian[:, k]

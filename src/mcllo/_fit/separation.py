@@ -71,7 +71,9 @@ class RecessionCone:
     program starts with `first_rows`, and gets at most so many more at a time.
     """
 
-    def __init__(self, log_odds: Floats, codes: Codes, first_rows: int = N_FIRST_ROWS) -> None:
+    def __init__(
+        self, log_odds: Floats, codes: Codes, first_rows: int = N_FIRST_ROWS
+    ) -> None:
         k, n = log_odds.shape
         self.log_odds = log_odds
         self.codes = codes
@@ -101,7 +103,9 @@ class RecessionCone:
             if len(violated) == 0:
                 return v
             fresh = np.setdiff1d(violated, rows)
-            if len(fresh) == 0:  # the solver knew them and violates them: its value is rounding
+            if (
+                len(fresh) == 0
+            ):  # the solver knew them and violates them: its value is rounding
                 return None
             worst_first = np.argsort(margins[fresh], kind="stable")
             rows = np.concatenate([rows, fresh[worst_first[: self.first_rows]]])
@@ -220,7 +224,9 @@ def _sum_of_constraints(
     is_label = np.zeros((k + 1, n))
     is_label[codes, np.arange(n)] = 1.0
     counts = is_label.sum(axis=1)
-    sums = is_label @ log_odds.T  # of class k's log odds among rows of class a, at (a, k)
+    sums = (
+        is_label @ log_odds.T
+    )  # of class k's log odds among rows of class a, at (a, k)
     # a row of class a leaves class k: + z_a - z_k
     times_taken = pairs.sum(axis=1)[:k]
     times_left = pairs[:, :k].T.astype(np.float64)
@@ -247,7 +253,10 @@ def _solve_program(constraints: Floats, goal: Floats) -> tuple[Floats, float]:
         b_ub=np.zeros(len(constraints)),
         bounds=(-1.0, 1.0),
         method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        options={
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        },
     )
     if answer.x is None:
         return np.zeros(len(goal)), 0.0
@@ -319,13 +328,23 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
             "infinity, standard errors are NaN, the statistic is the supremum's. To recalibrate, "
             "{use_a_penalty}."
         )
-        causes = f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}"
+        causes = (
+            f"no row has class {first}{more}"
+            if absent
+            else f"{cause}: class {first}{more}"
+        )
         values = {"cause": cause, "causes": causes}
-        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}, values=values))
+        warn(
+            SeparationWarning(
+                short, detail=whole, numbers={"classes": classes}, values=values
+            )
+        )
     else:
         unknown = "Whether a maximum exists was not decided: the linear program is too large. "
         end = f"{unknown if undecided else ''}To recalibrate, {{use_a_penalty}}."
-        short = f"the likelihood is all but flat: the estimates are not determined. {end}"
+        short = (
+            f"the likelihood is all but flat: the estimates are not determined. {end}"
+        )
         whole = (
             f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
             f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "

@@ -49,10 +49,21 @@ from .._utils.notebook import show_progress
 from .._utils.parallel import n_threads, one_blas_thread, ordered_map
 from .._utils.results import Floats, plain
 from .._utils.statements import warn
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
-from .monte_carlo import Seed, StatisticDraws, check_resamples, draw_labels, seed_entropy
+from .monte_carlo import (
+    Seed,
+    StatisticDraws,
+    check_resamples,
+    draw_labels,
+    seed_entropy,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +245,9 @@ def bootstrap_fits(
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     if fit is None:
         fit = fit_predictions(predictions, penalty=penalty, center=center)
     return bootstrap_refits(predictions, fit, n_resamples=n_resamples, seed=seed)
@@ -253,7 +266,9 @@ def bootstrap_refits(
     _check_fit(predictions, fit)
     odds = predictions.log_odds
     baseline = predictions.baseline_index
-    logits = np.insert(odds, baseline, 0.0, axis=0).T  # log odds stay those of the predictions
+    logits = np.insert(
+        odds, baseline, 0.0, axis=0
+    ).T  # log odds stay those of the predictions
     fitted_probs = recalibrate(fit.theta, odds, baseline)
     draws = StatisticDraws(
         replace(predictions, probs=fitted_probs, logits=logits), seed_entropy(seed)
@@ -303,7 +318,9 @@ class Refits:
         basis = None
         if not self.free.all():
             basis = np.eye(len(self.free))[:, self.free]
-        problems = BatchedProblems(statistics, start, basis, self.fit.penalty, self.center)
+        problems = BatchedProblems(
+            statistics, start, basis, self.fit.penalty, self.center
+        )
         found = problems.minima(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:
             return found.theta, full_information
@@ -357,7 +374,10 @@ def quantiles_of_draws(
     """Return the `tail` and ``1 - tail`` quantiles of g over the draws, each of shape (n, c)."""
     k, n = odds.shape
     ends = np.empty((2, n, k + 1))
-    column_order = [*np.delete(np.arange(k + 1), baseline), baseline]  # g has the baseline last
+    column_order = [
+        *np.delete(np.arange(k + 1), baseline),
+        baseline,
+    ]  # g has the baseline last
     step = max(1, held // (len(theta) * (k + 1)))
     for start in range(0, n, step):
         rows = slice(start, start + step)

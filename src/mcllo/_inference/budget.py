@@ -67,7 +67,8 @@ N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
 N_RESAMPLES_DEPENDENT = 499
 N_RESAMPLES_ATTRIBUTION = 399
-N_RESAMPLES_STUDY = 199  # each repetition needs its own; a p-value is exact at any number
+# each repetition needs its own; a p-value is exact at any number
+N_RESAMPLES_STUDY = 199
 N_RESAMPLES_FIT = 499
 N_RESAMPLES_SIZE = 400  # of an estimate; labels are not drawn
 MIN_NULL_DRAWS = 199
@@ -75,16 +76,20 @@ MIN_FIT_DRAWS = 199
 MIN_DEPENDENT_DRAWS = 99
 MIN_REFITS = 99  # below, refits, and then scores, are not worth it
 
-N_EXCEEDANCES = 50  # simulated statistics at least as large, at which a sequential run stops
+# simulated statistics at least as large, at which a sequential run stops
+N_EXCEEDANCES = 50
 N_EXCEEDANCES_LARGE_TABLE = 20  # the same above `LARGE_TABLE_ENTRIES`
 LARGE_TABLE_ENTRIES = 200_000  # rows times classes
 
 TEST_WORK = 4e9  # two to three minutes of likelihood ratios
 NESTED_WORK = 2e7  # a second or two for all tests
-BRIEF_NESTED_WORK = 4e6  # half a second at most, for tests that come with every assessment
+# half a second at most, for tests that come with every assessment
+BRIEF_NESTED_WORK = 4e6
 FULL_MAP_WORK = 4e8  # when simulation was asked for, whatever it costs
-FULL_MAP_WORK_DIVISOR = 3  # a test of the full map may take one part in so many of all work
-N_SCORES_PER_REFIT = 25.0  # draws that are scored at the price of one that is fitted: MCLLO
+# a test of the full map may take one part in so many of all work
+FULL_MAP_WORK_DIVISOR = 3
+# draws that are scored at the price of one that is fitted: MCLLO
+N_SCORES_PER_REFIT = 25.0
 N_SCORES_PER_FULL_MAP_REFIT = 150.0  # the same for the full map
 ZEROS_WORK = 2e7  # some seconds in all: every floor is simulated up to here
 WORK_WITHOUT_EARLY_STOP = 2e7  # about a second: no need to stop early
@@ -100,8 +105,10 @@ ATTRIBUTION_WORK = 1e8  # a second or two for all sets of classes that are left 
 MAX_NULLS_ENTRIES = 2e6
 MAX_KERNEL_ENTRIES = 200_000
 MAX_KERNEL_ROWS = 2000  # the kernel test holds all pairs of rows
-MAX_BASELINE_ENTRIES = 2e7  # rows x classes x baselines; beyond, not every baseline is fitted
-MAX_FLIPPED_GROUPS = 1000  # groups beyond which F is as good, and shows smaller p-values
+# rows x classes x baselines; beyond, not every baseline is fitted
+MAX_BASELINE_ENTRIES = 2e7
+# groups beyond which F is as good, and shows smaller p-values
+MAX_FLIPPED_GROUPS = 1000
 
 BATCH_ENTRIES = 400_000
 MAX_ENTRIES_FOR_QUANTILES = 2_000_000

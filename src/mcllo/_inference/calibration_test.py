@@ -40,7 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.covariance import robust_fit
-from .._fit.fit import MCLLOFit, fit_each_baseline, fit_predictions, warn_of_separated_fits
+from .._fit.fit import (
+    MCLLOFit,
+    fit_each_baseline,
+    fit_predictions,
+    warn_of_separated_fits,
+)
 from .._fit.objective import free_parameters
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
@@ -346,7 +351,9 @@ def calibration_test(
     return fitted.test
 
 
-def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
+def split_baseline(
+    baseline: Any, *, allowed: tuple[str, ...] = ("auto",)
+) -> tuple[str, Any]:
     """Return ('auto' or 'all', None) for these words, else ('', baseline)."""
     if not (isinstance(baseline, str) and baseline in RESERVED_LABELS):
         return "", baseline
@@ -405,14 +412,22 @@ def refuse_choice(predictions: Predictions, rule: str) -> None:
             "{found} must not be combined with groups or weights that are no counts: the p-value "
             "that pays for the choice needs independent rows."
         )
-        raise InputError(message, argument="baseline", value=rule, remedy="Name the baseline.")
+        raise InputError(
+            message, argument="baseline", value=rule, remedy="Name the baseline."
+        )
 
 
 def robust_score_test(
-    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
-    from .robust import robust_test  # what only dependent rows need is loaded for them alone
+    from .robust import (
+        robust_test,
+    )  # what only dependent rows need is loaded for them alone
 
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
     ground: Ground = "groups"

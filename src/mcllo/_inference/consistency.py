@@ -34,7 +34,12 @@ from .._validation.predictions import scored_predictions
 from .._validation.weights import written_times
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
-from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, MIN_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
+from .budget import (
+    BATCH_ENTRIES,
+    CONSISTENCY_WORK,
+    MIN_NULL_DRAWS,
+    N_RESAMPLES_CONSISTENCY,
+)
 from .monte_carlo import MetricNull, Seed, check_resamples, seed_entropy, uniforms
 
 MAX_BAND_POINTS = 200  # values at which the band is given: more than a figure shows
@@ -211,7 +216,9 @@ def isotonic_curve(
     (0.75, 0.075)
     """
     check_share("level", level)
-    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    predictions = scored_predictions(
+        y, probs, sample_weight=sample_weight, classes=classes
+    )
     pooled = pooled_predictions(predictions, label)
     entropy = seed_entropy(seed)
     curve = pooled.curve()
@@ -272,7 +279,9 @@ def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     return ordered[k - 1], ordered[n_draws - k]
 
 
-def _draw_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tuple[Floats, Floats]:
+def _draw_curves(
+    pooled: Pooled, points: Codes, n_draws: int, seed: int
+) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
     counts = written_times(pooled.weight, 1)
     starts = np.cumsum(counts) - counts

@@ -59,7 +59,13 @@ from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warning
 from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
-from .effect_size_distribution import SIZES, MapChanges, clear_part, covariance_root, ray_limits
+from .effect_size_distribution import (
+    SIZES,
+    MapChanges,
+    clear_part,
+    covariance_root,
+    ray_limits,
+)
 from .levels import ObservedError, RightAt, map_level, observed_error, observed_levels
 from .monte_carlo import Seed, check_resamples, seed_entropy
 
@@ -222,16 +228,22 @@ def estimate_effect_size(
     # 3. and 4. Estimate and interval of each size.
     design_effect = 1.0
     if not fit.converged:
-        found = _penalised_effect_size(rows, changes, effective, unit_errors, confidence)
+        found = _penalised_effect_size(
+            rows, changes, effective, unit_errors, confidence
+        )
     elif fit.cov_theta.shape != (n_parameters, n_parameters):
         found = _without_intervals(changes, fit.theta)
     else:
         covariance = fit.cov_theta
         if effective.dependent:
-            covariance, design_effect = stabilized_covariance(covariance, changes, fit, effective)
+            covariance, design_effect = stabilized_covariance(
+                covariance, changes, fit, effective
+            )
         error_share = changes.errors(fit.theta)
         unit_errors *= effective.spread(fit.df, error_share, uniforms)[:, None]
-        found = _limits_over_rays(changes, fit.theta, covariance, unit_errors, confidence)
+        found = _limits_over_rays(
+            changes, fit.theta, covariance, unit_errors, confidence
+        )
     # 5. What needs no map, and what no size can be below.
     is_large = predictions.n_samples * predictions.n_classes > MAX_OBSERVED_ENTRIES
     observed = observed_error(rows if is_large else predictions, confidence)
@@ -252,7 +264,9 @@ def estimate_effect_size(
     )
 
 
-def _at_least_in_the_large(ends: Floats, observed: ObservedError, *, dependent: bool) -> Floats:
+def _at_least_in_the_large(
+    ends: Floats, observed: ObservedError, *, dependent: bool
+) -> Floats:
     """Return the sizes, none of both changes below what accuracy and mean confidence differ by.
 
     That difference is part of every mean change. Where it is more than chance and larger than the
@@ -265,11 +279,15 @@ def _at_least_in_the_large(ends: Floats, observed: ObservedError, *, dependent: 
     raised = ends.copy()
     for change in raised[:2]:
         estimate, _, high = change
-        is_above_estimate = observed.large_low > 0.0 and observed.in_the_large > estimate
+        is_above_estimate = (
+            observed.large_low > 0.0 and observed.in_the_large > estimate
+        )
         if not is_above_estimate:
             change[2] = np.maximum(high, observed.in_the_large)
             continue
-        change[2] = np.maximum(high, observed.large_high)  # NaN where there is no interval
+        change[2] = np.maximum(
+            high, observed.large_high
+        )  # NaN where there is no interval
         if not dependent or observed.large_low > estimate:
             change[0] = observed.in_the_large
     return raised
@@ -281,7 +299,9 @@ def _levels(
     """Return how often rows near a few levels are right, and what the map says of these levels."""
     levels = []
     for level in observed_levels(predictions, confidence):
-        right, low, high = map_level(changes, found.theta, found.covariance, level.says, confidence)
+        right, low, high = map_level(
+            changes, found.theta, found.covariance, level.says, confidence
+        )
         levels.append(replace(level, map_right=right, map_low=low, map_high=high))
     return tuple(levels)
 
@@ -302,7 +322,11 @@ class _Estimates(NamedTuple):
 
 
 def _limits_over_rays(
-    changes: MapChanges, theta: Floats, covariance: Floats, unit_errors: Floats, confidence: float
+    changes: MapChanges,
+    theta: Floats,
+    covariance: Floats,
+    unit_errors: Floats,
+    confidence: float,
 ) -> _Estimates:
     """Return the mean of the estimates on both rays, and the wider limits."""
     theta0 = identity_theta(len(theta) // 2)
@@ -311,7 +335,9 @@ def _limits_over_rays(
     if clear is not None:
         rays.append(clear)
     noise = unit_errors @ covariance_root(covariance).T
-    found = ray_limits(sampling_distribution_rows(changes), theta, rays, noise, confidence)
+    found = ray_limits(
+        sampling_distribution_rows(changes), theta, rays, noise, confidence
+    )
 
     # Places on a ray as sizes, of all rows: (rays, sizes, low middle high).
     sizes = np.array(
@@ -329,7 +355,9 @@ def _limits_over_rays(
 
     p95_of_rays = []
     for ray, places in found:
-        middle_of_change, middle_of_top = np.minimum(places[:2, 1], 1e3)  # as good as infinite
+        middle_of_change, middle_of_top = np.minimum(
+            places[:2, 1], 1e3
+        )  # as good as infinite
         change, _ = _p95(changes, theta0 + middle_of_change * ray)
         _, top = _p95(changes, theta0 + middle_of_top * ray)
         p95_of_rays.append((change, top))
@@ -372,11 +400,15 @@ def _penalised_effect_size(
     if len(fit.theta) < effective.rows:
         # The sizes of the map itself are above 0 for calibrated rows too: .037 where the truth is
         # 0. With fewer rows than parameters nothing is known, and the correction would be slow.
-        corrected = _limits_over_rays(changes, fit.theta, fit.cov_theta, unit_errors, confidence)
+        corrected = _limits_over_rays(
+            changes, fit.theta, fit.cov_theta, unit_errors, confidence
+        )
         estimates = np.minimum(sizes, corrected.ends[:, 0])
         p95 = np.minimum(p95, corrected.p95)
     ends = np.column_stack([estimates, np.zeros(len(SIZES)), high])
-    reason = "no finite map is best for these labels, and a penalised one stands in for it"
+    reason = (
+        "no finite map is best for these labels, and a penalised one stands in for it"
+    )
     return _Estimates(ends, p95.tolist(), fit.theta, fit.cov_theta, "ridge", reason)
 
 
@@ -402,7 +434,9 @@ def sample_rows(predictions: Predictions, seed: int) -> Predictions:
     cumulative = np.cumsum(predictions.row_weight)
     total = cumulative[-1]
     picked = np.searchsorted(cumulative, places * total, side="right")
-    picked = np.minimum(picked, predictions.n_samples - 1)  # rounding may point beyond the last
+    picked = np.minimum(
+        picked, predictions.n_samples - 1
+    )  # rounding may point beyond the last
     sampled = predictions.take(picked)
     return replace(sampled, sample_weight=None)
 
@@ -482,7 +516,9 @@ def stabilized_covariance(
     """
     free = np.flatnonzero(~np.isnan(np.diagonal(robust)))
     own = np.ix_(free, free)
-    information = LogPartition(changes.odds, changes.weight * effective.total)(fit.theta)
+    information = LogPartition(changes.odds, changes.weight * effective.total)(
+        fit.theta
+    )
     hessian = information.hessian[own]
     design_effect = float(np.einsum("ij,ji->", hessian, robust[own])) / len(free)
     units = effective.units(changes.errors(fit.theta))

@@ -61,7 +61,8 @@ RAY_PLACES_IN_SE = (-2.4, -1.2, 1.2, 2.4)
 between the outer two."""
 MAX_RELATIVE_SE_OF_CLEAR = 0.25  # of a size; the lowest place is then 1 - 2.4 / 4 = 0.4
 MIN_DRAWS_IN_TAIL = 10  # draws beyond a quantile, or it is extrapolated: a round number
-TAIL_LEVEL = 0.025  # of a 95 % interval; quantiles up to here are always taken from the draws
+# of a 95 % interval; quantiles up to here are always taken from the draws
+TAIL_LEVEL = 0.025
 
 
 class MapChanges:
@@ -70,7 +71,9 @@ class MapChanges:
     def __init__(self, odds: Floats, weight: Floats) -> None:
         self.odds = odds
         self.weight = weight / weight.sum()
-        self.probs, log_partition = predicted_probabilities(identity_theta(len(odds)), odds)
+        self.probs, log_partition = predicted_probabilities(
+            identity_theta(len(odds)), odds
+        )
         self._weighted_odds = odds * self.weight
         self._mean_log_partition = float(log_partition @ self.weight)
         self.top = self.probs.argmax(axis=0)
@@ -125,11 +128,15 @@ class MapChanges:
         gain_curvature = 0.5 * cell_weight.ravel()
 
         sizes = np.empty((len(noise), len(SIZES)))
-        batch = max(1, 32_768 // g.size)  # probabilities x draws at once: 256 kB stay in cache
+        batch = max(
+            1, 32_768 // g.size
+        )  # probabilities x draws at once: 256 kB stay in cache
         for first in range(0, len(noise), batch):
             part = slice(first, first + batch)
             moved = self._relative_changes(g, noise[part])
-            flat = moved.reshape(len(moved), -1)  # a view: it follows what is done to `moved`
+            flat = moved.reshape(
+                len(moved), -1
+            )  # a view: it follows what is done to `moved`
             sizes[part, 2] = flat @ gain_slope + flat**2 @ gain_curvature
             moved *= g
             moved += moved_by_map
@@ -165,7 +172,9 @@ def covariance_root(covariance: Floats) -> Floats:
     try:
         factor = cholesky_of_own(unit)
     except np.linalg.LinAlgError:
-        unit, scale = unit_diagonal(covariance)  # the failed factor may stand in its place
+        unit, scale = unit_diagonal(
+            covariance
+        )  # the failed factor may stand in its place
         values, vectors = np.linalg.eigh(unit)
         factor = vectors * np.sqrt(np.maximum(values, 0.0))
     root: Floats = np.multiply(factor, scale[:, None], out=factor)
@@ -199,7 +208,9 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
     temperature = np.repeat([0.0, 1.0], k)
     baseline_shift = np.repeat([1.0, 0.0], k)
     directions = np.column_stack([temperature, baseline_shift])
-    if len(free) <= 200:  # of more parameters single ones are not looked at: each is a column
+    if (
+        len(free) <= 200
+    ):  # of more parameters single ones are not looked at: each is a column
         single_parameters = np.eye(2 * k)[:, free]
         directions = np.column_stack([directions, single_parameters])
 
@@ -242,7 +253,11 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
 
 
 def ray_limits(
-    changes: MapChanges, theta: Floats, rays: list[Floats], noise: Floats, confidence: float
+    changes: MapChanges,
+    theta: Floats,
+    rays: list[Floats],
+    noise: Floats,
+    confidence: float,
 ) -> list[tuple[Floats, Floats]]:
     """Return the limits on each ray of an estimate theta whose error is distributed as `noise`.
 
@@ -358,7 +373,11 @@ def _invert_quantiles(
     along_ray = np.array([curves[t] for t in ordered])
     rising = np.maximum.accumulate(along_ray, axis=0)
     limits = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level
-    meetings = ((2, observed), (1, observed), (0, observed_for_high))  # low, middle, high
+    meetings = (
+        (2, observed),
+        (1, observed),
+        (0, observed_for_high),
+    )  # low, middle, high
     for size in range(len(SIZES)):
         for end, (quantile, level) in enumerate(meetings):
             curve = rising[:, quantile, size]

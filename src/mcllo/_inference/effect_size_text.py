@@ -67,12 +67,16 @@ def size_statements(
         says, right, ends = shown_level(level)
         interval = f" ({ends})" if ends else ""
         words = f"When it says {says}, it is right about {right}{interval}."
-        statements.append(Statement("effect_size.level", words, numbers=level.to_dict()))
+        statements.append(
+            Statement("effect_size.level", words, numbers=level.to_dict())
+        )
     if fits and bounded:
         statements += _levels_by_the_map(size)
     if size.reason:
         words = f"Sizes are rough: {size.reason}."
-        statements.append(Statement("effect_size.reason", words, "doubt", {"method": size.method}))
+        statements.append(
+            Statement("effect_size.reason", words, "doubt", {"method": size.method})
+        )
     return statements
 
 
@@ -85,7 +89,9 @@ def _without_a_model(size: EffectSize) -> list[Statement]:
         f"At least {points(size.at_least)}{POINTS.name} of probability stand on the wrong classes "
         f"on average, whatever the kind of error ({one_sided:g} % confidence)."
     )
-    return [Statement("effect_size.at_least", words, numbers={"at_least": size.at_least})]
+    return [
+        Statement("effect_size.at_least", words, numbers={"at_least": size.at_least})
+    ]
 
 
 def _by_the_map(size: EffectSize, bounded: bool) -> list[Statement]:
@@ -100,14 +106,21 @@ def _by_the_map(size: EffectSize, bounded: bool) -> list[Statement]:
     top = "The most probable class of a row is off by {} on average{}."
     names = ("top_mean_change", "top_low", "top_high")
     statements += _state_size(size, "effect_size.top", top, POINTS, names, bounded)
-    gain = "A recalibration by shifts and slopes would lower the log loss by {} per row{}."
+    gain = (
+        "A recalibration by shifts and slopes would lower the log loss by {} per row{}."
+    )
     names = ("gain", "gain_low", "gain_high")
     statements += _state_size(size, "effect_size.gain", gain, NATS, names, bounded)
     return statements
 
 
 def _state_size(
-    size: EffectSize, kind: str, words: str, unit: Unit, names: tuple[str, str, str], bounded: bool
+    size: EffectSize,
+    kind: str,
+    words: str,
+    unit: Unit,
+    names: tuple[str, str, str],
+    bounded: bool,
 ) -> list[Statement]:
     """Return the statement of one size, whose estimate, low and high have these names.
 
@@ -147,11 +160,15 @@ def _levels_by_the_map(size: EffectSize) -> list[Statement]:
         by_map = (level.map_right, level.map_low, level.map_high)
         says, right, ends = shown_level(level, by_map)
         words = f"When it says {says}, the map says {right} ({ends})."
-        statements.append(Statement("effect_size.map_level", words, numbers=level.to_dict()))
+        statements.append(
+            Statement("effect_size.map_level", words, numbers=level.to_dict())
+        )
     return statements
 
 
-def amount(value: float, low: float, high: float, unit: Unit, sure: str) -> tuple[str, str]:
+def amount(
+    value: float, low: float, high: float, unit: Unit, sure: str
+) -> tuple[str, str]:
     """Return a number in words, and what is known of it, to stand in brackets after it."""
     informative_below = MIN_UNINFORMATIVE_BOUND if unit is POINTS else math.inf
     if not high < informative_below:
@@ -180,7 +197,9 @@ def shown_level(
     decimals = _decimals(width if has_interval else 0.04, PERCENT)
     ends = ""
     if has_interval:
-        ends = f"{_number(low, PERCENT, decimals)} to {_number(high, PERCENT, decimals)}"
+        ends = (
+            f"{_number(low, PERCENT, decimals)} to {_number(high, PERCENT, decimals)}"
+        )
     says = f"{100.0 * level.says:g} %"
     return says, f"{_number(right, PERCENT, decimals)} %", ends
 

@@ -80,7 +80,10 @@ class GoodnessOfFit(TestResult):
     high: float
     n_samples: int
     left_out = ("df", "why")
-    method_texts: ClassVar[Mapping[str, str]] = {"bootstrap": "simulated", "flip": "simulated"}
+    method_texts: ClassVar[Mapping[str, str]] = {
+        "bootstrap": "simulated",
+        "flip": "simulated",
+    }
 
     @classmethod
     def without(cls, reason: str) -> GoodnessOfFit:
@@ -130,13 +133,17 @@ def goodness_of_fit(
         return GoodnessOfFit.without(f"{predictions.n_classes:,} classes are too many")
     entropy = seed_entropy(seed)
     can_draw = predictions.has_whole_weights and predictions.groups is None
-    rows = _some_rows(predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw)
+    rows = _some_rows(
+        predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw
+    )
     cells = _Cells(rows, fit.theta)
     affordable = max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))
     n_draws = int(min(n_resamples, affordable))
     if can_draw:
         observed = cells.residuals(cells.codes[None])
-        drawn = [cells.residuals(labels) for labels in _draw_labels(cells, n_draws, entropy)]
+        drawn = [
+            cells.residuals(labels) for labels in _draw_labels(cells, n_draws, entropy)
+        ]
         null = np.concatenate(drawn)
         variance = cells.variance + 1.0
     else:
@@ -168,7 +175,9 @@ def _some_rows(predictions: Predictions, seed: int, *, can_draw: bool) -> Predic
     """Return the rows, each as often as it counts; of too many, some at random."""
     most = int(FIT_WORK / MIN_FIT_DRAWS)
     if not can_draw:
-        n_cells = N_TOP_GROUPS + max(N_CLASS_CELLS, MIN_CLASS_GROUPS * predictions.n_classes)
+        n_cells = N_TOP_GROUPS + max(
+            N_CLASS_CELLS, MIN_CLASS_GROUPS * predictions.n_classes
+        )
         most = min(most, MAX_FLIPPED_ENTRIES // n_cells)
     elif predictions.sample_weight is not None and predictions.row_weight.sum() <= most:
         return predictions.expand_weights()
@@ -185,7 +194,9 @@ def _draw_labels(cells: _Cells, n_draws: int, seed: int) -> list[Codes]:
     probs = np.ascontiguousarray(cells.g.T)
     batch = max(1, BATCH_ENTRIES // len(probs))
     starts = range(0, n_draws, batch)
-    return [draw_labels(probs, seed, start, min(batch, n_draws - start)) for start in starts]
+    return [
+        draw_labels(probs, seed, start, min(batch, n_draws - start)) for start in starts
+    ]
 
 
 def _larger_sum(squares: Floats, n_top: int) -> Floats:
@@ -227,11 +238,15 @@ class _Cells:
         self.n_class_cells = 0
         if self.n_classes > MAX_CLASSES_BY_CLASS:
             return
-        most = max(MIN_CLASS_GROUPS, min(MAX_CLASS_GROUPS, N_CLASS_CELLS // self.n_classes))
+        most = max(
+            MIN_CLASS_GROUPS, min(MAX_CLASS_GROUPS, N_CLASS_CELLS // self.n_classes)
+        )
         for j in range(self.n_classes):
             # By the predictions, not by the map: cells must not depend on labels.
             variance = self.weight * x[j] * (1.0 - x[j])
-            n_groups = int(min(most, max(1.0, variance.sum() / 4.0)))  # 4: two rows either way
+            n_groups = int(
+                min(most, max(1.0, variance.sum() / 4.0))
+            )  # 4: two rows either way
             group = equal_parts(x[j], variance, n_groups)
             self.class_cell[j] = self.n_class_cells + group
             self.n_class_cells += int(group.max()) + 1
@@ -250,12 +265,16 @@ class _Cells:
         # In one row the covariance of 1[y = j] and the features of y is g_j (z_j - sum_l g_l z_l).
         g = self.g[:k]
         mean_features = np.concatenate([g, g * self.odds])
-        covariances = [self._covariance(self.top_group, self.g_top, self.top, mean_features)]
+        covariances = [
+            self._covariance(self.top_group, self.g_top, self.top, mean_features)
+        ]
         variances = [self._count_variance(self.top_group, self.g_top)]
         for j in self._classes_with_cells:
             group = self.class_cell[j] - self.class_cell[j].min()
             counted_class = np.full(len(group), j)
-            covariances.append(self._covariance(group, self.g[j], counted_class, mean_features))
+            covariances.append(
+                self._covariance(group, self.g[j], counted_class, mean_features)
+            )
             variances.append(self._count_variance(group, self.g[j]))
         covariance = np.concatenate(covariances)
         information = LogPartition(self.odds, self.weight)(theta).hessian

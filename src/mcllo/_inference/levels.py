@@ -71,14 +71,31 @@ from .effect_size_distribution import MapChanges
 from .goodness_of_fit import equal_parts
 
 LEVELS = (
-    *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
+    *(
+        0.01,
+        0.02,
+        0.05,
+        0.10,
+        0.15,
+        0.20,
+        0.25,
+        0.30,
+        0.35,
+        0.40,
+        0.45,
+        0.50,
+        0.55,
+        0.60,
+        0.65,
+    ),
     *(0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.98, 0.99, 0.999),
 )
 """Levels to choose from: numbers that people say."""
 TOP_PROB_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of the top probability that levels should be near."""
 MIN_ROWS_AT_LEVEL = 30  # rows near a level from which it is shown: a round number
-MIN_ROWS_NEAR = 50  # rows that a level is estimated from at least, if so many are near enough
+# rows that a level is estimated from at least, if so many are near enough
+MIN_ROWS_NEAR = 50
 MIN_ROWS_NEAR_GROWTH = 400
 """Rows from which on their number grows as ``n^(2/3)``: from 8,000 rows in all."""
 MIN_DISTANCE_FROM_CERTAINTY = 1e-9  # of what the map says: its logit must be finite
@@ -157,7 +174,9 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     cumulative = np.cumsum(weight[order]) / weight.sum()
     places = np.searchsorted(cumulative, TOP_PROB_QUANTILES)
     places = np.minimum(places, len(top) - 1)
-    quantiles = np.clip(top[order[places]], 1e-12, 1.0 - 1e-12)  # their logits are finite
+    quantiles = np.clip(
+        top[order[places]], 1e-12, 1.0 - 1e-12
+    )  # their logits are finite
     logits = logit(supported)
     chosen = set()
     for quantile in logit(quantiles):
@@ -174,7 +193,9 @@ def observed_levels(predictions: Predictions, confidence: float) -> tuple[RightA
     return tuple(_estimate_level(rows, times, level, confidence) for level in levels)
 
 
-def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: float) -> RightAt:
+def _estimate_level(
+    rows: _TopRows, times: Floats, level: float, confidence: float
+) -> RightAt:
     """Return the estimate of one level from the rows nearest to it."""
     distance = np.abs(rows.top - level)
     near = np.flatnonzero(distance <= 2.0 * width_at(level))
@@ -188,13 +209,19 @@ def _estimate_level(rows: _TopRows, times: Floats, level: float, confidence: flo
     near = near[distance[near] <= farthest + 1e-12]
     share = rows.weight[near] / rows.weight[near].sum()
     hit_rate = float(rows.hit[near] @ share)
-    shift = level - float(rows.top[near] @ share)  # from the mean prediction of these rows
+    shift = level - float(
+        rows.top[near] @ share
+    )  # from the mean prediction of these rows
     quantile = rows.quantile(near, confidence)
-    wilson_low, wilson_high = wilson_interval(hit_rate, rows.n_effective(near), quantile)
+    wilson_low, wilson_high = wilson_interval(
+        hit_rate, rows.n_effective(near), quantile
+    )
     right = min(max(hit_rate + shift, 0.0), 1.0)
     low = min(max(wilson_low + shift, 0.0), 1.0)
     high = min(max(wilson_high + shift, 0.0), 1.0)
-    if hit_rate == 1.0:  # not 0.9999 because the rows were a little surer than the level
+    if (
+        hit_rate == 1.0
+    ):  # not 0.9999 because the rows were a little surer than the level
         right = 1.0
         high = 1.0
     n_samples = round(float(times[near].sum()))
@@ -210,7 +237,9 @@ class _TopRows:
         self.weight = predictions.row_weight
         self.counts_rows = predictions.counts_rows
         self.groups: Codes | None = predictions.groups
-        self.correlation = 0.0 if self.groups is None else self._correlation(self.groups)
+        self.correlation = (
+            0.0 if self.groups is None else self._correlation(self.groups)
+        )
 
     def _squared_weights(self, rows: Codes) -> Floats:
         """Return what a row adds to the variance of a weighted sum, in variances of one label.
@@ -248,7 +277,9 @@ class _TopRows:
         squared = self._squared_weights(rows)
         variance = float(squared.sum())
         if self.groups is not None:
-            variance += self.correlation * _weight_of_pairs(weight, squared, self.groups[rows])
+            variance += self.correlation * _weight_of_pairs(
+                weight, squared, self.groups[rows]
+            )
         return float(weight.sum()) ** 2 / variance
 
     def quantile(self, rows: Codes, confidence: float) -> float:
@@ -285,7 +316,11 @@ def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, flo
 
 
 def map_level(
-    changes: MapChanges, theta: Floats, covariance: Floats | None, level: float, confidence: float
+    changes: MapChanges,
+    theta: Floats,
+    covariance: Floats | None,
+    level: float,
+    confidence: float,
 ) -> tuple[float, float, float]:
     """Return what the map `theta` says of a level, with its interval; NaN without rows there."""
     from scipy.special import expit, logit, ndtri
@@ -301,7 +336,9 @@ def map_level(
     share = changes.weight[near] / changes.weight[near].sum()
     change = g_top - changes.top_probs[near]
     right = level + float(change @ share)
-    right = min(max(right, MIN_DISTANCE_FROM_CERTAINTY), 1.0 - MIN_DISTANCE_FROM_CERTAINTY)
+    right = min(
+        max(right, MIN_DISTANCE_FROM_CERTAINTY), 1.0 - MIN_DISTANCE_FROM_CERTAINTY
+    )
     if covariance is None:
         return right, math.nan, math.nan
     # Derivatives of g_top by the linear predictor of each class, then by tau and gamma.
@@ -309,7 +346,9 @@ def map_level(
     by_class[top_cells] += g_top
     k = len(odds)
     gradient = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds) @ share])
-    varies = ~np.isnan(np.diagonal(covariance))  # a parameter that is fixed adds nothing
+    varies = ~np.isnan(
+        np.diagonal(covariance)
+    )  # a parameter that is fixed adds nothing
     if not varies.all():
         gradient = gradient[varies]
         covariance = covariance[np.ix_(varies, varies)]

@@ -99,7 +99,12 @@ from .budget import (
     N_RESAMPLES,
     TEST_WORK,
 )
-from .hypothesis_test import SCORE_INSTEAD_NOTE, TOO_MANY_REFITS_NOTE, Reason, TestResult
+from .hypothesis_test import (
+    SCORE_INSTEAD_NOTE,
+    TOO_MANY_REFITS_NOTE,
+    Reason,
+    TestResult,
+)
 from .monte_carlo import (
     Seed,
     StatisticDraws,
@@ -142,7 +147,9 @@ class LikelihoodHalf:
     """Largest log likelihood of the smaller model."""
 
 
-def split_ratio_bound(halves: Sequence[LikelihoodHalf], basis: Floats | None = None) -> float:
+def split_ratio_bound(
+    halves: Sequence[LikelihoodHalf], basis: Floats | None = None
+) -> float:
     """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model.
 
     Without one all parameters are free.
@@ -154,7 +161,9 @@ def split_ratio_bound(halves: Sequence[LikelihoodHalf], basis: Floats | None = N
     return float(min(1.0, max(MIN_PRINTED_PVALUE, np.exp(-log_e))))
 
 
-def _split_log_ratio(learn: LikelihoodHalf, judge: LikelihoodHalf, basis: Floats | None) -> float:
+def _split_log_ratio(
+    learn: LikelihoodHalf, judge: LikelihoodHalf, basis: Floats | None
+) -> float:
     """Return the log of E, the larger model fitted to one half and judged on the other."""
     size = len(learn.origin) if basis is None else basis.shape[1]
     # A ridge of 1: half of the rows may be separated where all are not.
@@ -169,7 +178,9 @@ def temperature_ratio_bound(predictions: Predictions) -> float:
 
     Over the u of `SPLIT_RATIO_EXPONENTS`.
     """
-    partition = LogPartition(predictions.log_odds, predictions.sample_weight).without_hessian
+    partition = LogPartition(
+        predictions.log_odds, predictions.sample_weight
+    ).without_hessian
     likelihood = negative_log_likelihood(predictions).from_partition
     null = identity_theta(len(predictions.log_odds))
 
@@ -179,7 +190,9 @@ def temperature_ratio_bound(predictions: Predictions) -> float:
     at_null = negative_log_likelihood_at(1.0)
     values = np.array([negative_log_likelihood_at(u) for u in SPLIT_RATIO_EXPONENTS])
     log_sum = float(np.logaddexp.reduce(at_null - values))
-    return float(min(1.0, max(MIN_PRINTED_PVALUE, len(SPLIT_RATIO_EXPONENTS) * np.exp(-log_sum))))
+    return float(
+        min(1.0, max(MIN_PRINTED_PVALUE, len(SPLIT_RATIO_EXPONENTS) * np.exp(-log_sum)))
+    )
 
 
 def split_pvalue(predictions: Predictions) -> float:
@@ -292,10 +305,13 @@ def run_test(
                 "{found} needs the information of all parameters at once, and {size:,} are too "
                 "many; use {method:'chi2'}."
             )
-            raise InputError(message, argument="method", value=chosen, values={"size": size})
+            raise InputError(
+                message, argument="method", value=chosen, values={"size": size}
+            )
         bound = 1.0
         if method == "auto":
-            bound = temperature_ratio_bound(predictions) if quick else split_pvalue(predictions)
+            guaranteed = temperature_ratio_bound if quick else split_pvalue
+            bound = guaranteed(predictions)
         found = TestResult(value, fit.df, bound, "bound")
         if bound * MIN_BOUND_FACTOR * (n_resamples + 1) >= 1.0:
             sequential = chosen == "sequential"
@@ -337,7 +353,9 @@ def choose_method(
     """
     errors = expected_errors(predictions) / max(df, 1)
     least = partial(_least_variance, predictions)
-    why = trust_chi2(statistic, errors, n_clipped=predictions.n_clipped, least_variance=least)
+    why = trust_chi2(
+        statistic, errors, n_clipped=predictions.n_clipped, least_variance=least
+    )
     if not why.wants_draws:
         return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
@@ -361,7 +379,11 @@ def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bo
 
 
 def trust_chi2(
-    statistic: str, errors: float, *, n_clipped: int, least_variance: Callable[[], float]
+    statistic: str,
+    errors: float,
+    *,
+    n_clipped: int,
+    least_variance: Callable[[], float],
 ) -> Reason:
     """Return why chi-square is used, or what speaks against it where draws would be better.
 
@@ -406,7 +428,9 @@ def check_choices(statistic: str, method: str) -> None:
         message = "{argument} must be 'lr', 'score' or 'wald'; got {value}."
         raise InputError(message, argument="statistic", value=statistic)
     if method not in METHODS:
-        message = "{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}."
+        message = (
+            "{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}."
+        )
         raise InputError(message, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
         message = (
@@ -416,7 +440,9 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(message, argument="statistic", value=statistic)
 
 
-def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
+def statistic_value(
+    fit: MCLLOFit, statistic: str, predictions: Predictions | None = None
+) -> float:
     """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
     if statistic == "lr":
         return fit.statistic
@@ -450,12 +476,16 @@ def _score_by_products(
 ) -> float:
     """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
     partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
-    operator = LikelihoodOperator(partition, likelihood.whole.statistic, free=likelihood.free)
+    operator = LikelihoodOperator(
+        partition, likelihood.whole.statistic, free=likelihood.free
+    )
     operator.value_and_gradient(likelihood.identity)
     score = np.zeros(len(likelihood.free))
     score[likelihood.free] = free_score
     # A residual of 1e-7 leaves about 1e-14 of the statistic, a quadratic form.
-    solution, _ = conjugate_gradients(operator.product, operator.precondition, score, 1e-7)
+    solution, _ = conjugate_gradients(
+        operator.product, operator.precondition, score, 1e-7
+    )
     return float(score @ solution)
 
 
@@ -499,8 +529,12 @@ class TwoSamples:
         holdout = expand_weights(holdout)
         both = join_samples(train, holdout)
         with suppress_warnings(*ESTIMATION_WARNINGS):
-            fit = fit_predictions(both, penalty=1.0)  # a ridge, so that the map always exists
-        both = both.with_probs(recalibrate(fit.theta, both.log_odds, both.baseline_index))
+            fit = fit_predictions(
+                both, penalty=1.0
+            )  # a ridge, so that the map always exists
+        both = both.with_probs(
+            recalibrate(fit.theta, both.log_odds, both.baseline_index)
+        )
         self.train = both.take(np.arange(train.n_samples))
         self.holdout = both.take(np.arange(train.n_samples, both.n_samples))
         self.train_ratio = _likelihood_ratio(self.train)
@@ -523,11 +557,15 @@ class TwoSamples:
 
     def draw_statistics(self, start: int, size: int) -> Floats:
         """Return the statistics of draws ``start .. start + size``."""
-        return self._statistics(self.train_draws(start, size), self.holdout_draws(start, size))
+        return self._statistics(
+            self.train_draws(start, size), self.holdout_draws(start, size)
+        )
 
     def _statistics(self, train: Floats, holdout: Floats) -> Floats:
         """Return the likelihood ratios of the samples' sufficient statistics."""
-        separate = self.train_ratio.statistics(train) + self.holdout_ratio.statistics(holdout)
+        separate = self.train_ratio.statistics(train) + self.holdout_ratio.statistics(
+            holdout
+        )
         return separate - self.common_ratio.statistics(train + holdout)
 
 

@@ -73,9 +73,15 @@ def labels_at(probs: Floats, u: Floats) -> Codes:
     found = compiled.labels_at(probs.T, u)
     if found is not None:
         return found
-    edges = np.cumsum(probs.T, axis=0)[:-1]  # of rounding, a sum may stay below 1: no last edge
-    if len(edges) > 64:  # many comparisons a label: a binary search in each row is faster
-        columns = [np.searchsorted(row, own) for row, own in zip(edges.T, u.T, strict=True)]
+    edges = np.cumsum(probs.T, axis=0)[
+        :-1
+    ]  # of rounding, a sum may stay below 1: no last edge
+    if (
+        len(edges) > 64
+    ):  # many comparisons a label: a binary search in each row is faster
+        columns = [
+            np.searchsorted(row, own) for row, own in zip(edges.T, u.T, strict=True)
+        ]
         return np.stack(columns, axis=1)
     labels = np.zeros(u.shape, dtype=np.uint8)
     for edge in edges:
@@ -90,7 +96,9 @@ def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
         return found
     size, n = labels.shape
     c = len(values)
-    cells = (labels + c * np.arange(size)[:, None]).ravel()  # a class of a draw is a cell
+    cells = (
+        labels + c * np.arange(size)[:, None]
+    ).ravel()  # a class of a draw is a cell
     value_of_label = values[labels, np.arange(n)].ravel()
     counts = np.bincount(cells, minlength=size * c).astype(np.float64)
     sums = np.bincount(cells, value_of_label, size * c).astype(np.float64, copy=False)
@@ -179,7 +187,9 @@ def _draws_needed(stop_at: int, n_exceed: int, done: int, guess: float | None) -
 
 def check_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
-    whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
+    whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(
+        n_resamples, bool
+    )
     if not whole or n_resamples < 1:
         rule = "be at least 1" if whole else "be a whole number"
         message = f"{{argument}} must {rule}; got {{value}}."
@@ -216,7 +226,9 @@ class MetricNull(Result):
     left_out = ("critical",)
 
     @classmethod
-    def from_draws(cls, observed: float, drawn: Floats, level: float, seed: int) -> MetricNull:
+    def from_draws(
+        cls, observed: float, drawn: Floats, level: float, seed: int
+    ) -> MetricNull:
         """Return what draws of the metric say of the observed one."""
         low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
         n_exceed = (drawn >= observed - METRIC_TIE_TOL).sum()

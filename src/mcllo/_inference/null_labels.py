@@ -95,7 +95,9 @@ class NullRows:
         self.chance /= self.chance.sum(axis=1, keepdims=True)
         n_possible_labels = int((self.chance > 0.0).any(axis=0).sum())
         self.one_label = n_possible_labels == 1
-        self.expected = self._features(self.probs)  # what a label takes from the score of its row
+        self.expected = self._features(
+            self.probs
+        )  # what a label takes from the score of its row
 
     def _features(self, values: Floats) -> Floats:
         """Return ``(v, v l)`` of a number for each row and class, l the log odds."""
@@ -188,7 +190,9 @@ def _sort_rows(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes,
         return order, np.arange(len(order))
     # Groups in the order of their first rows.
     groups = rows.groups[order]
-    _, first_row, group_of_row = np.unique(groups, return_index=True, return_inverse=True)
+    _, first_row, group_of_row = np.unique(
+        groups, return_index=True, return_inverse=True
+    )
     rank_of_group = np.argsort(np.argsort(first_row))
     rank = rank_of_group[group_of_row.ravel()]
     by_group = np.argsort(rank, kind="stable")
@@ -228,7 +232,9 @@ def label_effects(
     rank = int(rank)
     residual_df = n - covariates.shape[1] - rank
     shrinkage = 0.0
-    if rank > 0 and residual_df >= 1 and sum_before > 1e-18 * n:  # else the weights are all equal
+    if (
+        rank > 0 and residual_df >= 1 and sum_before > 1e-18 * n
+    ):  # else the weights are all equal
         residual_variance = max(sum_after, 1e-30 * sum_before) / residual_df
         f_value = (sum_before - sum_after) / rank / residual_variance
         f_critical = float(fdtri(rank, residual_df, 1.0 - WEIGHT_EFFECT_LEVEL))
@@ -344,7 +350,9 @@ def dependent_pvalue(
             exceeds = ratio >= observed_ratio * (1.0 - TIE_TOL)
             n_exceed[place] += (same_side & exceeds).sum()
             n_same_side[place] += same_side.sum()
-            n_small_squares[place] += (squares <= observed_squares * (1.0 + TIE_TOL)).sum()
+            n_small_squares[place] += (
+                squares <= observed_squares * (1.0 + TIE_TOL)
+            ).sum()
     # Dependence makes sums of squares large or small; the weakest is never ruled out.
     is_possible = n_small_squares >= DEPENDENCE_EXCLUSION_LEVEL * n_resamples
     strongest = np.flatnonzero(is_possible).max(initial=0)

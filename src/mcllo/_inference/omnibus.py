@@ -46,7 +46,12 @@ from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import format_number
 from .._utils.linalg import large_inverse
 from .._utils.results import Floats
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
@@ -230,7 +235,9 @@ class HosmerLemeshow:
         self._probs = predictions.probs
         n, self.n_classes = self._probs.shape
         self.n_groups = min(n_groups, n)
-        order = np.argsort(1.0 - self._probs[:, predictions.baseline_index], kind="stable")
+        order = np.argsort(
+            1.0 - self._probs[:, predictions.baseline_index], kind="stable"
+        )
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
@@ -348,21 +355,33 @@ def omnibus_test(
     """
     if kind not in TEST_NAMES:
         raise InputError(f"kind must be 'hosmer_lemeshow' or 'kernel'; got {kind!r}.")
-    if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
+    if (
+        isinstance(n_groups, bool)
+        or not isinstance(n_groups, (int, np.integer))
+        or n_groups < 1
+    ):
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
-    metric = KernelError if kind == "kernel" else partial(HosmerLemeshow, n_groups=n_groups)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
+    metric = (
+        KernelError if kind == "kernel" else partial(HosmerLemeshow, n_groups=n_groups)
+    )
     null = metric_nulls(predictions, {kind: metric}, n_resamples=n_resamples, seed=seed)
     return OmnibusTest.from_null(kind, null[kind])
 
 
-def kernel_omnibus_test(rows: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
+def kernel_omnibus_test(
+    rows: Predictions, n_resamples: int, seed: int
+) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
     n_rows = float(rows.class_weight.sum())
     is_large = n_rows > MAX_KERNEL_ROWS or n_rows * rows.n_classes > MAX_KERNEL_ENTRIES
     if is_large or not rows.has_whole_weights:
         return {}
-    return metric_nulls(rows, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
+    return metric_nulls(
+        rows, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed
+    )
 
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
@@ -409,7 +428,9 @@ def _form_of_pooled_columns(
     def form_of(groups: list[int]) -> tuple[float, int] | None:
         """Return the form of merged groups; None where no count varies enough."""
         rows = np.flatnonzero(np.isin(group, groups))
-        columns, pooled_excess = _pooled_columns(probs, rows, excess[groups].sum(axis=0))
+        columns, pooled_excess = _pooled_columns(
+            probs, rows, excess[groups].sum(axis=0)
+        )
         if not len(columns):
             return None
         covariance = np.diag(columns.sum(axis=1)) - columns @ columns.T
@@ -437,7 +458,9 @@ def _form_of_pooled_columns(
     return value, df
 
 
-def _pooled_columns(probs: Floats, rows: NDArray[np.intp], excess: Floats) -> tuple[Floats, Floats]:
+def _pooled_columns(
+    probs: Floats, rows: NDArray[np.intp], excess: Floats
+) -> tuple[Floats, Floats]:
     """Return the pooled columns whose counts vary enough, (n_cells, n), and what these exceed.
 
     The variance of a count is ``sum q (1 - q)``, q its column.

@@ -117,14 +117,20 @@ class PairedLoss:
         every: int = 1,
     ) -> None:
         self.mean = float(weight @ observed) / float(weight.sum())
-        self.standard_error, self.units = error_of_mean(observed - self.mean, weight, groups)
-        if groups is not None:  # weights that count no rows: as many as they are worth (Kish)
+        self.standard_error, self.units = error_of_mean(
+            observed - self.mean, weight, groups
+        )
+        if (
+            groups is not None
+        ):  # weights that count no rows: as many as they are worth (Kish)
             weight = weight * (weight.sum() / (weight @ weight))
         self.total = float(weight.sum())
         self.weight = weight[::every]
         self.total_kept = float(self.weight.sum())
         self.log_base = np.log(base).T.copy()
-        self.differences = np.log(first).T - np.log(other).T  # d_iy, of shape (classes, rows)
+        self.differences = (
+            np.log(first).T - np.log(other).T
+        )  # d_iy, of shape (classes, rows)
         # t counts standard deviations of a row's difference, so that 1 is a step of a usual size.
         self.scale = 1.0
         largest = float(np.abs(self.differences).max(initial=0.0))
@@ -134,7 +140,9 @@ class PairedLoss:
             # A standard deviation that is rounding is no unit to count in.
             self.scale = max(sd, 1e-4 * largest)
             self.differences /= self.scale
-        self._observed_sum = self.mean / self.scale * self.total_kept  # S, scaled, of rows kept
+        self._observed_sum = (
+            self.mean / self.scale * self.total_kept
+        )  # S, scaled, of rows kept
 
     def _at(self, t: float) -> _FamilyPoint:
         """Return the family at t, here in units of ``1 / scale``."""
@@ -164,7 +172,11 @@ class PairedLoss:
         here = start
         for _ in range(100):
             curvature = max(here.curvature, TINY)
-            slope = self._observed_sum - here.slope + events * here.third_derivative / curvature
+            slope = (
+                self._observed_sum
+                - here.slope
+                + events * here.third_derivative / curvature
+            )
             newton = here.t + slope / curvature
             step = float(np.clip(newton, -MAX_ABS_T, MAX_ABS_T)) - here.t
             gain = slope * step
@@ -175,7 +187,10 @@ class PairedLoss:
             for _ in range(60):
                 there = self._at(here.t + step)
                 value = self._log_posterior(there, events)
-                if math.isfinite(value) and value >= least + 1e-4 * slope * step - rounding:
+                if (
+                    math.isfinite(value)
+                    and value >= least + 1e-4 * slope * step - rounding
+                ):
                     break
                 step *= 0.5
             else:
@@ -272,7 +287,9 @@ class PairedLoss:
         distance = min(first_distance, 0.5 * MAX_ABS_T)
         for _ in range(100):
             here = self._at(best.t + side * distance)
-            deviance = 2.0 * (here.value - best.value - side * distance * self._observed_sum)
+            deviance = 2.0 * (
+                here.value - best.value - side * distance * self._observed_sum
+            )
             if deviance < goal:
                 inside = distance
             else:

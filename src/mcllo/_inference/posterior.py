@@ -49,7 +49,12 @@ from .._model.likelihood import identity_theta
 from .._utils.formatting import PStyle, format_count, format_number, format_p, p_words
 from .._utils.results import Floats, Result
 from .._validation.arguments import check_share
-from .._validation.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    TableOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 
@@ -188,7 +193,9 @@ def calibration_posterior(
     df, p = 0.64 (chi-square)
     """
     check_share("prior", prior)
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     total = counted_rows(predictions)
     return posterior_of_fit(fit_predictions(predictions), total, prior)
 
@@ -228,7 +235,9 @@ def posterior_probability(log_factor: float, prior: float) -> float:
     return odds_for / (1.0 + odds_for)
 
 
-def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words) -> str:
+def bic_warning(
+    posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words
+) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
     contradiction = posterior > 0.5 and pvalue < 0.05
     if not contradiction and df <= MAX_PARAMETERS_WITHOUT_NOTE:
@@ -236,7 +245,9 @@ def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyl
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
     effect = "and can favour calibration although the test rejects it"
     if contradiction:
-        effect = f"and so favours calibration although the test rejects it (p {p(pvalue)})"
+        effect = (
+            f"and so favours calibration although the test rejects it (p {p(pvalue)})"
+        )
     advice = "read the posterior beside the p-value, it is no evidence of calibration by itself"
     return f"{charge} {effect}; {advice}."
 
@@ -338,7 +349,11 @@ class BoldRecalibration(Result):
     warning: str
 
     def __str__(self) -> str:
-        doubt = "" if self.converged else "\nThe search did not converge: bolder maps may exist."
+        doubt = (
+            ""
+            if self.converged
+            else "\nThe search did not converge: bolder maps may exist."
+        )
         note = f"\nNote: {self.warning}" if self.warning else ""
         return (
             f"boldness {format_number(self.boldness, 4)} (original "
@@ -422,7 +437,9 @@ def boldness_recalibrate(
     """
     check_share("t", t)
     check_share("prior", prior)
-    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
+    predictions = judged_predictions(
+        probs, y, independent=True, baseline=baseline, **data
+    )
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
     kappa = log_likelihood_to_spend(fit.df, total, t, prior)
@@ -479,7 +496,11 @@ def _existing_fit(predictions: Predictions) -> MCLLOFit:
     absent = predictions.absent
     cause = "the likelihood is all but flat"
     if fit.separated:
-        cause = f"no row has class {absent[0]!r}" if absent else "the log odds separate the labels"
+        cause = (
+            f"no row has class {absent[0]!r}"
+            if absent
+            else "the log odds separate the labels"
+        )
     raise InputError(
         f"a maximum likelihood map must exist to be made bolder; {cause}, so that no finite map is "
         "the boldest. Use more rows, or MCLLOCalibrator(penalty=1.0) without boldness."
@@ -525,7 +546,9 @@ class _SearchPoint(NamedTuple):
 class _Search:
     """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
 
-    def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
+    def __init__(
+        self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float
+    ) -> None:
         self.kappa = kappa
         self.minimum = -fit.log_likelihood
         self.origin = fit.theta
@@ -548,7 +571,10 @@ class _Search:
     def starts(self) -> list[Floats]:
         """Return the estimate, sharper versions of it, and the identity."""
         k = len(self.origin) // 2
-        sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SLOPE_FACTORS_OF_STARTS]
+        sharper = [
+            np.repeat([1.0, factor], k) * self.origin
+            for factor in SLOPE_FACTORS_OF_STARTS
+        ]
         points = [self.origin, *sharper, identity_theta(k)]
         starts = []
         for point in points:
@@ -598,7 +624,11 @@ class _Search:
         }
         options: Any = {"ftol": 1e-11, "maxiter": 500}
         found = minimize(
-            **objective, x0=start, method="SLSQP", constraints=constraint, options=options
+            **objective,
+            x0=start,
+            method="SLSQP",
+            constraints=constraint,
+            options=options,
         )
         solution = np.asarray(found.x)
         if not np.isfinite(solution).all():

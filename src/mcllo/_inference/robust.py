@@ -67,7 +67,12 @@ from .._utils.formatting import format_count, format_number
 from .._utils.linalg import whitening
 from .._utils.results import Floats
 from .._utils.statements import Statement
-from .._validation.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    Predictions,
+    RowOptions,
+    judged_predictions,
+    reads_rows,
+)
 from ..exceptions import InputError
 from . import budget
 from .budget import BATCH_ENTRIES, N_RESAMPLES
@@ -91,7 +96,9 @@ MIN_EFFECTIVE_ROWS = 20.0
 """Effective rows below which weighted rows cannot be judged: a round number."""
 MIN_EFFECTIVE_SHARE_OF_EQUALS = 0.995
 """Units are printed as equal when this share of them is effective: it rounds to 100 %."""
-ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
+ONE_LABEL = (
+    "all rows have one label, and what rows of other labels would weigh is not known"
+)
 TOO_MANY_ROWS_FOR_SKEWNESS = "too many rows to ask how skewed the groups' scores are"
 SKEWED_NOTE = (
     "the groups' scores are skewed: the p-value is the largest over how strongly rows of a group "
@@ -105,11 +112,15 @@ class ChiSquareMixture:
     From ``root = whitening(H)``, U and V; for independent rows the eigenvalues are all 1.
     """
 
-    def __init__(self, root: Floats, total: Floats, gram: Floats, n_units: float) -> None:
+    def __init__(
+        self, root: Floats, total: Floats, gram: Floats, n_units: float
+    ) -> None:
         u = total @ root
         self.score = float(u @ u)
         eigenvalues = np.linalg.eigvalsh(root.T @ gram @ root)
-        self.eigenvalues = np.maximum(eigenvalues, 0.0)  # of rounding, some may be below 0
+        self.eigenvalues = np.maximum(
+            eigenvalues, 0.0
+        )  # of rounding, some may be below 0
         self.n_units = n_units
 
     @property
@@ -135,7 +146,9 @@ class ChiSquareMixture:
         return pvalue, smallest_pvalue
 
 
-def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> TestResult:
+def flip_pvalue(
+    scores: Floats, root: Floats, *, n_resamples: int, seed: int
+) -> TestResult:
     """Return how often random signs of the units' scores give at least the observed S.
 
     Units are first put in an order that depends on their values alone, up to rounding, so that
@@ -298,7 +311,11 @@ class RobustTest(TestResult):
         """How many independent units there are, and how many equal ones that makes."""
         words = f"{format_count(self.n_groups)} {self.unit}"
         are_equal = self.n_effective > MIN_EFFECTIVE_SHARE_OF_EQUALS * self.n_groups
-        return words if are_equal else f"{words}, effectively {format_number(self.n_effective)}"
+        return (
+            words
+            if are_equal
+            else f"{words}, effectively {format_number(self.n_effective)}"
+        )
 
     def __str__(self) -> str:
         value = format_number(self.statistic, 4)
@@ -388,17 +405,23 @@ def robust_test(
     """
     predictions = judged_predictions(probs, y, baseline=baseline, **data)
     if method not in get_args(RobustMethod):
-        raise InputError(f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}.")
+        raise InputError(
+            f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}."
+        )
     check_resamples(n_resamples)
     is_grouped = predictions.groups is not None
     theta0 = identity_theta(len(predictions.log_odds))
     sums = score_sums(predictions, theta0)
     _check_units(sums.n_units, is_grouped=is_grouped)
-    hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(theta0).hessian
+    hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(
+        theta0
+    ).hessian
     root = whitening(hessian, free_parameters(predictions.log_odds))
     effective = n_effective(predictions)
     null = ChiSquareMixture(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason = _choose_method(predictions, method, sums.n_units, effective, n_resamples)
+    chosen, reason = _choose_method(
+        predictions, method, sums.n_units, effective, n_resamples
+    )
     pvalue, smallest_pvalue = null.f_pvalues()
     test = RobustTest(
         statistic=null.statistic,
@@ -414,7 +437,9 @@ def robust_test(
         smallest_pvalue=smallest_pvalue,
     )
     if chosen == "flip":
-        test = _flip_signs(test, unit_scores(predictions, theta0), root, sums.n_units, n_resamples)
+        test = _flip_signs(
+            test, unit_scores(predictions, theta0), root, sums.n_units, n_resamples
+        )
     if chosen == "draw":
         test = _draw_labels(test, NullRows(predictions), n_resamples)
     else:
@@ -422,7 +447,9 @@ def robust_test(
     obstacle = test.obstacle
     is_weighted = not (is_grouped or predictions.counts_rows)
     if is_weighted and effective < MIN_EFFECTIVE_ROWS and not obstacle:
-        obstacle = f"the weights leave {format_number(effective)} effective rows; at least "
+        obstacle = (
+            f"the weights leave {format_number(effective)} effective rows; at least "
+        )
         obstacle += f"{MIN_EFFECTIVE_ROWS:g} are needed"
     return replace(test, reason="; ".join([reason, *test.limits]), obstacle=obstacle)
 
@@ -455,7 +482,11 @@ def _design_effect(
 
 
 def _choose_method(
-    predictions: Predictions, method: str, n_units: float, effective: float, n_resamples: int
+    predictions: Predictions,
+    method: str,
+    n_units: float,
+    effective: float,
+    n_resamples: int,
 ) -> tuple[str, str]:
     """Return the method to use, and why."""
     is_grouped = predictions.groups is not None
@@ -470,7 +501,9 @@ def _choose_method(
     units = f"{format_count(n_units)} {'groups' if is_grouped else 'rows'}"
     if is_grouped or not is_weighted:
         return "flip" if n_units <= budget.MAX_FLIPPED_GROUPS else "f", units
-    if effective <= budget.MAX_FLIPPED_GROUPS and _is_drawing_affordable(predictions, n_resamples):
+    if effective <= budget.MAX_FLIPPED_GROUPS and _is_drawing_affordable(
+        predictions, n_resamples
+    ):
         return "draw", f"{units}, effectively {format_number(effective)}"
     return "f", units
 
@@ -494,7 +527,9 @@ def _flip_signs(
         limits = (f"so few can give no p-value below {smallest:.2g}",)
     return replace(
         test,
-        pvalue=max(flipped.pvalue, smallest),  # random flips of few groups can fall below all
+        pvalue=max(
+            flipped.pvalue, smallest
+        ),  # random flips of few groups can fall below all
         n_resamples=n_resamples,
         smallest_pvalue=smallest,
         limits=limits,
@@ -505,7 +540,12 @@ def _draw_labels(test: RobustTest, rows: NullRows, n_resamples: int) -> RobustTe
     """Return the test by drawn labels."""
     if rows.one_label:
         return replace(
-            test, statistic=0.0, df=0, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL
+            test,
+            statistic=0.0,
+            df=0,
+            pvalue=1.0,
+            smallest_pvalue=1.0,
+            obstacle=ONE_LABEL,
         )
     assert test.seed is not None
     found = draw_pvalue(rows, n_resamples=n_resamples, seed=test.seed)
@@ -520,7 +560,11 @@ def _draw_labels(test: RobustTest, rows: NullRows, n_resamples: int) -> RobustTe
 
 
 def _raise_pvalue(
-    test: RobustTest, predictions: Predictions, root: Floats, score: float, n_resamples: int
+    test: RobustTest,
+    predictions: Predictions,
+    root: Floats,
+    score: float,
+    n_resamples: int,
 ) -> RobustTest:
     """Return the test, its p-value raised to that of independent rows and of skewed groups.
 
@@ -535,9 +579,15 @@ def _raise_pvalue(
     if predictions.groups is None or seed is None:
         return test
     draws_rows = not is_counted and _is_drawing_affordable(predictions, n_resamples)
-    n_rows = float(predictions.class_weight.sum()) if is_counted else float(predictions.n_samples)
+    n_rows = (
+        float(predictions.class_weight.sum())
+        if is_counted
+        else float(predictions.n_samples)
+    )
     work_of_draw = n_rows * root.shape[0] * len(DEPENDENCE_STRENGTHS)
-    n_draws = int(min(budget.N_RESAMPLES_DEPENDENT, budget.DEPENDENT_WORK / work_of_draw))
+    n_draws = int(
+        min(budget.N_RESAMPLES_DEPENDENT, budget.DEPENDENT_WORK / work_of_draw)
+    )
     asks_skewness = test.pvalue <= MAX_PVALUE_IN_DOUBT
     if asks_skewness and n_draws < budget.MIN_DEPENDENT_DRAWS:
         asks_skewness = False
@@ -557,7 +607,9 @@ def _raise_pvalue(
     skewness = ScoreSkewness(rows, root)
     if not skewness.is_large:
         return test
-    largest = dependent_pvalue(rows, root, skewness.vector, n_resamples=n_draws, seed=seed + 2)
+    largest = dependent_pvalue(
+        rows, root, skewness.vector, n_resamples=n_draws, seed=seed + 2
+    )
     smallest = max(test.smallest_pvalue, 1.0 / (n_draws + 1.0))
     return _at_least(replace(test, smallest_pvalue=smallest), largest, SKEWED_NOTE)
 

@@ -108,7 +108,9 @@ class BatchedProblems:
     def _minima_in_c(self, log_odds: Floats, weight: Floats | None) -> BatchedMinima:
         first = None
         if self.first is not None:
-            first = np.hstack([self.first.value, self.first.gradient, self.first.hessian.ravel()])
+            first = np.hstack(
+                [self.first.value, self.first.gradient, self.first.hessian.ravel()]
+            )
         made = compiled.minimize(
             log_odds,
             None if weight is None else np.sqrt(weight),
@@ -122,7 +124,9 @@ class BatchedProblems:
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        return BatchedMinima(made.theta, made.start, made.value, made.steps > 0, made.hessian)
+        return BatchedMinima(
+            made.theta, made.start, made.value, made.steps > 0, made.hessian
+        )
 
     def _loop(self, partitions: list[Partition]) -> BatchedMinima:
         """Return the minima of problems with these A, one after the other."""
@@ -157,7 +161,9 @@ class BatchedProblems:
         if self.first is not None:
             partition = Memoized(partition, origin, self.first)
         likelihood = Likelihood(partition, self.statistics[b])
-        return RestrictedObjective(likelihood, origin, self.basis, self.penalty, self.centre)
+        return RestrictedObjective(
+            likelihood, origin, self.basis, self.penalty, self.centre
+        )
 
     def _reaches_target(self, b: int) -> Callback | None:
         """Return a callback that ends the search of problem b where its value is low enough."""
@@ -167,7 +173,9 @@ class BatchedProblems:
         return lambda solution: solution.terms.value <= target
 
 
-def log_partitions(log_odds: Floats, weight: Floats | None, count: int) -> list[Partition]:
+def log_partitions(
+    log_odds: Floats, weight: Floats | None, count: int
+) -> list[Partition]:
     """Return A of each problem, for log odds (K, n) or (K, B, n) and weights (n,) or (B, n)."""
     partitions: list[Partition] = []
     for b in range(count):
@@ -233,18 +241,24 @@ class LikelihoodRatio:
         goal = _Goal(threshold)
 
         def decide(part: Floats) -> NDArray[np.bool_]:
-            return self.gains(part, np.full(len(part), goal.end), goal.tol) >= goal.reached
+            return (
+                self.gains(part, np.full(len(part), goal.end), goal.tol) >= goal.reached
+            )
 
         return self.in_parts(decide, statistics)
 
-    def in_parts(self, work: Callable[[Floats], NDArray[Any]], statistics: Floats) -> NDArray[Any]:
+    def in_parts(
+        self, work: Callable[[Floats], NDArray[Any]], statistics: Floats
+    ) -> NDArray[Any]:
         """Return ``work`` of the rows of `statistics`, cut into parts that threads share."""
         starts = range(0, max(1, len(statistics)), N_DRAWS_PER_TASK)
         parts = [statistics[start : start + N_DRAWS_PER_TASK] for start in starts]
         n_workers = n_threads() if self.log_odds.size >= MIN_LOG_ODDS_FOR_THREADS else 1
         return np.concatenate(list(ordered_map(work, parts, n_workers)))
 
-    def gains(self, statistics: Floats, need: Floats | None = None, tol: float = 1e-9) -> Floats:
+    def gains(
+        self, statistics: Floats, need: Floats | None = None, tol: float = 1e-9
+    ) -> Floats:
         """Return G of each row of `statistics`; with `need`, a lower bound on the same side of it.
 
         `tol` is the decrement at which a search ends.
@@ -256,7 +270,9 @@ class LikelihoodRatio:
         able = np.ones(len(loss), dtype=bool)
         f_target = None
         if need is not None:
-            able = loss >= need  # a likelihood is 1 at most, so no gain is larger than the loss
+            able = (
+                loss >= need
+            )  # a likelihood is 1 at most, so no gain is larger than the loss
             f_target = (loss - need)[able]
         problems = BatchedProblems(
             statistics[able],

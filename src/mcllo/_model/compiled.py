@@ -104,7 +104,18 @@ def _load(path: Path) -> ctypes.CDLL | None:
         "mcllo_minimize": [level, ctypes.POINTER(_Problems)],
         "mcllo_pass": [level, array, array, size, size, size, ctypes.c_int, array],
         "mcllo_moments": [level, array, array, size, size, size, array, array, array],
-        "mcllo_product": [level, array, array, size, size, size, array, array, array, array],
+        "mcllo_product": [
+            level,
+            array,
+            array,
+            size,
+            size,
+            size,
+            array,
+            array,
+            array,
+            array,
+        ],
         "mcllo_direction": [level, size, array, array, array],
         "mcllo_softmax": [level, array, size, size, size, array],
         "mcllo_log": [level, array, size],
@@ -166,13 +177,17 @@ def log_partition(
     return float(made[size]), gradient, hessian
 
 
-def moments(theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats) -> Floats:
+def moments(
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats
+) -> Floats:
     """Return the sums of `_model/many_classes`, (1 + 6 K,); fill `logs` with A of each row."""
     found = _required()
     k, n = log_odds.shape
     made = np.empty(1 + 6 * k)
     rows = (address(log_odds), address(root_weight), k, n, log_odds.strides[0] // 8)
-    if found.mcllo_moments(_level(found), *rows, address(theta), address(logs), address(made)):
+    if found.mcllo_moments(
+        _level(found), *rows, address(theta), address(logs), address(made)
+    ):
         raise MemoryError
     return made
 
@@ -345,7 +360,9 @@ def labels_at(probs: Floats, u: Floats) -> NDArray[np.intp] | None:
     return labels
 
 
-def label_sums(labels: NDArray[np.intp], values: Floats) -> tuple[Floats, Floats] | None:
+def label_sums(
+    labels: NDArray[np.intp], values: Floats
+) -> tuple[Floats, Floats] | None:
     """Return counts of labels (B, n) and sums of `values` (c, n) there, (B, c); None without C."""
     found = library()
     if found is None:
@@ -365,7 +382,9 @@ def address(array: Any) -> Any:
     if array is None:
         return None
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the other's time
+        return ctypes.addressof(
+            ctypes.c_char.from_buffer(array)
+        )  # a third of the other's time
     except (TypeError, ValueError, BufferError):  # read-only, in pieces or empty
         return array.__array_interface__["data"][0]
 

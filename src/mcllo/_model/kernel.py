@@ -95,7 +95,9 @@ def log_partition(
     tau_curvature = DIAGONAL_ROUNDING_FACTOR * gradient[:k]
     gamma_curvature = DIAGONAL_ROUNDING_FACTOR * squares
     if diagonal_only:
-        return Derivatives(value, gradient, np.append(tau_curvature, gamma_curvature) - gram)
+        return Derivatives(
+            value, gradient, np.append(tau_curvature, gamma_curvature) - gram
+        )
     hessian = np.negative(gram, out=gram)
     tau = np.arange(k)
     gamma = k + tau
@@ -115,7 +117,11 @@ class LogPartition:
     """
 
     def __init__(
-        self, log_odds: NDArray[Any], weight: Floats | None = None, *, n_jobs: int | None = None
+        self,
+        log_odds: NDArray[Any],
+        weight: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> None:
         self.log_odds = log_odds
         self.weight = weight
@@ -136,7 +142,9 @@ class LogPartition:
     def _sum(self, theta: Floats, *, diagonal_only: bool) -> Derivatives:
         def of_rows(odds: NDArray[Any], root: Floats | None) -> Derivatives:
             if self.in_c:
-                return Derivatives(*compiled.log_partition(theta, odds, root, diagonal_only))
+                return Derivatives(
+                    *compiled.log_partition(theta, odds, root, diagonal_only)
+                )
             return log_partition(theta, odds, root, diagonal_only=diagonal_only)
 
         def of_part(rows: slice) -> Derivatives:
@@ -161,7 +169,10 @@ def _parts(n_samples: int, n_compared: int) -> list[slice]:
 def row_chunks(n_samples: int, n_per_row: int, least: int = 256) -> Iterator[slice]:
     """Return stretches of rows, of which `n_per_row` numbers each stay in cache."""
     size = max(256, least, CHUNK_ELEMENTS // n_per_row)
-    return (slice(start, min(n_samples, start + size)) for start in range(0, n_samples, size))
+    return (
+        slice(start, min(n_samples, start + size))
+        for start in range(0, n_samples, size)
+    )
 
 
 def predicted_probabilities(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:

@@ -49,7 +49,11 @@ def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
 
 
 def log_odds_of_rows(
-    rows: NDArray[Any], baseline: int, *, logarithms: bool = False, n_jobs: int | None = None
+    rows: NDArray[Any],
+    baseline: int,
+    *,
+    logarithms: bool = False,
+    n_jobs: int | None = None,
 ) -> Floats:
     """Return ``l_ji`` of probabilities (or `logarithms` of them, or logits) of shape (n, c)."""
     n, c = rows.shape
@@ -85,7 +89,9 @@ def sufficient_statistic(
 class Likelihood:
     """``theta -> Derivatives`` of the negative log likelihood ``A(theta) - theta . s``."""
 
-    def __init__(self, partition: Callable[[Floats], Derivatives], statistic: Floats) -> None:
+    def __init__(
+        self, partition: Callable[[Floats], Derivatives], statistic: Floats
+    ) -> None:
         self.partition = partition
         self.statistic = statistic
 
@@ -187,7 +193,9 @@ def _recalibrate_chunks(
     return recalibrated
 
 
-def _map_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
+def _map_chunks(
+    work: Callable[[slice], None], n: int, k: int, n_jobs: int | None
+) -> None:
     """Call `work` for stretches of rows whose arrays stay in cache."""
     chunks = list(row_chunks(n, k))
     list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))

@@ -74,7 +74,9 @@ class LinearMapLoss:
             features = self._features(rows)
             root = self.root[rows]
             g = self._eta(theta, self.scores[:, rows])
-            losses = self._losses(theta, g, rows)  # g are the probabilities from here on
+            losses = self._losses(
+                theta, g, rows
+            )  # g are the probabilities from here on
             value += float(losses @ root**2)
             g *= root
             a = g[:, None, :] * features
@@ -136,7 +138,9 @@ class LinearMapLoss:
         softmax(g)
         v = g * (1.0 - g)
         v *= step * root**2
-        counted = np.argpartition(v, n_sampled - n_counted, axis=1)[:, n_sampled - n_counted :]
+        counted = np.argpartition(v, n_sampled - n_counted, axis=1)[
+            :, n_sampled - n_counted :
+        ]
         counted_v = np.take_along_axis(v, counted, axis=1)
         rest = np.maximum(v.sum(axis=1) - counted_v.sum(axis=1), 0.0)
         total_weight = self.root @ self.root

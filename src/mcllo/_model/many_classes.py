@@ -98,7 +98,11 @@ class LogPartitionOperator(LogPartition):
     """
 
     def __init__(
-        self, log_odds: NDArray[Any], weight: Floats | None = None, *, n_jobs: int | None = None
+        self,
+        log_odds: NDArray[Any],
+        weight: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(log_odds, weight, n_jobs=n_jobs)
         self._many_in_c = compiled.is_for_many(log_odds)
@@ -113,9 +117,13 @@ class LogPartitionOperator(LogPartition):
             return function(self._theta, *self._rows(rows), self._logs[rows])
 
         sums = self._over_parts(of_part)
-        tau, cross, gamma, tau_square, cross_square, gamma_square = np.split(sums[1:], 6)
+        tau, cross, gamma, tau_square, cross_square, gamma_square = np.split(
+            sums[1:], 6
+        )
         self._diagonal = ClassBlocks(tau, cross, gamma)
-        self.blocks = ClassBlocks(tau - tau_square, cross - cross_square, gamma - gamma_square)
+        self.blocks = ClassBlocks(
+            tau - tau_square, cross - cross_square, gamma - gamma_square
+        )
         return Derivatives(float(sums[0]), np.concatenate([tau, cross]), NO_HESSIAN)
 
     def product(self, v: Floats) -> Floats:
@@ -141,7 +149,9 @@ class LogPartitionOperator(LogPartition):
         return np.sum(list(ordered_map(of_part, self.parts, self.n_threads)), axis=0)
 
 
-def moments(theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats) -> Floats:
+def moments(
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats
+) -> Floats:
     """Return A and the sums that D and the blocks are made of, (1 + 6 K,); fill `logs`.
 
     The sums are those of ``w g (1, l, l^2)`` and of ``w g^2 (1, l, l^2)``, in this order. `logs`
@@ -152,7 +162,9 @@ def moments(theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: F
     sums = np.zeros((6, k))
     for rows in row_chunks(n, k):
         odds = log_odds[:, rows]
-        weight = np.ones(odds.shape[1]) if root_weight is None else root_weight[rows] ** 2
+        weight = (
+            np.ones(odds.shape[1]) if root_weight is None else root_weight[rows] ** 2
+        )
         g, logs[rows] = predicted_probabilities(theta, odds)
         value += float(logs[rows] @ weight)
         moment = g[:k] * weight
@@ -241,11 +253,17 @@ class LikelihoodOperator:
         return hessian
 
 
-def minimize_pcg(objective: LikelihoodOperator, x0: Floats, *, max_iter: int = 100) -> Solution:
+def minimize_pcg(
+    objective: LikelihoodOperator, x0: Floats, *, max_iter: int = 100
+) -> Solution:
     """Minimise `objective` from `x0` by inexact Newton steps; the terms hold no Hessian."""
     solve = InexactDirection(objective)
     return minimize(
-        objective.value_and_gradient, x0, tol=PCG_DECREMENT_TOL, max_iter=max_iter, solve=solve
+        objective.value_and_gradient,
+        x0,
+        tol=PCG_DECREMENT_TOL,
+        max_iter=max_iter,
+        solve=solve,
     )
 
 
@@ -349,7 +367,9 @@ def fit_by_pcg(
     estimate, where it is not too large.
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
-    objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
+    objective = LikelihoodOperator(
+        partition, statistic, penalty=penalty, centre=centre, free=free
+    )
     solution = minimize_pcg(objective, start)
     whole = None
     if hessian and has_whole_hessian(len(statistic)):

@@ -229,7 +229,9 @@ def minimize_lbfgs(
             if found is None:
                 return solution
             point, trial, step = found
-            inverse.update(point - x, trial.gradient - terms.gradient, halved=step < 1.0)
+            inverse.update(
+                point - x, trial.gradient - terms.gradient, halved=step < 1.0
+            )
             x, terms = found[:2]
     return replace(solution, x=x, terms=terms, n_iter=max_iter)
 
@@ -309,7 +311,10 @@ class Memoized:
     """
 
     def __init__(
-        self, objective: Objective, x: Floats | None = None, terms: Derivatives | None = None
+        self,
+        objective: Objective,
+        x: Floats | None = None,
+        terms: Derivatives | None = None,
     ) -> None:
         self.objective = objective
         self._x = x

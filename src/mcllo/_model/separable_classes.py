@@ -55,7 +55,9 @@ class SeparatedClasses:
         """Whether any class left."""
         return not bool(self.classes.all())
 
-    def theta(self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float) -> Floats:
+    def theta(
+        self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float
+    ) -> Floats:
         """Return `theta` with finite parameters for the classes that left, the last ones first."""
         k = len(log_odds)
         theta = theta.copy()
@@ -93,7 +95,9 @@ def separate_classes(
         found.rows[np.isin(codes, gone)] = False
 
 
-def _find_separated_classes(log_odds: Floats, codes: Codes, left: SeparatedClasses) -> Codes:
+def _find_separated_classes(
+    log_odds: Floats, codes: Codes, left: SeparatedClasses
+) -> Codes:
     """Return the classes whose own log odds all lie above, or all below, the others' left."""
     rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
     gone = []

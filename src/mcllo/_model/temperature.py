@@ -58,7 +58,9 @@ def inverse_temperature(
         # enough rows for a first guess from every eighth of them, which saves a pass over all
         some = slice(None, None, 8)
         some_weight = None if weight is None else weight[some]
-        guess = _solve(np.ascontiguousarray(scores[:, some]), codes[some], some_weight, log_u)
+        guess = _solve(
+            np.ascontiguousarray(scores[:, some]), codes[some], some_weight, log_u
+        )
         if guess.bound == 0:
             log_u = math.log(guess.value)
     return _solve(scores, codes, weight, log_u)
@@ -82,7 +84,9 @@ def _solve(
     if target == 0.0 and residual(log_u)[0] != 0.0:
         # the largest score of every row is that of its label: the likelihood rises for ever
         return InverseTemperature(math.exp(MAX_ABS_LOG_SCALE), 1, 1)
-    root = find_root(residual, log_u, -MAX_ABS_LOG_SCALE, MAX_ABS_LOG_SCALE, xtol=LAST_LOG_STEP_TOL)
+    root = find_root(
+        residual, log_u, -MAX_ABS_LOG_SCALE, MAX_ABS_LOG_SCALE, xtol=LAST_LOG_STEP_TOL
+    )
     return InverseTemperature(math.exp(root.x), root.bound, root.n_iter)
 
 

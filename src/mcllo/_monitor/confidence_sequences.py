@@ -59,7 +59,9 @@ def alpha_share(alpha: float, start: int) -> float:
     return alpha / (start * (start + 1.0))
 
 
-def mean_range(total: float, squares: float, n: int, alpha: float) -> ConfidenceSequence:
+def mean_range(
+    total: float, squares: float, n: int, alpha: float
+) -> ConfidenceSequence:
     """Return the interval of a mean from sums of differences and of their squares.
 
     Examples
@@ -71,13 +73,17 @@ def mean_range(total: float, squares: float, n: int, alpha: float) -> Confidence
     if n == 0:
         return ConfidenceSequence(math.nan, -1.0, 1.0)
     psi = -np.log1p(-RATES) - RATES
-    penalty = math.log(2.0 * len(RATES) / alpha)  # two ends, and the same weight for each rate
+    penalty = math.log(
+        2.0 * len(RATES) / alpha
+    )  # two ends, and the same weight for each rate
     reach = float(np.min((psi * squares + penalty) / RATES)) / n
     mean = total / n
     return ConfidenceSequence(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
-def temperature_range(likelihood: Floats, alpha: float) -> tuple[ConfidenceSequence, slice]:
+def temperature_range(
+    likelihood: Floats, alpha: float
+) -> tuple[ConfidenceSequence, slice]:
     """Return the interval of the exponent, and which places of `EXPONENTS` lie in it.
 
     Ends are rounded outwards to the grid; an end at 0 or infinity is not bounded.

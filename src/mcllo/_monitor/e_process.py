@@ -72,7 +72,9 @@ class Detector:
             most=0.0,
         )
 
-    def after(self, factors: Factors, null_gain: float = 0.0, dispersion: float = 1.0) -> Detector:
+    def after(
+        self, factors: Factors, null_gain: float = 0.0, dispersion: float = 1.0
+    ) -> Detector:
         """Return the state after one more batch.
 
         `null_gain` is what the null hypothesis of a fitted map (`_monitor/fitted_map`) has gained
@@ -119,7 +121,9 @@ class Detector:
     def class_evidence(self) -> Floats:
         """``log E_k(j)`` of every class."""
         first = len(EXPONENTS)
-        own = self.started[first : first + PER_CLASS * self.n_classes].reshape(-1, PER_CLASS)
+        own = self.started[first : first + PER_CLASS * self.n_classes].reshape(
+            -1, PER_CLASS
+        )
         mixed = np.logaddexp.reduce(own, axis=1) - math.log(PER_CLASS)
         return np.logaddexp(mixed, -math.log1p(self.n_batches))
 
@@ -173,7 +177,9 @@ class Detector:
 
 def _n_classes(n_maps: int) -> int:
     """Return how many classes give so many maps."""
-    n_others = n_maps - len(EXPONENTS) - 1  # without the temperatures and the map of zeros
+    n_others = (
+        n_maps - len(EXPONENTS) - 1
+    )  # without the temperatures and the map of zeros
     # two learned shifts, and two learned MCLLO maps where there are not too many classes
     for n_learned in (4, 2):
         n_classes = (n_others - n_learned) // PER_CLASS

@@ -59,7 +59,13 @@ N_BINS = 10
 
 # The shares of the mixture. Any that sum to 1 keep the alarm's level; these are bets on what goes
 # wrong in practice, and a family with a share w is found later by log(1 / w) of evidence.
-FAMILY_SHARES = {"temperatures": 0.6, "classes": 0.18, "shifts": 0.07, "mcllo": 0.13, "zeros": 0.02}
+FAMILY_SHARES = {
+    "temperatures": 0.6,
+    "classes": 0.18,
+    "shifts": 0.07,
+    "mcllo": 0.13,
+    "zeros": 0.02,
+}
 """How the mixture is shared out among the families; of two and three classes, `family_prior`."""
 FAMILY_SHARES_OF_TWO = {
     "temperatures": 0.25,
@@ -167,7 +173,9 @@ def log_weights(n_classes: int) -> Floats:
     of_class = np.ones(PER_CLASS)
     if has_two:
         of_class[: len(SHIFTS)] = SHIFT_SHARES_OF_TWO
-        of_class[len(SHIFTS) :] = 0.0  # the slope of one of two classes is a temperature
+        of_class[len(SHIFTS) :] = (
+            0.0  # the slope of one of two classes is a temperature
+        )
     classes = np.tile(of_class / (n_classes * of_class.sum()), n_classes)
     memories = np.array(MEMORY_SHARES)
     shifts_share = family_prior("shifts", n_classes)
@@ -244,7 +252,9 @@ def _chunk_bounds(predictions: Predictions, unit_starts: Codes) -> list[int]:
     return bounds
 
 
-def _chunk(predictions: Predictions, rows: slice | Codes, first: Codes, size: Floats) -> Chunk:
+def _chunk(
+    predictions: Predictions, rows: slice | Codes, first: Codes, size: Floats
+) -> Chunk:
     """Return some rows as a `Chunk`."""
     codes = predictions.codes[rows]
     zero = None
@@ -283,7 +293,9 @@ def _units(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
     return order, np.flatnonzero(begins)
 
 
-def batch_e_values(predictions: Predictions, past: History, witness: int | None = None) -> Factors:
+def batch_e_values(
+    predictions: Predictions, past: History, witness: int | None = None
+) -> Factors:
     """Return the factors of a batch under maps that were fixed before it.
 
     `witness` is the map, chosen before the batch, whose raised classes are counted.
@@ -392,7 +404,9 @@ def _classes(chunk: Chunk) -> Floats:
     return log_factors
 
 
-def _log_factors_of_learned_maps(chunk: Chunk, past: History) -> tuple[Floats, list[Floats]]:
+def _log_factors_of_learned_maps(
+    chunk: Chunk, past: History
+) -> tuple[Floats, list[Floats]]:
     """Return the log factors of learned maps, and their log probabilities."""
     log_probs = [chunk.logs + shifts.tau for shifts in past.shifts]
     if past.filters:
@@ -427,7 +441,9 @@ def is_raised(chunk: Chunk, learned: list[Floats], witness: int) -> NDArray[np.b
             is_flatter = SLOPES[map_of_class - len(SHIFTS)] < 1.0
             goes_up = (x < 0.5) == is_flatter
         is_label = np.arange(n_classes) == label
-        return is_label == goes_up  # where the class goes up the others go down, and vice versa
+        return (
+            is_label == goes_up
+        )  # where the class goes up the others go down, and vice versa
     place = witness - len(EXPONENTS) - PER_CLASS * n_classes
     if place < len(learned):
         return learned[place] > chunk.logs
@@ -445,7 +461,9 @@ def _zeros(chunk: Chunk) -> float:
         return 0.0
     n_zeros = chunk.zero.sum(axis=1)
     has_zeros = n_zeros > 0
-    expected = np.minimum(MAX_ZERO_SHARE * n_zeros, 0.5)  # chance of a label among them, at most
+    expected = np.minimum(
+        MAX_ZERO_SHARE * n_zeros, 0.5
+    )  # chance of a label among them, at most
     alternative = np.minimum(ZERO_ALTERNATIVE_FACTOR * expected, 0.5 * (1.0 + expected))
     hit = np.zeros_like(expected)
     np.log(alternative / np.where(has_zeros, expected, 1.0), where=has_zeros, out=hit)
@@ -460,7 +478,9 @@ def _zeros(chunk: Chunk) -> float:
 
 def update_history(predictions: Predictions, past: History) -> History:
     """Return what is known once the labels of a batch were seen."""
-    counts = np.bincount(predictions.codes, minlength=predictions.n_classes).astype(np.float64)
+    counts = np.bincount(predictions.codes, minlength=predictions.n_classes).astype(
+        np.float64
+    )
     predicted = predictions.probs.sum(axis=0)
     shifts = tuple(
         shift.after(counts, predicted, memory)

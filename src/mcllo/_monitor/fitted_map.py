@@ -85,7 +85,8 @@ class Shifts:
     def tau(self) -> Floats:
         """The shift of each class."""
         return np.log(
-            (self.counts + PSEUDO_LABELS_PER_CLASS) / (self.predicted + PSEUDO_LABELS_PER_CLASS)
+            (self.counts + PSEUDO_LABELS_PER_CLASS)
+            / (self.predicted + PSEUDO_LABELS_PER_CLASS)
         )
 
     def after(self, counts: Floats, predicted: Floats, memory: float) -> Shifts:
@@ -107,7 +108,11 @@ class Filter:
         return cls(identity_theta(n_classes - 1), _prior(n_classes - 1))
 
     def after(
-        self, log_odds: Floats, codes: Codes, memory: float, weight: Floats | None = None
+        self,
+        log_odds: Floats,
+        codes: Codes,
+        memory: float,
+        weight: Floats | None = None,
     ) -> Filter:
         """Return what is believed after a batch; codes are rows of `log_odds`, the last beyond."""
         n_compared, n_rows = log_odds.shape
@@ -115,9 +120,13 @@ class Filter:
         rho = np.exp(-total / (memory * (n_compared + 1)))
         prior = _prior(n_compared)
         precision = rho * self.precision + (1.0 - rho) * prior
-        pulled = rho * self.precision @ self.mean + (1.0 - rho) * prior @ identity_theta(n_compared)
+        pulled = rho * self.precision @ self.mean + (
+            1.0 - rho
+        ) * prior @ identity_theta(n_compared)
         mean = np.linalg.solve(precision, pulled)
-        step = math.ceil(n_rows / MAX_ROWS_TO_LEARN)  # every second row, every third, ...
+        step = math.ceil(
+            n_rows / MAX_ROWS_TO_LEARN
+        )  # every second row, every third, ...
         odds = np.ascontiguousarray(log_odds[:, ::step])
         counted = np.full(odds.shape[1], float(step))
         if weight is not None:
@@ -128,14 +137,18 @@ class Filter:
         def objective(theta: Floats) -> Derivatives:
             away = theta - mean
             force = precision @ away
-            return likelihood(theta) + Derivatives(0.5 * float(away @ force), force, precision)
+            return likelihood(theta) + Derivatives(
+                0.5 * float(away @ force), force, precision
+            )
 
         mode = minimize(objective, mean, tol=1e-6).x
         return Filter(mode, precision + likelihood(mode).hessian)
 
 
 def _prior(k: int) -> Floats:
-    return np.diag(np.concatenate([np.full(k, TAU_PRECISION), np.full(k, GAMMA_PRECISION)]))
+    return np.diag(
+        np.concatenate([np.full(k, TAU_PRECISION), np.full(k, GAMMA_PRECISION)])
+    )
 
 
 MAX_CLASSES_FITTED_NULL = MAX_CLASSES_TO_LEARN
@@ -189,12 +202,16 @@ class FittedNull:
         information = _likelihood(first, baseline)(identity).hessian
         mean_information = information / (_row_weight(first).sum() + N_PSEUDO_ROWS)
         ridge = PRIOR_RIDGE * np.repeat([TAU_PRECISION, GAMMA_PRECISION], n_compared)
-        return cls(identity, n_rows_learned * mean_information + np.diag(ridge), baseline)
+        return cls(
+            identity, n_rows_learned * mean_information + np.diag(ridge), baseline
+        )
 
     @property
     def dispersion(self) -> float:
         """How much more scores have varied than the model says, at least 1."""
-        mean = (N_PSEUDO_BATCHES + self.score_ratios) / (N_PSEUDO_BATCHES + self.n_batches)
+        mean = (N_PSEUDO_BATCHES + self.score_ratios) / (
+            N_PSEUDO_BATCHES + self.n_batches
+        )
         return max(1.0, mean)
 
     def expected(self, rows: Predictions) -> Predictions:
@@ -217,7 +234,9 @@ class FittedNull:
         def negative_log_posterior(theta: Floats) -> Derivatives:
             away = theta - self.mean
             force = self.precision @ away
-            return likelihood(theta) + Derivatives(0.5 * float(away @ force), force, self.precision)
+            return likelihood(theta) + Derivatives(
+                0.5 * float(away @ force), force, self.precision
+            )
 
         mode = minimize(negative_log_posterior, self.mean, tol=1e-6).x
         at_mode = negative_log_posterior(mode)
@@ -273,7 +292,9 @@ def _log_det(matrix: Floats) -> float:
     return float(np.linalg.slogdet(matrix)[1])
 
 
-def model_text(model: StrPath | Calibrator | None) -> tuple[str | None, Calibrator | None]:
+def model_text(
+    model: StrPath | Calibrator | None,
+) -> tuple[str | None, Calibrator | None]:
     """Return a recalibration as the JSON of its file, and the recalibration."""
     if model is None:
         return None, None
@@ -301,7 +322,9 @@ def n_rows_learned(model: Calibrator) -> int | None:
     return None if fit is None else int(fit.n_samples)
 
 
-def new_null(rows: Predictions, baseline: int, settings: dict[str, Any]) -> FittedNull | None:
+def new_null(
+    rows: Predictions, baseline: int, settings: dict[str, Any]
+) -> FittedNull | None:
     """Return the null hypothesis that allows for a map's estimation error, where there is one."""
     n_learned = settings.get("n_rows_learned")
     if not n_learned or rows.n_classes > MAX_CLASSES_FITTED_NULL:

@@ -52,8 +52,12 @@ def history_table(monitor: Monitor) -> Table:
             "added": [record.added for record in records],
             "rows": n_rows.astype(int).tolist(),
             "log_loss": loss.tolist(),
-            "log_evidence": [float(record.numbers["log_evidence"]) for record in records],
-            "log_detector": [float(record.numbers["log_detector"]) for record in records],
+            "log_evidence": [
+                float(record.numbers["log_evidence"]) for record in records
+            ],
+            "log_detector": [
+                float(record.numbers["log_detector"]) for record in records
+            ],
             "exponent": EXPONENTS[best_place].tolist(),
             "change": list(change),
             "change_low": list(change_low),
@@ -62,7 +66,9 @@ def history_table(monitor: Monitor) -> Table:
     )
 
 
-def changes(records: list[Record], since: int, alpha: float) -> list[tuple[float, float, float]]:
+def changes(
+    records: list[Record], since: int, alpha: float
+) -> list[tuple[float, float, float]]:
     """Return low, value and high of the change after each batch; from `since` on, since it."""
     found = []
     for record in records:
@@ -72,7 +78,9 @@ def changes(records: list[Record], since: int, alpha: float) -> list[tuple[float
             before = records[start - 2].numbers
             sums = {name: sums[name] - before[name] for name in sums}
         total, squares = sums["witness"].tolist()
-        size = mean_range(total, squares, int(sums["n_units"]), alpha_share(alpha, start))
+        size = mean_range(
+            total, squares, int(sums["n_units"]), alpha_share(alpha, start)
+        )
         found.append((size.low, size.value, size.high))
     return found
 
@@ -103,12 +111,28 @@ def textfile(status: MonitorStatus, name: str) -> str:
         ),
         ("batches", "batches added", status.n_batches),
         ("rows", "rows added", status.n_rows),
-        ("log_detector", "natural logarithm of the detector of a change", status.log_detector),
+        (
+            "log_detector",
+            "natural logarithm of the detector of a change",
+            status.log_detector,
+        ),
         ("log_run_length", "its threshold", float(np.log(status.run_length))),
-        ("log_evidence", "natural logarithm of the evidence since the start", status.log_evidence),
+        (
+            "log_evidence",
+            "natural logarithm of the evidence since the start",
+            status.log_evidence,
+        ),
         ("log_evidence_threshold", "its threshold", float(-np.log(status.alpha))),
-        ("change_low", "mean probability on the wrong classes, at least", status.change.low),
-        ("exponent", "exponent of the best temperature, 1 is right", status.temperature.value),
+        (
+            "change_low",
+            "mean probability on the wrong classes, at least",
+            status.change.low,
+        ),
+        (
+            "exponent",
+            "exponent of the best temperature, 1 is right",
+            status.temperature.value,
+        ),
     ]
     lines = []
     for key, words, value in gauges:

@@ -114,7 +114,15 @@ DEFAULT_RUN_LENGTH = 1000.0
 MAX_LOG_CHANCE_OF_TWIN = -20.0
 """Logarithm of the chance that the same rows come again, below which they are the same file."""
 SUMS = (
-    *("n_rows", "n_units", "n_zero_labels", "likelihood", "moved", "counts", "predicted"),
+    *(
+        "n_rows",
+        "n_units",
+        "n_zero_labels",
+        "likelihood",
+        "moved",
+        "counts",
+        "predicted",
+    ),
     *("shares", "witness", "bins", "loss"),
 )
 """Numbers of a batch that are kept as sums over all batches."""
@@ -217,10 +225,14 @@ class Monitor:
             "run_length": float(run_length),
             "alpha": float(alpha),
             "clip": None if clip is None else float(clip),
-            "classes": None if classes is None else [_plain(name) for name in class_names(classes)],
+            "classes": None
+            if classes is None
+            else [_plain(name) for name in class_names(classes)],
             "model": text,
             "recalibrated": "" if recalibrated is None else recalibrated.method,
-            "n_rows_learned": None if recalibrated is None else n_rows_learned(recalibrated),
+            "n_rows_learned": None
+            if recalibrated is None
+            else n_rows_learned(recalibrated),
         }
         if recalibrated is not None:
             own = recalibrated.classes_.tolist()
@@ -314,7 +326,10 @@ class Monitor:
         sample_weight : None
             Weights are refused: a row that counts twice is no evidence twice.
         """
-        if sample_weight is not None or getattr(probs, "sample_weight", None) is not None:
+        if (
+            sample_weight is not None
+            or getattr(probs, "sample_weight", None) is not None
+        ):
             raise _weights_refused()
         with _told_for_batches(self.classes):
             read = self._read(self.settings, probs, y, logits, groups, normalize)
@@ -416,7 +431,9 @@ class Monitor:
         before = self._store.record(start - 1) if start > 1 else None
         sums = None if before is None else _only_sums(before.numbers)
         own = replace(last, numbers=_only_sums(last.numbers))
-        if self.model is not None and "n_rows_learned" not in settings:  # a file of before
+        if (
+            self.model is not None and "n_rows_learned" not in settings
+        ):  # a file of before
             settings["n_rows_learned"] = n_rows_learned(self.model)
         allows_error = read_null(state) is not None
         return build_status(settings, detector, own, onset, alarm, sums, allows_error)
@@ -485,7 +502,11 @@ class Monitor:
                 recalibrated = self.model.predict_proba(rows)
                 labels = np.array(rows.classes, dtype=object)[rows.codes]
                 rows = Predictions.from_arrays(
-                    recalibrated, labels, classes=rows.classes, groups=rows.groups, clip=clip
+                    recalibrated,
+                    labels,
+                    classes=rows.classes,
+                    groups=rows.groups,
+                    clip=clip,
                 )
         if clip is not None:
             rows = replace(rows, raised=None)  # the floor is what was predicted
@@ -497,7 +518,11 @@ class Monitor:
             settings["classes"] = [_plain(label) for label in rows.classes]
             self._store.keep_settings(settings)
         state, last = self._store.state(), self._store.last()
-        past = read_history(state) if state else History.new(rows.n_classes, _likeliest(rows))
+        past = (
+            read_history(state)
+            if state
+            else History.new(rows.n_classes, _likeliest(rows))
+        )
         detector = read_detector(state) if state else Detector.new(rows.n_classes)
         null = read_null(state) if state else new_null(rows, past.baseline, settings)
         leading = detector.leading
@@ -518,7 +543,9 @@ class Monitor:
             detector, settings["rule"], settings["alpha"], settings["run_length"]
         ):
             # the third number says that the second may be 0: files of before have two
-            alarm = np.array([detector.n_batches, estimate_onset(detector, settings), 1.0])
+            alarm = np.array(
+                [detector.n_batches, estimate_onset(detector, settings), 1.0]
+            )
         numbers = _sums(factors, None if last is None else last.numbers)
         numbers |= {
             "log_evidence": np.asarray(detector.evidence),
@@ -539,7 +566,9 @@ def _told_for_batches(classes: Sequence[Any] | None) -> Iterator[None]:
             late = "A class that appears late needs a new monitor: evidence is about fixed classes."
             raise error.but(remedy=late) from None
         if error.argument == "groups" and error.row is None:
-            raise error.but(remedy="Add it together with the groups that come next.") from None
+            raise error.but(
+                remedy="Add it together with the groups that come next."
+            ) from None
         raise
 
 
@@ -548,7 +577,9 @@ def _check_levels(rule: str, run_length: float, alpha: float) -> None:
         raise InputError(argument="rule", rule="be 'change' or 'ever'", value=rule)
     if not 1.0 < run_length < float("inf"):
         raise InputError(
-            argument="run_length", rule="be a number of batches above 1", value=run_length
+            argument="run_length",
+            rule="be a number of batches above 1",
+            value=run_length,
         )
     if not 0.0 < alpha < 1.0:
         raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
@@ -559,7 +590,9 @@ def _chance_again(rows: Predictions) -> float:
 
     Rows of which n_i are alike have a chance of ``prod (n_i / n)^n_i`` at most.
     """
-    alike = np.unique(np.column_stack([rows.probs, rows.codes]), axis=0, return_counts=True)[1]
+    alike = np.unique(
+        np.column_stack([rows.probs, rows.codes]), axis=0, return_counts=True
+    )[1]
     return float((alike * np.log(alike / alike.sum())).sum())
 
 

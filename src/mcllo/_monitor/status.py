@@ -45,7 +45,12 @@ from .._utils.formatting import (
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import Level, Statement, pick
 from ..exceptions import PYTHON, Names
-from .confidence_sequences import ConfidenceSequence, alpha_share, mean_range, temperature_range
+from .confidence_sequences import (
+    ConfidenceSequence,
+    alpha_share,
+    mean_range,
+    temperature_range,
+)
 from .e_process import Detector, named_by_e_values
 from .e_values import EXPONENTS, PER_CLASS
 from .fitted_map import MAX_CLASSES_FITTED_NULL
@@ -81,7 +86,9 @@ def status_statements(status: MonitorStatus, names: Names) -> list[Statement]:
 def status_text(status: MonitorStatus, names: Names) -> str:
     """Return the statements and the table of the classes."""
     said = status_statements(status, names)
-    body = [str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")]
+    body = [
+        str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")
+    ]
     parts = [str(said[0]), "\n".join(body), share_table(status)]
     parts += [str(s) for s in pick(said, "step", "promise")]
     return "\n\n".join(parts)
@@ -94,7 +101,9 @@ def share_table(status: MonitorStatus) -> str:
     shown = {share.label for share in order[:12]}
     for share in status.classes:
         if share.label in shown:
-            ends = format_interval(100 * share.difference.low, 100 * share.difference.high)
+            ends = format_interval(
+                100 * share.difference.low, 100 * share.difference.high
+            )
             points = f"{100 * share.difference.value:+.1f} {ends}"
             shares = (f"{100 * share.observed:.1f} %", f"{100 * share.predicted:.1f} %")
             name = f"{share.label}{' *' if share.named else ''}"
@@ -119,7 +128,9 @@ def large_number(log_value: float) -> str:
 
 
 def _headline(status: MonitorStatus) -> Statement:
-    what = "The recalibrated probabilities" if status.recalibrated else "The probabilities"
+    what = (
+        "The recalibrated probabilities" if status.recalibrated else "The probabilities"
+    )
     rows = (
         f"{_count_words(status.n_rows, 'row', 'rows')} in "
         f"{_count_words(status.n_batches, 'batch', 'batches')}"
@@ -131,7 +142,9 @@ def _headline(status: MonitorStatus) -> Statement:
             off = f"{off}: the map was learned from {n_learned}"
         if status.onset_time:
             off = f"no longer fit the labels, since about {status.onset_time}"
-        text = f"Alarm: {what.lower()} {off}. Raised by {status.alarm_batch}; now {rows}."
+        text = (
+            f"Alarm: {what.lower()} {off}. Raised by {status.alarm_batch}; now {rows}."
+        )
     elif status.kind == "watch":
         begins = f"labels seem to contradict {what.lower()}, {AS_FAR_BACK}"
         if status.onset_time:
@@ -145,7 +158,11 @@ def _headline(status: MonitorStatus) -> Statement:
         )
     else:
         text = f"No alarm: {what.lower()} are not contradicted by {rows}, up to {status.time}."
-    numbers = {"kind": status.kind, "n_rows": status.n_rows, "n_batches": status.n_batches}
+    numbers = {
+        "kind": status.kind,
+        "n_rows": status.n_rows,
+        "n_batches": status.n_batches,
+    }
     return Statement("monitor", text, LEVELS[status.kind], numbers)
 
 
@@ -200,7 +217,11 @@ def _classes(status: MonitorStatus) -> Statement:
     if not named:
         text = "No class is named by its own evidence (e-BH)."
         return Statement("classes", text, "plain", {"named": []})
-    more = f" and {len(named) - MAX_NAMED_CLASSES} more" if len(named) > MAX_NAMED_CLASSES else ""
+    more = (
+        f" and {len(named) - MAX_NAMED_CLASSES} more"
+        if len(named) > MAX_NAMED_CLASSES
+        else ""
+    )
     shown = ", ".join(named[:MAX_NAMED_CLASSES]) + more if more else join_words(named)
     text = (
         f"Classes whose own probabilities are contradicted (e-BH: on average at most "
@@ -233,7 +254,8 @@ def _state_learning(status: MonitorStatus) -> Statement:
         return Statement("learned", text, "doubt", numbers)
     n_learned = _count_words(status.n_rows_learned or 0, "row", "rows")
     text = (
-        f"The map was learned from {n_learned}; its estimation error is allowed for, approximately."
+        f"The map was learned from {n_learned}; its estimation "
+        "error is allowed for, approximately."
     )
     if status.kind == "alarm" and not status.onset_time:
         text += (
@@ -263,9 +285,13 @@ def _has_too_few_rows(status: MonitorStatus) -> bool:
 
 def _step(status: MonitorStatus) -> Statement:
     if status.kind in ("not_detected", "inconclusive"):
-        return Statement("step", "Add the next batch when its labels are there.", "plain")
+        return Statement(
+            "step", "Add the next batch when its labels are there.", "plain"
+        )
     if status.kind == "watch":
-        text = "Look at the newest batches; add the next as soon as its labels are there."
+        text = (
+            "Look at the newest batches; add the next as soon as its labels are there."
+        )
         return Statement("step", text, "doubt")
     method = "temperature" if status.leading == "temperature" else "mcllo"
     python, option = "mcllo.calibrators.TemperatureScaling()", ""
@@ -283,7 +309,9 @@ def _step(status: MonitorStatus) -> Statement:
             f" Learned so far, a recalibration has saved {format_number(status.gain, 2)} nats "
             "a row."
         )
-    template = f"{{rows}}: {{refit}}.{gain} Then start a new monitor with the recalibration."
+    template = (
+        f"{{rows}}: {{refit}}.{gain} Then start a new monitor with the recalibration."
+    )
     numbers = {"method": method, "gain": status.gain, "n_rows": status.n_rows_since}
     return Statement.filled("step", template, values, "plain", numbers)
 
@@ -311,9 +339,8 @@ def _promise(status: MonitorStatus) -> Statement:
             "average, or later"
         )
     else:
-        kept = (
-            f"{when} the alarm ever comes with a chance of at most {about}{100 * status.alpha:g} %"
-        )
+        chance = f"{about}{100 * status.alpha:g} %"
+        kept = f"{when} the alarm ever comes with a chance of at most {chance}"
     text = (
         f"{kept}, however often one looks. Each interval holds at every batch at "
         f"once ({100 * (1 - status.alpha):g} %). No alarm does not mean calibrated."
@@ -460,7 +487,10 @@ class MonitorStatus(Result):
         """Return plain Python values, ready for strict JSON; its statements among them."""
         content = super().to_dict()
         content["classes"] = [none_for_nan(share._asdict()) for share in self.classes]
-        said = [{"kind": s.kind, "level": s.level, "text": s.text} for s in self.statements()]
+        said = [
+            {"kind": s.kind, "level": s.level, "text": s.text}
+            for s in self.statements()
+        ]
         return content | {"statements": said}
 
     def __str__(self) -> str:
@@ -477,7 +507,9 @@ def leading_kind(place: int, n_classes: int, n_maps: int) -> str:
     if place < PER_CLASS * n_classes:
         return "class"
     place -= PER_CLASS * n_classes
-    return "shifts" if place < 2 else "mcllo"  # shifts of the short memory and of the long one
+    return (
+        "shifts" if place < 2 else "mcllo"
+    )  # shifts of the short memory and of the long one
 
 
 def difference(now: Numbers, before: Numbers | None) -> Numbers:
@@ -486,7 +518,12 @@ def difference(now: Numbers, before: Numbers | None) -> Numbers:
 
 
 def decide(
-    detector: Detector, rule: Rule, alpha: float, run_length: float, alarmed: bool, possible: float
+    detector: Detector,
+    rule: Rule,
+    alpha: float,
+    run_length: float,
+    alarmed: bool,
+    possible: float,
 ) -> Kind:
     """Return what it comes to; `possible` is the largest change that is not contradicted."""
     above = {
@@ -522,7 +559,9 @@ def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
     n_units = int(sums["n_units"])
     total, squares = sums["witness"].tolist()
     seen = mean_range(total, squares, n_units, level)
-    change = ConfidenceSequence(max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high))
+    change = ConfidenceSequence(
+        max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high)
+    )
     temperature, inside = temperature_range(sums["likelihood"], level)
     moved = sums["moved"] / max(n_units, 1)
     best = int(np.argmax(sums["likelihood"]))
@@ -533,7 +572,9 @@ def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
         low=0.0 if may_be_right else float(moved[inside].min()),
         high=float(moved[inside].max()) if is_bounded else 1.0,
     )
-    shares = tuple(mean_range(s, q, n_units, level) for s, q in sums["shares"].T.tolist())
+    shares = tuple(
+        mean_range(s, q, n_units, level) for s, q in sums["shares"].T.tolist()
+    )
     return Sizes(change, temperature, heated, shares)
 
 
@@ -568,7 +609,9 @@ def build_status(
         )
         for j, label in enumerate(settings["classes"])
     )
-    kind = decide(detector, rule, alpha, run_length, alarm is not None, overall.heated.high)
+    kind = decide(
+        detector, rule, alpha, run_length, alarm is not None, overall.heated.high
+    )
     place, saved = detector.leading_since(since)
     gain = math.nan
     if kind in ("alarm", "watch") and not allows_estimation_error:
@@ -631,7 +674,9 @@ def is_near(detector: Detector, settings: dict[str, Any]) -> bool:
     alpha = settings["alpha"]
     run_length = settings["run_length"]
     return (
-        reached(detector, settings["rule"], alpha * np.exp(NEAR), run_length * np.exp(-NEAR))
+        reached(
+            detector, settings["rule"], alpha * np.exp(NEAR), run_length * np.exp(-NEAR)
+        )
         or reached(detector, "ever", alpha, run_length)
         or reached(detector, "change", alpha, run_length)
     )

@@ -121,7 +121,9 @@ class Store:
         with replace_atomically(path) as temporary:
             connection = _connect(temporary)
             try:
-                connection.execute("PRAGMA journal_mode = OFF")  # nothing beside it to be left over
+                connection.execute(
+                    "PRAGMA journal_mode = OFF"
+                )  # nothing beside it to be left over
                 cls(path, connection)._begin(meta)
             finally:
                 connection.close()
@@ -168,7 +170,9 @@ class Store:
         """Let others read while one writes (WAL); the file remembers it."""
         mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
-            with suppress(sqlite3.OperationalError):  # in use; whoever opens it next does it
+            with suppress(
+                sqlite3.OperationalError
+            ):  # in use; whoever opens it next does it
                 self._connection.execute("PRAGMA journal_mode = WAL")
 
     def upgrade(self, version: int, steps: Mapping[int, Step]) -> None:
@@ -256,15 +260,20 @@ class Store:
         """Add a batch and the state after it; inside of `writing`."""
         names = (record.number, record.id, record.time, record.added, record.checksum)
         self._connection.execute(
-            "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*names, pack(record.numbers))
+            "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)",
+            (*names, pack(record.numbers)),
         )
-        self._connection.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (pack(state),))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO state VALUES (1, ?)", (pack(state),)
+        )
 
     def backup(self, path: StrPath) -> None:
         """Write a whole copy, also while another process adds."""
         if Path(path).exists():
             check_writable(path)
-            self._copy(path, path)  # SQLite's own journal keeps the old one until the end
+            self._copy(
+                path, path
+            )  # SQLite's own journal keeps the old one until the end
             return
         with replace_atomically(path) as temporary:
             self._copy(temporary, path)
@@ -288,20 +297,30 @@ class Store:
 
     def _select(self, where: str, values: Sequence[object] = ()) -> list[Any]:
         columns = "number, id, time, added, checksum, numbers"
-        return self._connection.execute(f"SELECT {columns} FROM batches {where}", values).fetchall()
+        return self._connection.execute(
+            f"SELECT {columns} FROM batches {where}", values
+        ).fetchall()
 
     def _get(self, name: str) -> str:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        row = self._connection.execute(
+            "SELECT value FROM meta WHERE name = ?", (name,)
+        ).fetchone()
         return str(row[0])
 
     def _set(self, name: str, value: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        self._connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value)
+        )
 
 
-def _connect(path: StrPath | None, patience: float = LOCK_TIMEOUT_SECONDS) -> sqlite3.Connection:
+def _connect(
+    path: StrPath | None, patience: float = LOCK_TIMEOUT_SECONDS
+) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
-            ":memory:" if path is None else str(path), timeout=patience, isolation_level=None
+            ":memory:" if path is None else str(path),
+            timeout=patience,
+            isolation_level=None,
         )
         connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.DatabaseError as error:
@@ -327,4 +346,6 @@ def _database_error(error: sqlite3.Error, path: StrPath | None) -> FileFormatErr
             f"{path} must be a monitor; it is something else.",
             remedy="Name the file that mcllo monitor start made.",
         )
-    return FileFormatError(f"{path} cannot be written: {error}.", remedy="Check disk and rights.")
+    return FileFormatError(
+        f"{path} cannot be written: {error}.", remedy="Check disk and rights."
+    )

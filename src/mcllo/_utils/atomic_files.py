@@ -55,7 +55,9 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
     try:
         handle, temporary = _open_temporary(target)
     except OSError as error:
-        raise FileFormatError(f"{target} cannot be written: {error.strerror}.") from None
+        raise FileFormatError(
+            f"{target} cannot be written: {error.strerror}."
+        ) from None
     try:
         yield temporary
         _to_disk(temporary)
@@ -77,7 +79,9 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
         raise
     finally:
         _closed(handle)
-    with suppress(OSError):  # the new file is whole, whether or not its name is on the disk yet
+    with suppress(
+        OSError
+    ):  # the new file is whole, whether or not its name is on the disk yet
         _to_disk(target.parent)
 
 
@@ -86,11 +90,15 @@ def _open_temporary(target: Path) -> tuple[int, Path]:
     prefix = f".{target.name[:40]}.mcllo-"
     _sweep(target.parent, prefix)
     while True:
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=TEMPORARY_SUFFIX, dir=target.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=prefix, suffix=TEMPORARY_SUFFIX, dir=target.parent
+        )
         _try_lock(handle, wait=True)
         if os.path.exists(name):
             return handle, Path(name)
-        os.close(handle)  # before it was locked, another writer took it for a dead one's
+        os.close(
+            handle
+        )  # before it was locked, another writer took it for a dead one's
 
 
 def _sweep(folder: Path, prefix: str) -> None:
@@ -129,7 +137,9 @@ class Scratch:
             _try_lock(handle, wait=True)
             if lock.exists():
                 break
-            os.close(handle)  # before it was locked, another process took it for a dead one's
+            os.close(
+                handle
+            )  # before it was locked, another process took it for a dead one's
         self._finalizer = weakref.finalize(self, _discard, self.folder, handle)
 
     def close(self) -> None:
@@ -195,7 +205,9 @@ def check_writable(path: StrPath) -> None:
             f"{path} cannot be written: it is a link that leads back to itself. Remove it."
         )
     if target.is_dir():
-        raise FileFormatError(f"{path} cannot be written: it is a directory. Name a file in it.")
+        raise FileFormatError(
+            f"{path} cannot be written: it is a directory. Name a file in it."
+        )
     if not target.parent.is_dir():
         raise FileFormatError(
             f"{path} cannot be written: there is no directory {target.parent}. Make it first."
@@ -241,7 +253,12 @@ def progress(
             yield advance
         return
     hidden = str(out) == "-" and on_terminal(sys.stdout)
-    if _shown.get() or hidden or not on_terminal(sys.stderr) or not is_installed("rich"):
+    if (
+        _shown.get()
+        or hidden
+        or not on_terminal(sys.stderr)
+        or not is_installed("rich")
+    ):
         yield lambda amount: None
         return
     from rich.console import Console

@@ -160,7 +160,9 @@ class Table(NotebookResult):
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        self._columns = {name: [_python_value(v) for v in c] for name, c in columns.items()}
+        self._columns = {
+            name: [_python_value(v) for v in c] for name, c in columns.items()
+        }
         if len({len(values) for values in self._columns.values()}) > 1:
             raise ValueError("the columns of a Table must have one length.")
 
@@ -193,7 +195,9 @@ class Table(NotebookResult):
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``."""
         pa = needed("pyarrow", CLI_EXTRA)
-        return pa.table({name: _one_type(values) for name, values in self._columns.items()})
+        return pa.table(
+            {name: _one_type(values) for name, values in self._columns.items()}
+        )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the columns to whoever reads Arrow: ``pl.DataFrame(table)``, ``pa.table(table)``.
@@ -324,7 +328,11 @@ def _one_type(values: list[Any]) -> list[Any]:
 
 LATEX = {
     **{letter: "\\" + letter for letter in "&%$#_{}"},
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    },
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{"−": "$-$", "≤": r"$\le$", "×": r"$\times$"},
 }
@@ -340,7 +348,9 @@ def latex_text(text: object) -> str:
     50 \% of \{a\_b\} \& more
     """
     words = " ".join(str(text).split())
-    return "".join(LATEX.get(letter, letter) for letter in words if letter.isprintable())
+    return "".join(
+        LATEX.get(letter, letter) for letter in words if letter.isprintable()
+    )
 
 
 def latex_p(pvalue: float, name: str = "") -> str:
@@ -382,7 +392,11 @@ def _latex_line(cells: Iterable[str]) -> str:
 def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
     """Return the cells of a column, its numbers with the same decimals."""
     if not form:
-        sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v) and v != 0.0]
+        sizes = [
+            abs(v)
+            for v in values
+            if isinstance(v, float) and math.isfinite(v) and v != 0.0
+        ]
         typical = float(np.median(sizes)) if sizes else 1.0
         form = f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e"
     return [_latex_cell(value, form, digits) for value in values]

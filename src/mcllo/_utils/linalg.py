@@ -103,7 +103,9 @@ def solve_lower(factor: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(factor, right), np.float64)
     from scipy.linalg import solve_triangular
 
-    return np.asarray(solve_triangular(factor, right, lower=True, check_finite=False), np.float64)
+    return np.asarray(
+        solve_triangular(factor, right, lower=True, check_finite=False), np.float64
+    )
 
 
 def solve_each(matrices: Floats, rights: Floats) -> Floats:
@@ -111,7 +113,9 @@ def solve_each(matrices: Floats, rights: Floats) -> Floats:
     try:
         columns = np.linalg.solve(matrices, rights[..., None])
         solutions = np.asarray(columns[..., 0], np.float64)
-    except np.linalg.LinAlgError:  # one singular matrix, and there are no solutions at all
+    except (
+        np.linalg.LinAlgError
+    ):  # one singular matrix, and there are no solutions at all
         solutions = np.full_like(rights, np.nan)
     is_finite = np.isfinite(solutions).all(axis=1)
     # u' H^-1 u is negative only where H is not definite: the step would go uphill
@@ -160,7 +164,10 @@ def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
     diagonal. A Cholesky factor takes a fifth of the time of a pseudo-inverse.
     """
     diagonal = np.diagonal(matrix)
-    if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY or not diagonal.min() > MAX_FLAT_DIAGONAL:
+    if (
+        len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY
+        or not diagonal.min() > MAX_FLAT_DIAGONAL
+    ):
         return None
     # The largest eigenvalue is the trace at most, the smallest that of R times the least entry.
     needed = rcond * float(diagonal.sum() / diagonal.min())

@@ -121,7 +121,11 @@ class _Part:
         self.done += amount
 
     def __str__(self) -> str:
-        return f"{self.description}, {self.done:,} {self.unit}" if self.done else self.description
+        return (
+            f"{self.description}, {self.done:,} {self.unit}"
+            if self.done
+            else self.description
+        )
 
 
 class _Line:
@@ -145,7 +149,13 @@ class _Line:
         handle.update(self)
 
     def __repr__(self) -> str:
-        return "" if self.over else f"{self.parts[-1]}, {monotonic() - self.start:.0f} s"
+        return (
+            "" if self.over else f"{self.parts[-1]}, {monotonic() - self.start:.0f} s"
+        )
 
     def _repr_html_(self) -> str:
-        return "" if self.over else f'<small style="opacity:0.7">{escape(repr(self))}</small>'
+        return (
+            ""
+            if self.over
+            else f'<small style="opacity:0.7">{escape(repr(self))}</small>'
+        )

@@ -53,7 +53,9 @@ def n_threads() -> int:
 def limit_threads(n: int | None) -> None:
     """Let at most `n` threads share work from here on; None for one to each processor."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-        raise InputError(f"the number of threads must be a whole number >= 1; got {n!r}.")
+        raise InputError(
+            f"the number of threads must be a whole number >= 1; got {n!r}."
+        )
     _limit.set(n)
 
 
@@ -130,7 +132,10 @@ def ordered_map(
 
 
 def _map_by_shared_queue(
-    run: Callable[[Item], Found], items: Sequence[Item], pool: ThreadPoolExecutor, n_helpers: int
+    run: Callable[[Item], Found],
+    items: Sequence[Item],
+    pool: ThreadPoolExecutor,
+    n_helpers: int,
 ) -> list[Found]:
     """Return all results; each worker takes item after item, which costs less than a task each."""
     found: list[Any] = [None] * len(items)
@@ -211,7 +216,10 @@ def _blas_libraries() -> list[Any]:
 
 
 MEMORY_VARIABLE = "MCLLO_MEMORY"
-CONTAINER_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+CONTAINER_LIMIT_FILES = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 """Where Linux says how much a container may use: cgroups of version 2, and of version 1."""
 
 
@@ -226,7 +234,9 @@ def memory() -> float:
             return 1e9 * size
     except ValueError:
         pass
-    raise InputError(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
+    raise InputError(
+        f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}."
+    )
 
 
 def refuse_beyond(

@@ -22,7 +22,13 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Literal
 
-from ..exceptions import ConvergenceWarning, MclloWarning, Names, SeparationWarning, fill
+from ..exceptions import (
+    ConvergenceWarning,
+    MclloWarning,
+    Names,
+    SeparationWarning,
+    fill,
+)
 
 Level = Literal["plain", "good", "doubt", "bad"]
 
@@ -41,7 +47,9 @@ INTERMEDIATE_PACKAGES = {
 
 Collector = tuple[tuple[type[Warning], ...], list[MclloWarning]]
 """Categories of warnings, and the list that they go into."""
-_collectors: ContextVar[tuple[Collector, ...]] = ContextVar("mcllo_collectors", default=())
+_collectors: ContextVar[tuple[Collector, ...]] = ContextVar(
+    "mcllo_collectors", default=()
+)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,9 @@ def on_terminal(stream: Any) -> bool:
 def standard_input() -> Any:
     """Return standard input as text; refuse where it is closed."""
     if _closed(sys.stdin):
-        raise FileFormatError("standard input is closed.", remedy="Name a file instead of -.")
+        raise FileFormatError(
+            "standard input is closed.", remedy="Name a file instead of -."
+        )
     return sys.stdin
 
 

@@ -102,7 +102,9 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
         rule = f"hold one name per row ({n_samples})"
         raise InputError(argument="by", rule=rule, found=f"shape {values.shape}")
     names_of_rows = values.tolist()
-    distinct: dict[Any, None] = {}  # in order of appearance, which decides between "2" and "02"
+    distinct: dict[
+        Any, None
+    ] = {}  # in order of appearance, which decides between "2" and "02"
     for row, name in enumerate(names_of_rows):
         if is_missing(name):
             remedy = "Drop those rows, or give them a name such as 'unknown'."
@@ -129,7 +131,9 @@ def _check_number(n: int) -> None:
             remedy="Leave {by} out.",
         )
     if n > MAX_SUBGROUPS:
-        message = f"{{argument}} must name at most {MAX_SUBGROUPS:,} subgroups; got {n:,}."
+        message = (
+            f"{{argument}} must name at most {MAX_SUBGROUPS:,} subgroups; got {n:,}."
+        )
         remedy = "Join them into fewer, and cut numbers into a few ranges."
         raise InputError(message, argument="by", remedy=remedy)
 

@@ -81,7 +81,9 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     return None if frame is None else [str(column) for column in frame.columns]
 
 
-def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str) -> Any:
+def by_prefix(
+    table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str
+) -> Any:
     """Return a frame of the columns that begin with `prefix`, their names without it.
 
     With `columns`, those alone. Examples: ``prob_cat, prob_dog, id`` -> ``cat, dog``.
@@ -98,7 +100,9 @@ def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name:
         )
     names = [str(column) for column in frame.columns]
     if columns is None:
-        chosen = [column for column in names if column.startswith(prefix) and column != prefix]
+        chosen = [
+            column for column in names if column.startswith(prefix) and column != prefix
+        ]
     else:
         chosen = _choose(names, [f"{prefix}{column}" for column in columns], name)
     if len(chosen) < 2:
@@ -221,7 +225,9 @@ def n_columns(values: Any) -> int:
             return int(shape[1])
         return 1 if len(shape) == 1 else 0
     if not isinstance(values, (list, tuple)) or not values:
-        return 1 if hasattr(type(values), "__array__") else 0  # an Arrow column has no shape
+        return (
+            1 if hasattr(type(values), "__array__") else 0
+        )  # an Arrow column has no shape
     first_row = values[0]
     if isinstance(first_row, np.ndarray):
         return len(first_row) if first_row.ndim else 1
@@ -239,7 +245,9 @@ def as_numbers(array: Array, name: str) -> Array:
             raise TypeError
         return array.astype(np.float64)
     except (ValueError, TypeError, ArithmeticError):
-        remedy = "Convert them to floats; if probs and y are swapped, call with (probs, y)."
+        remedy = (
+            "Convert them to floats; if probs and y are swapped, call with (probs, y)."
+        )
         raise InputError(
             argument=name,
             rule="hold numbers",
@@ -260,10 +268,14 @@ def _as_frame(values: Any, name: str) -> Any:
             frame.columns  # noqa: B018 - repeated names are found on the first look
             return frame
     except nw.exceptions.DuplicateError:
-        native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
+        native = getattr(values, "column_names", None) or list(
+            getattr(values, "columns", [])
+        )
         raise _repeated(first_duplicate(map(str, native)), name) from None
     if any(hasattr(type(values), word) for word in ("columns", "column_names")):
-        raise _unreadable(values, name)  # read as an array it would lose its column names
+        raise _unreadable(
+            values, name
+        )  # read as an array it would lose its column names
     return None
 
 
@@ -289,7 +301,9 @@ def _to_array(values: Any, name: str) -> Array:
             values = values.float()
     is_list = isinstance(values, (list, tuple))
     if is_list and values and all(type(v) is str for v in values):
-        return np.array(values, dtype=object)  # else each word takes the room of the longest
+        return np.array(
+            values, dtype=object
+        )  # else each word takes the room of the longest
     try:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
@@ -300,7 +314,9 @@ def _to_array(values: Any, name: str) -> Array:
     if array.ndim == 0:
         raise _unreadable(values, name)
     if array.dtype.kind in "US" and is_list:
-        return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
+        return np.array(
+            values, dtype=object
+        )  # else NumPy writes a NaN or 1 among words as text
     return array
 
 
@@ -313,7 +329,9 @@ def _values(data: Any, name: str) -> Array:
 
 
 def _unreadable(values: Any, name: str) -> InputError:
-    known = [verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)]
+    known = [
+        verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)
+    ]
     return InputError(
         argument=name,
         rule="be an array, a list or an eager frame",
@@ -365,7 +383,9 @@ def _repeated(column: str | None, name: str) -> InputError:
     )
 
 
-def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has") -> str:
+def did_you_mean(
+    word: object, known: Sequence[object], otherwise: str = "it has"
+) -> str:
     """Return ``did you mean 'truck'?``, or, after `otherwise`, the list of what is known."""
     import difflib
 
@@ -403,9 +423,17 @@ def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
     for column in columns:
         before = column.removesuffix(first)
         after = column.removeprefix(first)
-        if before != column and before and all(before + label in known for label in labels):
+        if (
+            before != column
+            and before
+            and all(before + label in known for label in labels)
+        ):
             return before, ""
-        if after != column and after and all(label + after in known for label in labels):
+        if (
+            after != column
+            and after
+            and all(label + after in known for label in labels)
+        ):
             return "", after
     return "", ""
 

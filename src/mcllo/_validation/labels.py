@@ -73,10 +73,14 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
         )
     place_of: dict[Hashable, int] = {}
     try:
-        places = [place_of.setdefault(label, len(place_of)) for label in labels.tolist()]
+        places = [
+            place_of.setdefault(label, len(place_of)) for label in labels.tolist()
+        ]
     except TypeError:
         rule = "hold one plain label per row"
-        raise InputError(argument="y", rule=rule, found="lists or other containers in it") from None
+        raise InputError(
+            argument="y", rule=rule, found="lists or other containers in it"
+        ) from None
     place = np.array(places, dtype=np.intp)
     return _one_type(list(place_of), place), place
 
@@ -123,13 +127,17 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
         fault = _word_fault(word)
         if fault is not None:
             rule = f"hold labels that {fault}"
-            raise InputError(argument="y", rule=rule, value=word, row=_find_row(k, place))
+            raise InputError(
+                argument="y", rule=rule, value=word, row=_find_row(k, place)
+            )
     longest = max(map(len, words), default=0)
     n_bytes = 4 * len(words) * longest  # NumPy gives each word the room of the longest
     if n_bytes > 1 << 28:  # 256 MB, a round number
         found = f"{len(words)} distinct ones of up to {longest} letters"
         remedy = "{swapped_labels}"
-        raise InputError(argument="y", rule="hold a few labels", found=found, remedy=remedy)
+        raise InputError(
+            argument="y", rule="hold a few labels", found=found, remedy=remedy
+        )
     return np.array(words)
 
 
@@ -171,10 +179,14 @@ def _find_row(k: int, place: Codes | None) -> int:
 
 def _missing(k: int, place: Codes | None) -> InputError:
     message = "every row needs a label; {gap}."
-    return InputError(message, argument="y", row=_find_row(k, place), remedy="{drop_unlabelled}")
+    return InputError(
+        message, argument="y", row=_find_row(k, place), remedy="{drop_unlabelled}"
+    )
 
 
-def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
+def encode(
+    y: Any, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
     labels = as_column(y, "y")
     if labels.ndim == 2:
@@ -205,7 +217,11 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
             values={"known": shorten(classes)},
         )
         hint = prefix_hint([str(name) for name in classes], distinct_words(values))
-        raise error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
+        raise (
+            error
+            if hint is None
+            else error.with_remedy(f"{hint.template}.", **hint.values)
+        )
     return codes, classes
 
 
@@ -232,7 +248,9 @@ def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     elif error.column is not None:
         suspects = [error.column]
     hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
-    return error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
+    return (
+        error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
+    )
 
 
 def no_labels(found: str) -> InputError:
@@ -244,13 +262,17 @@ def class_names(classes: Any) -> list[Hashable]:
     """Return the argument `classes` as a list of distinct labels."""
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
-        rule = "{argument} must be a list of labels, one per column in order; got {value}."
+        rule = (
+            "{argument} must be a list of labels, one per column in order; got {value}."
+        )
         raise InputError(rule, argument="classes", value=classes)
     names = [plain_label(name) for name in classes]
     for name in names:
         if not isinstance(name, Hashable) or is_missing(name):
             found = f"{show(name)} as a label"
-            raise InputError(argument="classes", rule="be a list of labels", found=found)
+            raise InputError(
+                argument="classes", rule="be a list of labels", found=found
+            )
     check_distinct(names)
     return names
 
@@ -293,7 +315,9 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:
         if isinstance(label, str) and label in RESERVED_LABELS:
-            message = "a class must not be named {value}, a reserved word of {baseline}."
+            message = (
+                "a class must not be named {value}, a reserved word of {baseline}."
+            )
             remedy = f"Rename the class, say to {label.capitalize()!r}."
             raise InputError(message, argument="classes", value=label, remedy=remedy)
 
@@ -308,7 +332,9 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
         fault = _word_fault(name)
         if fault is not None:
             message = f"class names must be words that {fault}; got {{value}}."
-            raise InputError(message, argument="classes", value=name, remedy="Rename it.")
+            raise InputError(
+                message, argument="classes", value=name, remedy="Rename it."
+            )
 
 
 def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:

@@ -46,8 +46,21 @@ from .labels import (
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_probs, clipping_statement, given_simplex, warn_of_zeros
-from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
+from .probabilities import (
+    Simplex,
+    clean_probs,
+    clipping_statement,
+    given_simplex,
+    warn_of_zeros,
+)
+from .weights import (
+    RowFacts,
+    WeightKind,
+    clean_rows,
+    counted_labels,
+    is_count_table,
+    row_numbers,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -242,8 +255,12 @@ class Predictions:
         by, probs, logits = by_column(by, probs, logits)
         probs, logits, y = labelled_tables(probs, logits, y)
         if prefix:
-            probs = None if probs is None else by_prefix(probs, prefix, classes, "probs")
-            logits = None if logits is None else by_prefix(logits, prefix, classes, "logits")
+            probs = (
+                None if probs is None else by_prefix(probs, prefix, classes, "probs")
+            )
+            logits = (
+                None if logits is None else by_prefix(logits, prefix, classes, "logits")
+            )
         try:
             simplex = given_simplex(probs, logits, classes, normalize, clip)
         except InputError as error:
@@ -356,7 +373,9 @@ class Predictions:
     @cached_property
     def class_weight(self) -> Floats:
         """Total weight of the rows of each class (counts when there are no weights)."""
-        counts = np.bincount(self.codes, weights=self.sample_weight, minlength=self.n_classes)
+        counts = np.bincount(
+            self.codes, weights=self.sample_weight, minlength=self.n_classes
+        )
         weight = counts.astype(np.float64)
         weight.setflags(write=False)
         return weight
@@ -364,7 +383,11 @@ class Predictions:
     @property
     def row_weight(self) -> Floats:
         """The weights, also where all are 1."""
-        return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+        return (
+            np.ones(self.n_samples)
+            if self.sample_weight is None
+            else self.sample_weight
+        )
 
     @property
     def absent(self) -> Classes:
@@ -456,7 +479,9 @@ class Predictions:
         if shape != self.probs.shape:
             rule = f"have shape {self.probs.shape}"
             raise InputError(argument="probs", rule=rule, found=str(shape))
-        return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
+        return self._build(
+            simplex, self.codes, self.classes, self.baseline_index, self.facts
+        )
 
     def with_by(self, by: Any) -> Predictions:
         """Return the same predictions with the subgroup of each row."""
@@ -525,7 +550,9 @@ def reads_rows(options: type) -> Callable[[Function], Function]:
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
             for name in keywords.keys() - shown.parameters.keys():
-                unknown = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                unknown = (
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                )
                 raise TypeError(unknown)
             return function(*args, **keywords)
 
@@ -543,14 +570,21 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     by = options.pop("by", None)
     if by is not None:
         probs = probs.with_by(by)
-    defaults = (None, False, "frequency", "")  # by identity: a table cannot be compared with them
+    defaults = (
+        None,
+        False,
+        "frequency",
+        "",
+    )  # by identity: a table cannot be compared with them
     given = []
     for name, value in options.items():
         if not any(value is default for default in defaults):
             given.append(name)
     if y is not None or given:
         extra = "y" if y is not None else f"{min(given)}="
-        raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
+        raise InputError(
+            f"{extra} must not be given beside a Predictions; it holds its own."
+        )
     return probs if baseline is None else probs.with_baseline(baseline)
 
 
@@ -584,7 +618,11 @@ def scored_predictions(
     scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+    if (
+        not isinstance(y_prob, Predictions)
+        and n_columns(y_true) > 1
+        and n_columns(y_prob) == 1
+    ):
         raise InputError(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
@@ -629,7 +667,9 @@ class DataFacts:
     @classmethod
     def from_predictions(cls, predictions: Predictions) -> DataFacts:
         """Return the facts of rows in memory."""
-        return cls(**{field.name: getattr(predictions, field.name) for field in fields(cls)})
+        return cls(
+            **{field.name: getattr(predictions, field.name) for field in fields(cls)}
+        )
 
     @property
     def n_classes(self) -> int:

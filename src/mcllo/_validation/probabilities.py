@@ -59,7 +59,9 @@ def check_clip(clip: float | None, n_classes: int) -> None:
         return
     is_number = isinstance(clip, (int, float, np.integer, np.floating))
     if isinstance(clip, bool) or not (is_number and 0.0 <= clip < 1.0 / n_classes):
-        raise InputError(argument="clip", rule=f"be a number in [0, 1/{n_classes})", value=clip)
+        raise InputError(
+            argument="clip", rule=f"be a number in [0, 1/{n_classes})", value=clip
+        )
 
 
 class ClippedProbs(NamedTuple):
@@ -86,7 +88,9 @@ def clip_zeros(probs: Floats, clip: float | None) -> ClippedProbs:
     if not raised.any():
         return ClippedProbs(probs, None, n_zeros, None)
     lifted = np.where(raised, floor, probs)
-    touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
+    touched = raised.any(
+        axis=1
+    )  # the other rows keep their digits, whatever their company
     lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
     return ClippedProbs(lifted, raised, n_zeros, floor)
 
@@ -128,9 +132,15 @@ def warn_of_zeros(found: Any, n_entries: int) -> None:
         "choose another bound with {clip}."
     )
     counts = clipping_counts(found, n_entries)
-    values = {**counts, "bound": found.clip, "what": "What is learned or tested depends"}
+    values = {
+        **counts,
+        "bound": found.clip,
+        "what": "What is learned or tested depends",
+    }
     numbers = {**counts, "clip": found.clip}
-    warn(ZeroProbabilityWarning(message, detail=CLIPPED, numbers=numbers, values=values))
+    warn(
+        ZeroProbabilityWarning(message, detail=CLIPPED, numbers=numbers, values=values)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +168,9 @@ class Simplex:
             raised = self.raised[rows]
             if self.raised.sum() == n_zeros:
                 n_zeros = int(raised.sum())
-        return replace(self, probs=self.probs[rows], logits=logits, raised=raised, n_zeros=n_zeros)
+        return replace(
+            self, probs=self.probs[rows], logits=logits, raised=raised, n_zeros=n_zeros
+        )
 
 
 def clean_probs(
@@ -175,8 +187,12 @@ def clean_probs(
     """
     values, names = as_matrix(probs, "probs", columns)
     check_shape(values, "probs")
-    clean = np.array(values, dtype=np.float64, order="C")  # callers keep theirs; no layout matters
-    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
+    clean = np.array(
+        values, dtype=np.float64, order="C"
+    )  # callers keep theirs; no layout matters
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # infinities are refused by name later
         sums = clean @ np.ones(clean.shape[1])
     error = np.abs(sums - 1.0)
     tolerance = ROW_SUM_TOL if values.dtype.itemsize >= 8 else ROW_SUM_TOL_FLOAT32
@@ -192,7 +208,13 @@ def clean_probs(
     else:
         check_clip(clip, clean.shape[1])
         if clip == 0.0:
-            _refuse_first(clean == 0.0, clean, "probs", "be positive when {clip:0}", "{other_clip}")
+            _refuse_first(
+                clean == 0.0,
+                clean,
+                "probs",
+                "be positive when {clip:0}",
+                "{other_clip}",
+            )
         clipped = clip_zeros(clean, clip)
     return Simplex(
         probs=clipped.probs,
@@ -218,11 +240,15 @@ def clean_logits(
     check_shape(values, "logits")
     are_many = values.size >= MIN_LOGITS_KEPT_SINGLE
     stays_single = keep_single and are_many and values.dtype == np.float32
-    values = np.array(values, dtype=np.float32 if stays_single else np.float64, order="C")
+    values = np.array(
+        values, dtype=np.float32 if stays_single else np.float64, order="C"
+    )
     largest = 1e100  # squares of log odds must not overflow; a round number
     smallest_found = float(values.min())
     largest_found = float(values.max())
-    if not (smallest_found >= -largest and largest_found <= largest):  # so that NaN is no number
+    if not (
+        smallest_found >= -largest and largest_found <= largest
+    ):  # so that NaN is no number
         values = values.astype(np.float64)  # 1e100 is infinite in single precision
         rule = f"be finite, at most {largest:g} in size"
         _refuse_first(np.isnan(values), values, "logits", rule, "{drop_row}")
@@ -266,7 +292,9 @@ def check_shape(values: Array, name: str) -> None:
         )
     if values.ndim > 2:
         shape = f"shape {values.shape}"
-        raise InputError(argument=name, rule="be a table of rows and classes", found=shape)
+        raise InputError(
+            argument=name, rule="be a table of rows and classes", found=shape
+        )
     if len(values) == 0:
         raise InputError(argument=name, rule="have at least one row", found="none")
     if values.shape[1] < 2:
@@ -315,13 +343,19 @@ def _refuse_first(bad: Array, values: Array, name: str, rule: str, remedy: str) 
 
 
 def given_simplex(
-    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
+    probs: Any,
+    logits: Any,
+    classes: Sequence[Hashable] | None,
+    normalize: bool,
+    clip: float | None,
 ) -> Simplex:
     """Return the rows of probabilities, logits, or both, which must agree."""
     check_scores(logits)
     if logits is None:
         if probs is None:
-            raise InputError(argument="probs", rule="be given (or {logits})", found="neither")
+            raise InputError(
+                argument="probs", rule="be given (or {logits})", found="neither"
+            )
         return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
     if probs is None:
         return clean_logits(logits, columns=classes, keep_single=True)
@@ -341,5 +375,7 @@ def given_simplex(
             "{apart:.3g}."
         )
         values = {"apart": apart[row]}
-        raise InputError(message, argument="probs", row=row, remedy=remedy, values=values)
+        raise InputError(
+            message, argument="probs", row=row, remedy=remedy, values=values
+        )
     return replace(scores, names=given.names or scores.names)

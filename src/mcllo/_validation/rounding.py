@@ -100,7 +100,9 @@ def detect_resolution(probs: Floats) -> Resolution:
     >>> detect_resolution(rng.dirichlet([1, 1, 1], size=50))
     Resolution(votes=None, decimals=None)
     """
-    rows = probs[((probs > 0.0) & (probs < 1.0)).any(axis=1)]  # 0 and 1 are on every lattice
+    rows = probs[
+        ((probs > 0.0) & (probs < 1.0)).any(axis=1)
+    ]  # 0 and 1 are on every lattice
     if not len(rows):
         return Resolution()
     n_free = int(_count_free_values(rows).sum())
@@ -141,7 +143,9 @@ def _count_free_values(rows: Floats) -> Codes:
 
 def _reach(rows: Floats) -> int:
     """Return the largest m that is tried: half a last digit for each class, but at most 25."""
-    return int(min(25, (rows.shape[1] + 1) // 2))  # a round number: each m costs a look at all rows
+    return int(
+        min(25, (rows.shape[1] + 1) // 2)
+    )  # a round number: each m costs a look at all rows
 
 
 def find_decimals(rows: Floats) -> DecimalRows | None:
@@ -170,7 +174,9 @@ def _sums_hold(digits: Floats, unit: int) -> bool:
     n_nonzero = (digits > 0.0).sum(axis=1)
     n_decisive = int((n_nonzero >= 3).sum())
     all_hold = bool((digits.sum(axis=1) == unit).all())
-    return all_hold and n_decisive >= 24  # each misses 1 in four times at least: 0.75^24 = 0.001
+    return (
+        all_hold and n_decisive >= 24
+    )  # each misses 1 in four times at least: 0.75^24 = 0.001
 
 
 def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
@@ -209,7 +215,9 @@ def _smallest(rows: Floats, most: int, error: float) -> int | None:
         counts = np.rint(rows * votes).astype(np.intp)
         shown = np.bincount(counts.ravel(), minlength=votes + 1)
         n_distinct = (shown[1:votes] > 0).sum()
-        if n_distinct >= min(votes - 1, 4):  # a constant is no vote; four is a round number
+        if n_distinct >= min(
+            votes - 1, 4
+        ):  # a constant is no vote; four is a round number
             return int(votes)
     return None
 
@@ -365,7 +373,9 @@ class RoundedRows(NamedTuple):
         def excess(log_share: float) -> float:
             return self.expected_on_zeros(math.exp(log_share), weight) - n_labels
 
-        from scipy.optimize import brentq  # takes a while to load, and few tables come here
+        from scipy.optimize import (
+            brentq,
+        )  # takes a while to load, and few tables come here
 
         return math.exp(brentq(excess, math.log(smallest), 0.0, xtol=1e-9))
 
@@ -414,7 +424,9 @@ def before_rounding(predictions: Predictions) -> Predictions:
     # half a label more, so that a zero stands for something where no label fell on one
     share = rows.share_for(n_labels + 0.5, weight, smallest=DEFAULT_CLIP / half_step)
 
-    as_zeros = (share * rows.limits / rows.sums)[:, None]  # `probs` are divided by the sums
+    as_zeros = (share * rows.limits / rows.sums)[
+        :, None
+    ]  # `probs` are divided by the sums
     filled = np.where(is_zero, as_zeros, probs)
     filled /= filled.sum(axis=1, keepdims=True)
     n_zeros = int(is_zero.sum())

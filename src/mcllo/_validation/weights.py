@@ -137,7 +137,9 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
     """Validate weights: one finite number >= 0 for each row, not all 0."""
     if weight is None:
         return None
-    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
+    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(
+        np.float64
+    )
     if values.shape != (n_samples,):
         raise _one_each("sample_weight", f"one number per row ({n_samples})", values)
     bad = ~(np.isfinite(values) & (values >= 0.0))
@@ -177,7 +179,9 @@ def written_times(weight: Floats, n_columns: int) -> Codes:
 def no_weight() -> InputError:
     """Return the error of weights that are all 0."""
     rule = "not be zero everywhere"
-    return InputError(argument="sample_weight", rule=rule, remedy="Give some row a weight.")
+    return InputError(
+        argument="sample_weight", rule=rule, remedy="Give some row a weight."
+    )
 
 
 def fractional_weight_error(weight: float, row: int | None = None) -> InputError:
@@ -214,7 +218,9 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
         for row, name in enumerate(names.tolist()):
             if is_missing(name):
                 rule = "every row needs a group; {gap}."
-                raise InputError(rule, argument="groups", row=row, remedy="Drop those rows.")
+                raise InputError(
+                    rule, argument="groups", row=row, remedy="Drop those rows."
+                )
             numbers.append(number_of.setdefault(name, len(number_of)))
         codes = np.array(numbers, dtype=np.intp)
     if codes.max() == 0:
@@ -259,7 +265,9 @@ def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     """Return (row, column, count) of every positive count, row by row."""
     empty = counts.sum(axis=1) == 0
     if empty.any():
-        rule = "each row of label counts must hold at least one label; {row} holds none."
+        rule = (
+            "each row of label counts must hold at least one label; {row} holds none."
+        )
         row = int(np.argmax(empty))
         raise InputError(rule, argument="y", row=row, remedy="Drop that row.")
     rows, columns = np.nonzero(counts)

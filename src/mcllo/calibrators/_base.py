@@ -53,7 +53,8 @@ ZeroRow = Literal["original", "uniform"]
 MIN_EXPECTED_ROWS = 3.0
 """Rows of a class expected below which none is no news: calibrated predictions leave none with a
 chance of ``exp(-3)``, 5 %, or more."""
-MAX_NAMED_CLASSES = 6  # absent classes that a warning names: about two lines of a terminal
+# absent classes that a warning names: about two lines of a terminal
+MAX_NAMED_CLASSES = 6
 
 
 def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
@@ -153,7 +154,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @warn_once()
     def fit(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        logits: Any = None,
     ) -> Self:
         """Learn from predictions and labels.
 
@@ -179,7 +185,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             predictions = self._read(X, y, sample_weight, logits)
         except InputError as error:
-            raise _explain_prefixed_columns(error, X if logits is None else logits, y) from None
+            raise _explain_prefixed_columns(
+                error, X if logits is None else logits, y
+            ) from None
         if self._absent and predictions.absent:
             warn(absence(predictions, self._what_becomes_of_absent()))
         self._learn(self._reweight_to_prior(predictions))
@@ -264,7 +272,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         str, or bytes of an ONNX model
         """
-        writer = import_module("mcllo.export")  # a later room: known by name, loaded when asked
+        writer = import_module(
+            "mcllo.export"
+        )  # a later room: known by name, loaded when asked
         return writer.export(self, to, path, **options)
 
     def _check_options(self) -> None:
@@ -320,7 +330,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = label_array(classes)
         self.n_features_in_ = len(classes)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, scores: Any = None) -> Predictions:
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, scores: Any = None
+    ) -> Predictions:
         """Validate training rows and remember their classes and names."""
         X, logits = self._resolve_scores(X, scores)
         options = {}  # of those that the method has, as they were given
@@ -332,12 +344,18 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del options["baseline"]  # the calibrator knows what the word asks for
         if isinstance(X, Predictions):
             baseline = options.get("baseline")
-            predictions = as_predictions(X, y, sample_weight=sample_weight, baseline=baseline)
+            predictions = as_predictions(
+                X, y, sample_weight=sample_weight, baseline=baseline
+            )
             if self.input == "logits" and predictions.logits is None:
-                raise InputError(f"{self.method} needs logits; these predictions have none.")
+                raise InputError(
+                    f"{self.method} needs logits; these predictions have none."
+                )
         elif y is None:
             name = type(self).__name__
-            raise InputError(f"{name} requires y to be passed, but the target y is None.")
+            raise InputError(
+                f"{name} requires y to be passed, but the target y is None."
+            )
         elif self.needs_logs or logits is not None:
             predictions = Predictions.from_arrays(
                 X, y, logits=logits, sample_weight=sample_weight, **options
@@ -349,7 +367,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if "classes" in options:
                 named = class_names(options["classes"])
             normalize = options.get("normalize", False)
-            simplex = clean_probs(X, columns=named, normalize=normalize, keep_zeros=True)
+            simplex = clean_probs(
+                X, columns=named, normalize=normalize, keep_zeros=True
+            )
             facts = clean_rows(len(simplex.probs), sample_weight)
             predictions = Predictions._labelled(simplex, y, named, None, facts)
         self._remember(predictions.classes)
@@ -389,7 +409,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"got {shorten(X.classes)}."
                 )
             if self.input == "logits" and X.logits is None:
-                raise InputError(f"{self.method} needs logits; these predictions have none.")
+                raise InputError(
+                    f"{self.method} needs logits; these predictions have none."
+                )
             return self._simplex_of(X)
         normalize = bool(getattr(self, "normalize", False))
         if logits is not None:
@@ -425,7 +447,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame whose columns are labels and a prefix with a remedy for X."""
     placed = error.row is not None or error.column is not None
-    if not placed or error.argument not in ("y", "probs", "logits") or n_columns(y) != 1:
+    if (
+        not placed
+        or error.argument not in ("y", "probs", "logits")
+        or n_columns(y) != 1
+    ):
         return error
     names = column_names(table)
     if names is None:
@@ -434,7 +460,9 @@ def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputErr
     if not before:
         return error
     rename = "X.columns = [name.removeprefix({before!r}) for name in X.columns]"
-    told = f"The columns are labels with {{before!r}} before them; rename them: {rename}."
+    told = (
+        f"The columns are labels with {{before!r}} before them; rename them: {rename}."
+    )
     return error.with_remedy(told, before=before)
 
 
@@ -492,7 +520,9 @@ class OneVsRest(Calibrator):
 
     def _apply(self, simplex: Simplex) -> Floats:
         answers = self._answers(simplex.probs)
-        return normalize_rows(answers, simplex.probs, absent=self.absent_, zero_row=self.zero_row)
+        return normalize_rows(
+            answers, simplex.probs, absent=self.absent_, zero_row=self.zero_row
+        )
 
     def _learn_classes(self, predictions: Predictions) -> None:
         """Set what the method learns about each class."""
@@ -515,7 +545,9 @@ def normalize_rows(
     shared = np.ones((len(probs), 1))
     if absent:
         shared = probs_of_present.sum(axis=1, keepdims=True)
-    where_all_are_zero = probs_of_present if zero_row == "original" else shared / len(present)
+    where_all_are_zero = (
+        probs_of_present if zero_row == "original" else shared / len(present)
+    )
 
     total = answers[:, present].sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # 0 / 0, which is not taken
@@ -534,9 +566,13 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def check_kind(X: Any) -> None:
     """Refuse sparse and complex tables in the words that scikit-learn's users know."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise InputError("X must be dense; sparse input is not supported. Pass X.toarray().")
+        raise InputError(
+            "X must be dense; sparse input is not supported. Pass X.toarray()."
+        )
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise InputError(f"X must hold real numbers; got {X.dtype}. Complex data not supported.")
+        raise InputError(
+            f"X must hold real numbers; got {X.dtype}. Complex data not supported."
+        )
 
 
 def float_array(numbers: Any) -> Floats:

@@ -116,7 +116,9 @@ def features(s: Floats) -> Floats:
     return np.stack([log_s, minus_log_rest, np.ones_like(inside)])
 
 
-def fit_beta(s: Floats, is_class: NDArray[np.bool_], weight: Floats | None = None) -> Floats:
+def fit_beta(
+    s: Floats, is_class: NDArray[np.bool_], weight: Floats | None = None
+) -> Floats:
     """Return a, b and m for one class, by the sign rule."""
     if is_class.all():
         return IDENTITY
@@ -139,7 +141,10 @@ def is_step(s: Floats, is_class: NDArray[np.bool_]) -> bool:
 
 
 def _fit_columns(
-    design: Floats, is_class: NDArray[np.bool_], weight: Floats | None, columns: list[int]
+    design: Floats,
+    is_class: NDArray[np.bool_],
+    weight: Floats | None,
+    columns: list[int],
 ) -> Floats:
     """Return the logistic regression of `is_class` on some columns, the other numbers 0."""
     x = design[columns]

@@ -35,7 +35,9 @@ def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
     """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
     if isinstance(what, str):
         if what not in registry:
-            platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (what == "sigmoid")
+            platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (
+                what == "sigmoid"
+            )
             raise InputError(
                 "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",
@@ -62,7 +64,9 @@ def reads(calibrator: Any) -> str:
     return str(getattr(calibrator, "input", "probs"))
 
 
-def check_folds(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
+def check_folds(
+    folds: Iterable[Any], n_samples: int, when: str, remedy: str
+) -> list[Fold]:
     """Return the folds as row numbers; refuse those that leave out or repeat a row."""
     pairs = []
     for train, test in folds:
@@ -87,7 +91,9 @@ def changed_parameters(calibrator: Any) -> dict[str, Any]:
     changed = {}
     for name, value in calibrator.get_params(deep=False).items():
         # As text: arrays have no single answer to whether they are equal.
-        is_default = name in parameters and repr(value) == repr(parameters[name].default)
+        is_default = name in parameters and repr(value) == repr(
+            parameters[name].default
+        )
         if not is_default:
             changed[name] = value
     return changed

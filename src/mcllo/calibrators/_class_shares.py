@@ -123,7 +123,9 @@ def match_class_shares(
     total = float(row_weight.sum())
     q_matched = np.maximum(q[:, matched], TINY)
     target = shares[matched] / shares[matched].sum()
-    pull = ridge + 1e-9 * total  # one number added to all of r changes nothing: this holds the sum
+    pull = (
+        ridge + 1e-9 * total
+    )  # one number added to all of r changes nothing: this holds the sum
 
     def objective(r: Floats) -> Derivatives:
         p = q_matched * np.exp(r - r.max())  # the largest factor is 1: no overflow

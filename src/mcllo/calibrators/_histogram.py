@@ -119,7 +119,9 @@ class HistogramBinning(OneVsRest):
         check_choice("empty", self.empty, EMPTY_BIN_RULES)
         check_choice("zero_row", self.zero_row, ("original", "uniform"))
         if not 0.0 <= self.smoothing < np.inf:
-            raise InputError(f"smoothing must be finite and >= 0; got smoothing={self.smoothing}.")
+            raise InputError(
+                f"smoothing must be finite and >= 0; got smoothing={self.smoothing}."
+            )
 
     def _learn_classes(self, predictions: Predictions) -> None:
         self.edges_ = []
@@ -131,10 +133,14 @@ class HistogramBinning(OneVsRest):
             self.counts_.append(counts)
             self.table_.append(answers)
 
-    def _fit_class(self, predictions: Predictions, k: int) -> tuple[Floats, Floats, Floats]:
+    def _fit_class(
+        self, predictions: Predictions, k: int
+    ) -> tuple[Floats, Floats, Floats]:
         """Return inner edges, counts and answers of the bins of class k."""
         values = predictions.probs[:, k]
-        edges = inner_edges(values, self.n_bins, self.binning, predictions.sample_weight)
+        edges = inner_edges(
+            values, self.n_bins, self.binning, predictions.sample_weight
+        )
         bin_of_row = bin_index(values, edges)
         n_bins = len(edges) + 1
         weight = predictions.row_weight
@@ -145,11 +151,18 @@ class HistogramBinning(OneVsRest):
         share = counts_of_class.sum() / counts.sum()
         smoothed_of_class = counts_of_class + self.smoothing * share
         smoothed = counts + self.smoothing
-        with np.errstate(invalid="ignore"):  # 0 / 0 in bins without rows, which is not taken
+        with np.errstate(
+            invalid="ignore"
+        ):  # 0 / 0 in bins without rows, which is not taken
             answers = smoothed_of_class / smoothed
         ends = np.concatenate([[0.0], edges, [1.0]])
         midpoints = 0.5 * (ends[:-1] + ends[1:])
-        where_empty = {"midpoint": midpoints, "zero": 0.0, "prior": share, "identity": np.nan}
+        where_empty = {
+            "midpoint": midpoints,
+            "zero": 0.0,
+            "prior": share,
+            "identity": np.nan,
+        }
         answers = np.where(counts > 0.0, answers, where_empty[self.empty])
         return edges, counts, answers
 

@@ -74,7 +74,8 @@ class, were it the only one and the new rows endless, would need 2.576."""
 MIN_EXPECTED_ROWS = 5.0
 """Rows of a class, and of all others, expected below which the class is not tested: means of few
 and skewed predictions are not normal. The usual rule for tables of counts."""
-LABEL_PSEUDO_COUNT = 0.5  # rows that are added to each class of the labels, as by Jeffreys' prior
+# rows that are added to each class of the labels, as by Jeffreys' prior
+LABEL_PSEUDO_COUNT = 0.5
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -137,7 +138,9 @@ class Learned(Result):
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Learned:
         """Return what `to_dict` described; None stands for NaN."""
-        tempered = content.get("tempered")  # files of before it was there kept what was predicted
+        tempered = content.get(
+            "tempered"
+        )  # files of before it was there kept what was predicted
         own = content.get("own")
         return cls(
             predicted=np.array(content["predicted"], dtype=float),
@@ -183,7 +186,11 @@ def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
             "prior='unlabelled': the class shares of these rows cannot be told from the model's "
             "own, which are used, as with prior='keep'."
         )
-        numbers = {"rows": estimate.n_samples, "estimate": estimate.likeliest, "se": estimate.se}
+        numbers = {
+            "rows": estimate.n_samples,
+            "estimate": estimate.likeliest,
+            "se": estimate.se,
+        }
         warn(LabelShiftWarning(message, numbers=numbers))
     return estimate
 
@@ -209,7 +216,9 @@ def _restore_temperature(state: dict[str, float]) -> SoftTemperature:
     return SoftTemperature(**state)
 
 
-def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> SoftTemperature | None:
+def _temperature_without(
+    predictions: Predictions, kept: tuple[int, ...]
+) -> SoftTemperature | None:
     """Return the temperature of the other classes, given that it is one of them; None for one.
 
     That a label is none of `kept` was decided by who chose the rows, so it is no evidence against
@@ -240,7 +249,9 @@ def _replace_kept_shares(shares: Floats, kept: tuple[int, ...], held: Floats) ->
     return replaced
 
 
-def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> ShiftTest:
+def shift_test(
+    learned: Learned, probs: Floats, mean: Floats | None = None
+) -> ShiftTest:
     """Return the test of the module's table; `mean` is that of `probs`, if known.
 
     Two samples of unequal variances: Welch (1947), Biometrika 34, 28-35.
@@ -323,7 +334,9 @@ class PriorCalibrator(Calibrator):
         ``prior="keep"``: `new_shares_.refused` and a `LabelShiftWarning` say so.
         """
         if self._prior_kind != "unlabelled":
-            raise InputError(argument="prior", rule="be 'unlabelled' for adapt", value=self.prior)
+            raise InputError(
+                argument="prior", rule="be 'unlabelled' for adapt", value=self.prior
+            )
         simplex = self._rows(X)
         learned = self._require_learned()
         q = self._kept_mass(self._apply(simplex), simplex)
@@ -353,7 +366,9 @@ class PriorCalibrator(Calibrator):
     @property
     def is_plain(self) -> bool:
         """Whether the map alone is applied: no frequencies but those that it learned."""
-        return self._prior_kind == "fit" and (self.learned_ is None or not self.learned_.kept)
+        return self._prior_kind == "fit" and (
+            self.learned_ is None or not self.learned_.kept
+        )
 
     @property
     def _prior_kind(self) -> str:
@@ -376,7 +391,9 @@ class PriorCalibrator(Calibrator):
         times = _row_weights_for_prior(predictions, shares)
         weight = times[predictions.codes] * predictions.row_weight
         weight *= float(predictions.class_weight.sum()) / float(weight.sum())
-        kind: WeightKind = "survey" if predictions.weight_kind == "survey" else "importance"
+        kind: WeightKind = (
+            "survey" if predictions.weight_kind == "survey" else "importance"
+        )
         return replace(predictions, sample_weight=weight, weight_kind=kind)
 
     def _learn_prior(self, predictions: Predictions) -> None:
@@ -395,9 +412,13 @@ class PriorCalibrator(Calibrator):
         reference = self.learned_.reference
         as_predicted = self.learned_.predicted
         if kept:
-            held = weight @ self._kept_probs(simplex)[:, list(kept)] / self.learned_.weight
+            held = (
+                weight @ self._kept_probs(simplex)[:, list(kept)] / self.learned_.weight
+            )
             held_of_reference = held
-            if are_rows_as_to_come:  # which ask nothing of a class they lack: h is right for it
+            if (
+                are_rows_as_to_come
+            ):  # which ask nothing of a class they lack: h is right for it
                 held_of_reference = np.asarray(check_prior(self.prior))[list(kept)]
             reference = _replace_kept_shares(reference, kept, held_of_reference)
             as_predicted = _replace_kept_shares(as_predicted, kept, held)
@@ -410,7 +431,9 @@ class PriorCalibrator(Calibrator):
         if self._prior_kind == "keep":
             self.learned_ = replace(self.learned_, offset=to_predicted)
             return
-        ridge = 3.0 * np.sqrt(len(reference))  # as on the intercepts of look-alike classes
+        ridge = 3.0 * np.sqrt(
+            len(reference)
+        )  # as on the intercepts of look-alike classes
         to_reference = match_class_shares(q, reference, weight, ridge)  # d
         own = None
         if self._prior_kind == "unlabelled":
@@ -425,9 +448,13 @@ class PriorCalibrator(Calibrator):
         total = float(predictions.class_weight.sum())
         mean = weight @ x / total
         mean_square = weight @ (x * x) / total
-        variances = np.maximum(mean_square - mean**2, 0.0)  # x in [0, 1]: little is cancelled
+        variances = np.maximum(
+            mean_square - mean**2, 0.0
+        )  # x in [0, 1]: little is cancelled
         if predictions.groups is not None or predictions.weight_kind != "frequency":
-            variances = np.full(len(mean), np.nan)  # of rows that are not independent ones
+            variances = np.full(
+                len(mean), np.nan
+            )  # of rows that are not independent ones
 
         shares = check_prior(self.prior, predictions.n_classes)
         reference = _reference(predictions)

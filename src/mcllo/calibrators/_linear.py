@@ -98,7 +98,9 @@ class Scaling(LinearCalibrator):
 
     def _ridge(self, predictions: Predictions) -> Floats:
         n_classes = predictions.n_classes
-        n_columns = 2 if self._diagonal else n_classes + 1  # one weight, or all; and the intercept
+        n_columns = (
+            2 if self._diagonal else n_classes + 1
+        )  # one weight, or all; and the intercept
         return np.full((n_classes, n_columns), float(self.penalty))
 
 
@@ -308,7 +310,9 @@ class DirichletCalibration(LinearCalibrator):
 
     def _ridge(self, predictions: Predictions) -> Floats:
         total = float(predictions.class_weight.sum())
-        return odir_ridge(predictions.n_classes, total * self.off_diagonal, total * self.intercept)
+        return odir_ridge(
+            predictions.n_classes, total * self.off_diagonal, total * self.intercept
+        )
 
 
 def odir_ridge(n_classes: int, off_diagonal: float, intercept: float) -> Floats:

@@ -74,7 +74,9 @@ class GateDecision(Result):
     def __str__(self) -> str:
         p = f"p {format_p(self.pvalue)}"
         if self.recalibrates:
-            return f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"
+            return (
+                f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"
+            )
         if self.pvalue <= self.alpha:
             return f"left alone: calibration is rejected ({p}), but no gain is expected of one"
         return (
@@ -87,7 +89,9 @@ def check_gate(alpha: float) -> float:
     """Return the level of a gate; refuse what is none."""
     if not 0.0 < alpha < 1.0:
         remedy = "Leave it out for no gate."
-        raise InputError(argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy)
+        raise InputError(
+            argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy
+        )
     return alpha
 
 
@@ -114,14 +118,18 @@ def decide(
     with suppress_warnings(*ESTIMATION_WARNINGS):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
-            _, over_all = max_score_test(predictions, columns, **drawing, stop_at=stop_at)
+            _, over_all = max_score_test(
+                predictions, columns, **drawing, stop_at=stop_at
+            )
             is_rejected = over_all.pvalue <= alpha
             return GateDecision(is_rejected, over_all.pvalue, alpha, "max_score"), None
         if rule or needs_robust(predictions):
             test = fit_and_test(predictions, rule, **drawing).test
         else:
             fit = fit_predictions(predictions)
-            test = run_test(predictions, fit, **drawing, exceedances=stop_at, quick=True)
+            test = run_test(
+                predictions, fit, **drawing, exceedances=stop_at, quick=True
+            )
     return GateDecision(test.pvalue <= alpha, test.pvalue, alpha, test.kind), fit
 
 
@@ -279,7 +287,12 @@ class MCLLOCalibrator(GatedCalibrator):
         self.clip = clip
 
     def fit(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        logits: Any = None,
     ) -> Self:
         """Learn from predictions and labels; from Dask collections too.
 
@@ -366,7 +379,9 @@ class MCLLOCalibrator(GatedCalibrator):
         self._fitted_already(fit)
         columns = getattr(X if logits is None else logits, "columns", None)
         if columns is not None:
-            self.feature_names_in_ = np.array([str(name) for name in columns], dtype=object)
+            self.feature_names_in_ = np.array(
+                [str(name) for name in columns], dtype=object
+            )
         return self
 
     def _fitted_already(self, fit: MCLLOFit) -> Self:

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import __version__
 from .._utils.results import plain
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_input
@@ -58,11 +57,14 @@ READABLE_VERSIONS = (1, 2)
 MAX_FILE_BYTES = 256 * 2**20
 MAX_DEPTH = 32  # of brackets
 MAX_CLASSES = 100_000
-MAX_NUMBER = 1e100  # size of a number in the map: see above what its products stay below
+# size of a number in the map: see above what its products stay below
+MAX_NUMBER = 1e100
 
 
 def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
     """Return what is written of a fitted calibrator."""
+    from .._version import __version__
+
     state = plain(calibrator._state())
     if not covariance and state.pop("cov_theta", None) is not None:
         state["information"] = "errors"
@@ -100,13 +102,17 @@ def training_summary(predictions: Predictions) -> dict[str, Any]:
         np.ascontiguousarray(predictions.codes, dtype=np.int64),
     ]
     if predictions.sample_weight is not None:
-        columns.append(np.ascontiguousarray(predictions.sample_weight, dtype=np.float64))
+        columns.append(
+            np.ascontiguousarray(predictions.sample_weight, dtype=np.float64)
+        )
 
     odd_numbers = np.arange(1, 2 * n_samples, 2, dtype=np.uint64)
     digest = hashlib.sha256()
     for column in columns:
         words = column.view(np.uint64).reshape(n_samples, -1)
-        sums = np.einsum("i,ij->j", odd_numbers, words)  # modulo 2^64, as integers overflow
+        sums = np.einsum(
+            "i,ij->j", odd_numbers, words
+        )  # modulo 2^64, as integers overflow
         digest.update(sums.astype("<u8").data)  # little endian on every machine
     return {"n_samples": int(n_samples), "checksum": f"sha256:{digest.hexdigest()}"}
 
@@ -138,8 +144,17 @@ def restore_calibrator(
         check_document(content)
         return _build_calibrator(content, registry[method])
     except _DamageError as error:
-        raise FileFormatError(f"{path} is damaged: {error} Fit and save again.") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise FileFormatError(
+            f"{path} is damaged: {error} Fit and save again."
+        ) from None
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+    ) as error:
         raise FileFormatError(
             f"{path} is damaged: {type(error).__name__} at {error}. Fit and save again."
         ) from None
@@ -182,30 +197,62 @@ def check_document(content: dict[str, Any]) -> None:
         _check(isinstance(content.get(name), kind), f"{name} must be a JSON {called}")
     state = content["state"]
     classes = content["classes"]
-    _check(2 <= len(classes) <= MAX_CLASSES, f"classes must name 2 to {MAX_CLASSES:,} classes")
+    _check(
+        2 <= len(classes) <= MAX_CLASSES,
+        f"classes must name 2 to {MAX_CLASSES:,} classes",
+    )
     are_plain = all(isinstance(label, (str, int, float)) for label in classes)
     _check(are_plain, "classes must be texts or numbers")
-    _check(len(set(map(str, classes))) == len(classes), "classes must differ from each other")
+    _check(
+        len(set(map(str, classes))) == len(classes),
+        "classes must differ from each other",
+    )
     are_same = state.get("classes", classes) == classes
     _check(are_same, "classes and state.classes must be the same")
 
     for place, value in _numbers(content, "", 0):
-        is_finite = abs(value) <= sys.float_info.max  # also of integers too large for a float
+        is_finite = (
+            abs(value) <= sys.float_info.max
+        )  # also of integers too large for a float
         _check(is_finite, f"{place} must be a finite number")
     for name in MAP_NUMBERS:
         for place, value in _numbers(state.get(name), f"state.{name}", 0):
-            _check(abs(value) <= MAX_NUMBER, f"{place} must be at most {MAX_NUMBER:g} in size")
+            _check(
+                abs(value) <= MAX_NUMBER,
+                f"{place} must be at most {MAX_NUMBER:g} in size",
+            )
     if content["method"] in CHECKS:
         check_state = CHECKS[content["method"]]
         check_state(state, len(classes))
     if "checksum" in content:
         is_same = content["checksum"] == checksum(content)
-        _check(is_same, "its content has changed since it was saved (the checksum is another)")
+        _check(
+            is_same,
+            "its content has changed since it was saved (the checksum is another)",
+        )
 
 
 MAP_NUMBERS = (
-    *("tau", "gamma", "weights", "intercepts", "coef", "intercept", "inverse_temperature"),
-    *("members", "knots", "edges", "table", "low", "high", "theta", "learned", "new_shares"),
+    *(
+        "tau",
+        "gamma",
+        "weights",
+        "intercepts",
+        "coef",
+        "intercept",
+        "inverse_temperature",
+    ),
+    *(
+        "members",
+        "knots",
+        "edges",
+        "table",
+        "low",
+        "high",
+        "theta",
+        "learned",
+        "new_shares",
+    ),
     "correction",
 )
 """Fields of a state that predictions are made of."""
@@ -216,7 +263,9 @@ def _numbers(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
     _check(depth <= MAX_DEPTH, f"brackets must not be nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _numbers(item, f"{place}.{name}" if place else str(name), depth + 1)
+            yield from _numbers(
+                item, f"{place}.{name}" if place else str(name), depth + 1
+            )
     elif isinstance(value, list):
         for k, item in enumerate(value):
             yield from _numbers(item, f"{place}[{k}]", depth + 1)
@@ -240,13 +289,19 @@ def _is_rising(values: list[float]) -> bool:
 
 
 def _object_or_null(value: Any, name: str) -> None:
-    _check(value is None or isinstance(value, dict), f"{name} must be a JSON object or null")
+    _check(
+        value is None or isinstance(value, dict),
+        f"{name} must be a JSON object or null",
+    )
 
 
 def _row(values: Any, name: str, c: int) -> list[float]:
     """Return values that are c numbers."""
     is_list = isinstance(values, list) and len(values) == c
-    _check(is_list and all(map(_is_number, values)), f"{name} must be a list of {c} numbers")
+    _check(
+        is_list and all(map(_is_number, values)),
+        f"{name} must be a list of {c} numbers",
+    )
     return list(values)
 
 
@@ -261,7 +316,9 @@ def _shares(values: list[float], what: str) -> None:
 
 def _positive_shares(values: list[float], what: str) -> None:
     _shares(values, what)
-    _check(min(values) * MAX_NUMBER >= 1.0, f"{what} must be positive")  # the map divides by them
+    _check(
+        min(values) * MAX_NUMBER >= 1.0, f"{what} must be positive"
+    )  # the map divides by them
 
 
 def _in_unit(values: list[Any], what: str) -> None:
@@ -271,7 +328,9 @@ def _in_unit(values: list[Any], what: str) -> None:
 
 def _some_columns(columns: Any, name: str, c: int) -> None:
     """Ask for different columns, not all of them."""
-    are_columns = isinstance(columns, list) and all(_is_index(column, c) for column in columns)
+    are_columns = isinstance(columns, list) and all(
+        _is_index(column, c) for column in columns
+    )
     is_fine = are_columns and len(set(columns)) == len(columns) < c
     _check(is_fine, f"{name} must name some columns")
 
@@ -346,7 +405,10 @@ def _auto(state: dict[str, Any], c: int) -> None:
     similar = members.get("similar")
     takes_logs = members["maps"] or similar or curves
     is_positive = members["soft"]["slip"] * MAX_NUMBER >= 1.0
-    _check(is_positive or not takes_logs, "slip must be positive where maps take logarithms")
+    _check(
+        is_positive or not takes_logs,
+        "slip must be positive where maps take logarithms",
+    )
     _object_or_null(similar, "similar")
     if similar is not None:
         _similar(similar, c)
@@ -387,7 +449,10 @@ def _correction(correction: Any, c: int) -> None:
     n_rounds = len(trees["features"])
     for name, size in (("features", 3), ("thresholds", 3), ("values", 4)):
         has_rounds = len(trees[name]) == n_rounds > 0
-        _check(has_rounds, f"{name} of trees must have as many rounds as features, at least one")
+        _check(
+            has_rounds,
+            f"{name} of trees must have as many rounds as features, at least one",
+        )
         for trees_of_round in trees[name]:
             has_trees = len(trees_of_round) == n_trees
             _check(has_trees, f"a round of {name} must have {n_trees} trees")
@@ -396,7 +461,10 @@ def _correction(correction: Any, c: int) -> None:
     for trees_of_round in trees["features"]:
         for features in trees_of_round:
             are_known = all(_is_index(feature, n_trees) for feature in features)
-            _check(are_known, f"features of trees must be whole numbers from 0 to {n_trees - 1}")
+            _check(
+                are_known,
+                f"features of trees must be whole numbers from 0 to {n_trees - 1}",
+            )
 
 
 def _linear(state: dict[str, Any], c: int) -> None:
@@ -413,7 +481,9 @@ def _histogram(state: dict[str, Any], c: int) -> None:
     has_rows = len(state["edges"]) == len(state["table"]) == c
     _check(has_rows, "edges and table must have a row for each class")
     for edges, answers in zip(state["edges"], state["table"], strict=True):
-        _check(len(answers) == len(edges) + 1, "table must have one number more than edges")
+        _check(
+            len(answers) == len(edges) + 1, "table must have one number more than edges"
+        )
         _check(sorted(edges) == edges, "edges must rise")
         _in_unit(answers, "table")
 
@@ -429,12 +499,17 @@ def _isotonic(state: dict[str, Any], c: int) -> None:
 
 def _beta(state: dict[str, Any], c: int) -> None:
     _one_vs_rest(state, c)
-    has_numbers = len(state["coef"]) == c and all(len(row) == 3 for row in state["coef"])
+    has_numbers = len(state["coef"]) == c and all(
+        len(row) == 3 for row in state["coef"]
+    )
     _check(has_numbers, "coef must have three numbers for each class")
 
 
 def _xu_davoine(state: dict[str, Any], c: int) -> None:
-    _check(len(state["low"]) == len(state["high"]) > 0, "low and high must have as many ends")
+    _check(
+        len(state["low"]) == len(state["high"]) > 0,
+        "low and high must have as many ends",
+    )
 
 
 CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
@@ -471,12 +546,19 @@ def _read_json(path: str | os.PathLike[str]) -> Any:
             f"{path} must exist; there is no such file. Make one with `mcllo fit` or .save()."
         ) from None
     except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
+        raise FileFormatError(
+            f"{path} must be a file; it is a directory. Name a file."
+        ) from None
     except FileFormatError:
         raise
     except OSError as error:
-        raise FileFormatError(f"{path} cannot be opened: {error.strerror or error}.") from None
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, numbers of thousands of digits
+        raise FileFormatError(
+            f"{path} cannot be opened: {error.strerror or error}."
+        ) from None
+    except (
+        ValueError,
+        RecursionError,
+    ):  # no JSON, no UTF-8, numbers of thousands of digits
         raise FileFormatError(
             f"{path} must be a saved calibrator; it is not JSON. "
             "Make one with `mcllo fit` or .save()."

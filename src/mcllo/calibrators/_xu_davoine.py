@@ -132,7 +132,9 @@ class ScalarLikelihood:
         least, probable class came true in every row.
     """
 
-    def __init__(self, scores: Floats, target: Floats, weight: Floats | None = None) -> None:
+    def __init__(
+        self, scores: Floats, target: Floats, weight: Floats | None = None
+    ) -> None:
         self.weight = np.ones(len(target)) if weight is None else weight
         self.target = target
         self.top = scores.max(axis=0)
@@ -189,7 +191,9 @@ def plausible_sets(objective: Objective, levels: Floats) -> PlausibleSets:
     return PlausibleSets(float(solution.x[0]), low, high)
 
 
-def _outward(objective: Objective, solution: Solution, side: float, radii: Floats) -> Floats:
+def _outward(
+    objective: Objective, solution: Solution, side: float, radii: Floats
+) -> Floats:
     """Solve ``r(theta) = radius`` on one side of theta_hat, each radius from the one before.
 
     theta is nearly a straight line in r: a parabola through the last two ends is so near the next
@@ -205,7 +209,9 @@ def _outward(objective: Objective, solution: Solution, side: float, radii: Float
         ahead = next_radius - radius
         mean_rate = max(rate + 0.5 * ahead * change_of_rate, 0.5 * rate)
         rate_before = rate
-        theta, rate = _solve(objective, solution.value, side, theta, ahead * mean_rate, next_radius)
+        theta, rate = _solve(
+            objective, solution.value, side, theta, ahead * mean_rate, next_radius
+        )
         change_of_rate = (rate - rate_before) / ahead
         radius = next_radius
         ends[q] = theta
@@ -234,7 +240,9 @@ def _solve(
         r = np.sqrt(2.0 * max(terms.value - best, 0.0))
         rate = r / max(side * float(terms.gradient[0]), TINY)
         newton = distance + (radius - r) * rate
-        if abs(radius - r) <= 1e-5:  # from where one more Newton step is exact to rounding
+        if (
+            abs(radius - r) <= 1e-5
+        ):  # from where one more Newton step is exact to rounding
             return inner + side * newton, rate
         if r < radius:
             too_near = distance
@@ -267,7 +275,9 @@ class Belief(Result):
 
 def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
     """Return the predictive belief function of each row of `scores`, shape (n, c)."""
-    belief_of_chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[order]
+    belief_of_chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[
+        order
+    ]
     n_rows, n_classes = scores.shape
     n_at_once = max(16, CHUNK_ELEMENTS // (n_classes * len(sets.low)))
     numbers = np.empty((3, n_rows, n_classes))
@@ -370,10 +380,16 @@ def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
     return np.stack([lower.T, upper.T, betp.T])
 
 
-def extremes(scores: Floats, sets: PlausibleSets, *, cumulative: bool) -> tuple[Floats, Floats]:
+def extremes(
+    scores: Floats, sets: PlausibleSets, *, cumulative: bool
+) -> tuple[Floats, Floats]:
     """Return least and largest p_k (or F_k) over each Gamma(u), shape (c, n_nodes, m) each."""
-    least_below, most_below = _extremes_of_side(scores, sets.theta, sets.low, cumulative)
-    least_above, most_above = _extremes_of_side(scores, sets.theta, sets.high, cumulative)
+    least_below, most_below = _extremes_of_side(
+        scores, sets.theta, sets.low, cumulative
+    )
+    least_above, most_above = _extremes_of_side(
+        scores, sets.theta, sets.high, cumulative
+    )
     return np.minimum(least_below, least_above), np.maximum(most_below, most_above)
 
 

@@ -198,14 +198,21 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     arrays, sha256 = _read("portal_rodents")
     plot = arrays["plot"].astype(np.int64)
     month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
-    group_of_row = {None: None, "plot": plot, "month": month, "plot_month": month * 100 + plot}
+    group_of_row = {
+        None: None,
+        "plot": plot,
+        "month": month,
+        "plot_month": month * 100 + plot,
+    }
     if groups not in group_of_row:
         raise InputError(
             f"groups must be 'plot', 'month', 'plot_month' or None; got {groups!r}. Choose one."
         )
     rule = {"classes": tuple(str(label) for label in arrays["classes"])}
     rows = {"logits": arrays["logits"], "groups": group_of_row[groups]}
-    return _split("portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot"))
+    return _split(
+        "portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot")
+    )
 
 
 def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
@@ -251,7 +258,9 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
     """
     names = {"large": "cifar10_vgg", "small": "cifar10_vgg_small"}
     if network not in names:
-        raise InputError(f"network must be 'large' or 'small'; got {network!r}. Choose one.")
+        raise InputError(
+            f"network must be 'large' or 'small'; got {network!r}. Choose one."
+        )
     name = names[network]
     arrays, sha256 = _read(name)
     n_images = len(arrays["labels"])

@@ -103,7 +103,9 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def node(self, op: str, *inputs: Any, out: str | None = None, **attributes: Any) -> Tensor:
+    def node(
+        self, op: str, *inputs: Any, out: str | None = None, **attributes: Any
+    ) -> Tensor:
         """Add a node; return its output. Inputs are tensors, their names, or numbers."""
         names = [self._name(part) for part in inputs]
         output = out or f"{self.prefix}{op.lower()}_{len(self.nodes)}"
@@ -165,7 +167,9 @@ class Graph:
 
     def slice(self, x: Tensor, start: int, stop: int) -> Tensor:
         """Return some entries of the last axis."""
-        return self.node("Slice", x, self.index([start]), self.index([stop]), self.index([-1]))
+        return self.node(
+            "Slice", x, self.index([start]), self.index([stop]), self.index([-1])
+        )
 
     def pad(self, x: Tensor, before: int, after: int, axes: int) -> Tensor:
         """Return x with zeros before and after its last axis."""
@@ -202,7 +206,9 @@ class Graph:
             has_zero = self.smallest(x) <= 0.0
             is_low = self.node("And", is_low, has_zero)
         raised = self.where(is_low, floor, x)
-        any_low = self.largest(self.cast(is_low, np.float32))  # there is no maximum of truth values
+        any_low = self.largest(
+            self.cast(is_low, np.float32)
+        )  # there is no maximum of truth values
         any_low = self.cast(any_low, np.bool_)
         return raised / self.where(any_low, self.total(raised), 1.0)
 
@@ -255,7 +261,9 @@ class Graph:
         columns = []
         for j, (edge, answer) in enumerate(zip(edges, table, strict=True)):
             own = self.slice(x, j, j + 1)
-            limits = edge if len(edge) else np.array([np.inf])  # a single bin: nothing is above
+            limits = (
+                edge if len(edge) else np.array([np.inf])
+            )  # a single bin: nothing is above
             is_above = self.cast(own > limits, self.kind)
             place = self.cast(self.total(is_above), np.int64)
             found = self.node("Gather", answer, place, axis=0)
@@ -286,7 +294,9 @@ class Graph:
             columns.append(low + rise * part)
         return self.node("Concat", *columns, axis=1)
 
-    def share(self, q: Tensor, p: Tensor, present: list[int], even: bool, least: float) -> Tensor:
+    def share(
+        self, q: Tensor, p: Tensor, present: list[int], even: bool, least: float
+    ) -> Tensor:
         absent = [k for k in range(self.n_classes) if k not in present]
         total = self.total(q)
         kept = self.take(p, present)
@@ -343,7 +353,9 @@ class Graph:
         single = up
         change = up
         for d in range(c):
-            top = self.smaller(self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1))
+            top = self.smaller(
+                self.slice(up, 1, c + 1 - d), self.slice(down, d + 1, c + 1)
+            )
             bottom = self.larger(self.slice(up, 0, c - d), self.slice(down, d, c))
             length = self.larger(top - bottom, 0.0)
             mass = self._mean_over_nodes(length, node)
@@ -359,7 +371,9 @@ class Graph:
         return self.larger(shares, single)  # rounding must not take from what is sure
 
 
-def graph_label(graph: Graph, classes: tuple[Any, ...], answer: Tensor, out: str) -> int:
+def graph_label(
+    graph: Graph, classes: tuple[Any, ...], answer: Tensor, out: str
+) -> int:
     """Add the most probable class, the first of equals, as `out`; return its type."""
     best = graph.node("ArgMax", answer, axis=1, keepdims=0)
     if all(isinstance(label, int) for label in classes):
@@ -369,7 +383,9 @@ def graph_label(graph: Graph, classes: tuple[Any, ...], answer: Tensor, out: str
         kind = graph.onnx.TensorProto.STRING
         labels = f"{graph.prefix}labels"
         text = [str(label).encode() for label in classes]
-        graph.constants.append(graph.onnx.helper.make_tensor(labels, kind, [len(text)], text))
+        graph.constants.append(
+            graph.onnx.helper.make_tensor(labels, kind, [len(text)], text)
+        )
     graph.node("Gather", labels, best, axis=0, out=out)
     return int(kind)
 
@@ -380,7 +396,11 @@ DISCONTINUOUS_STEPS = {"steps", "lines", "clamp"}
 
 
 def write_onnx(
-    program: Program, *, dtype: str = "float64", inside: str = "float64", opset: int = DEFAULT_OPSET
+    program: Program,
+    *,
+    dtype: str = "float64",
+    inside: str = "float64",
+    opset: int = DEFAULT_OPSET,
 ) -> Any:
     """Return the model, checked by ``onnx.checker``.
 
@@ -397,8 +417,13 @@ def write_onnx(
     """
     for name, value in (("dtype", dtype), ("inside", inside)):
         if value not in DTYPES:
-            raise InputError(argument=name, rule="be 'float64' or 'float32'", value=value)
-    if inside == "float32" and {step.op for step in program.steps} & DISCONTINUOUS_STEPS:
+            raise InputError(
+                argument=name, rule="be 'float64' or 'float32'", value=value
+            )
+    if (
+        inside == "float32"
+        and {step.op for step in program.steps} & DISCONTINUOUS_STEPS
+    ):
         raise ExportError(
             f"{program.method} needs float64 inside: in float32 a probability beside the edge of a "
             "bin, or near 1, gets another answer. Leave inside= out; dtype='float32' reads and "
@@ -480,13 +505,17 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
     graph.cast(answer, onnx.helper.tensor_dtype_to_np_dtype(kind), out=tensor)
     if zipmap is not None:
         _rename(zipmap.input, raw, tensor)
-    labels = [one for one in body.output if one.name != found.name and _is_label(one, onnx)]
+    labels = [
+        one for one in body.output if one.name != found.name and _is_label(one, onnx)
+    ]
     if labels:
         label = labels[0]
         for node in body.node:
             _rename(node.output, label.name, f"{prefix}{label.name}")
             _rename(node.input, label.name, f"{prefix}{label.name}")
-        label.type.tensor_type.elem_type = graph_label(graph, program.classes, answer, label.name)
+        label.type.tensor_type.elem_type = graph_label(
+            graph, program.classes, answer, label.name
+        )
     body.initializer.extend(graph.constants)
 
     # Nodes stand in the order in which they are computed: dictionaries are made last.
@@ -532,7 +561,10 @@ def _rename(names: Any, old: str, new: str) -> None:
 
 def _is_label(output: Any, onnx: Any) -> bool:
     kinds = (onnx.TensorProto.INT64, onnx.TensorProto.STRING)
-    return output.type.HasField("tensor_type") and output.type.tensor_type.elem_type in kinds
+    return (
+        output.type.HasField("tensor_type")
+        and output.type.tensor_type.elem_type in kinds
+    )
 
 
 def _probabilities(body: Any, program: Program, output: str | None) -> Any:
@@ -541,8 +573,14 @@ def _probabilities(body: Any, program: Program, output: str | None) -> Any:
     fit = []
     for one in body.output:
         shape = one.type.tensor_type.shape.dim
-        is_float = one.type.tensor_type.elem_type in (1, 10, 11)  # of 32, 16 and 64 bits
-        is_row = is_float and len(shape) == 2 and shape[1].dim_value in (0, c)  # 0: not said
+        is_float = one.type.tensor_type.elem_type in (
+            1,
+            10,
+            11,
+        )  # of 32, 16 and 64 bits
+        is_row = (
+            is_float and len(shape) == 2 and shape[1].dim_value in (0, c)
+        )  # 0: not said
         if is_row or _maker(body, one.name, "ZipMap") is not None:
             fit.append(one)
     if output is not None:
@@ -566,7 +604,9 @@ def _check_zipmap(zipmap: Any, program: Program) -> None:
         labels = [text.decode() for text in named["classlabels_strings"].strings]
     elif "classlabels_int64s" in named:
         labels = list(named["classlabels_int64s"].ints)
-    expected = [label if isinstance(label, int) else str(label) for label in program.classes]
+    expected = [
+        label if isinstance(label, int) else str(label) for label in program.classes
+    ]
     if labels and labels != expected:
         raise ExportError(
             f"the model's classes must be {expected} in this order; they are {labels}. Fit the "

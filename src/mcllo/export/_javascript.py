@@ -183,7 +183,9 @@ function runs(x, low, high, node, output) {
 }
 MAX_SAFE_INTEGER = 2**53
 """Beyond it a JavaScript number, which is a float64, is no longer every whole number."""
-JAVASCRIPT = Language(HELPERS, "const {name} = {value};", "null", "true", "false", json.dumps)
+JAVASCRIPT = Language(
+    HELPERS, "const {name} = {value};", "null", "true", "false", json.dumps
+)
 
 MODULE = """// Recalibrated class probabilities: {method}, fitted and written by mcllo {version}.
 // No dependencies. predictProba(rows) takes {what} for each class in the order of `classes`.

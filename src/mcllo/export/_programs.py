@@ -166,7 +166,9 @@ class Program:
     zeros: bool = True
     steps: list[ProgramStep] = field(default_factory=list)
 
-    def step(self, op: str, *of: Value, size: int | None = None, **numbers: Any) -> Value:
+    def step(
+        self, op: str, *of: Value, size: int | None = None, **numbers: Any
+    ) -> Value:
         """Add a step; return its place."""
         if size is None:
             size = self.steps[of[0]].size if of else len(self.classes)
@@ -189,7 +191,9 @@ class Program:
     def matrix(self, x: Value, weight: Floats, shift: Any = 0.0) -> Value:
         """Return ``sum_k weight_jk x_k + shift_j``."""
         shift = np.broadcast_to(shift, len(weight)).astype(float)
-        return self.step("matrix", x, weight=np.asarray(weight), shift=shift, size=len(weight))
+        return self.step(
+            "matrix", x, weight=np.asarray(weight), shift=shift, size=len(weight)
+        )
 
     def affine(self, x: Value, weight: Floats, shift: Any) -> Value:
         """Return `scale_and_shift` by one number or a diagonal, else `matrix`."""
@@ -198,7 +202,13 @@ class Program:
         return self.scale_and_shift(x, weight, shift)
 
     def share(
-        self, q: Value, p: Value, present: Sequence[int], *, even: bool, least: float = 0.0
+        self,
+        q: Value,
+        p: Value,
+        present: Sequence[int],
+        *,
+        even: bool,
+        least: float = 0.0,
     ) -> Value:
         """Return the row that answers q for the classes `present` make beside the others' p."""
         numbers = {"present": [int(k) for k in present], "even": even, "least": least}
@@ -272,12 +282,16 @@ def _lines(x: Floats, at: list[Floats], value: list[Floats]) -> Floats:
     return answers
 
 
-def _share(q: Floats, p: Floats, present: list[int], even: bool, least: float) -> Floats:
+def _share(
+    q: Floats, p: Floats, present: list[int], even: bool, least: float
+) -> Floats:
     answers = np.zeros_like(p)
     has_answer = q.sum(axis=1, keepdims=True) > least
     answers[:, present] = np.where(has_answer, q, 0.0)
     absent = tuple(k for k in range(p.shape[1]) if k not in present)
-    return normalize_rows(answers, p, absent=absent, zero_row="uniform" if even else "original")
+    return normalize_rows(
+        answers, p, absent=absent, zero_row="uniform" if even else "original"
+    )
 
 
 def _runs(x: Floats, low: Floats, high: Floats, node: Floats, output: str) -> Floats:
@@ -468,7 +482,12 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     sets = calibrator.sets_
     _, node_weights = quadrature()
     return made.step(
-        "runs", s, low=sets.low, high=sets.high, node=node_weights, output=calibrator.output
+        "runs",
+        s,
+        low=sets.low,
+        high=sets.high,
+        node=node_weights,
+        output=calibrator.output,
     )
 
 
@@ -566,7 +585,9 @@ def _with_prior(made: Program, calibrator: Any, q: Value, z: Value, p: Value) ->
         q = made.share(made.take(q, present), h, present, even=False, least=TINY)
     for offset in _log_ratios(calibrator, learned, kind):
         weighted = made.scale_and_shift(q, np.exp(offset - offset.max()))
-        q = made.share(weighted, q, every, even=False, least=TINY)  # a row of 0 stays as it is
+        q = made.share(
+            weighted, q, every, even=False, least=TINY
+        )  # a row of 0 stays as it is
     return q
 
 

@@ -76,7 +76,8 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
     graph = _graph(scope, container, len(model.classes_))
     pairs = [
-        _pair(scope, operator, container, graph, pair) for pair in model.calibrated_classifiers_
+        _pair(scope, operator, container, graph, pair)
+        for pair in model.calibrated_classifiers_
     ]
     answer = pairs[0]
     if len(pairs) > 1:
@@ -116,9 +117,13 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
     return graph.run(program, x)
 
 
-def _outputs(scope: Any, operator: Any, container: Any, classifier: Any, scores: bool) -> str:
+def _outputs(
+    scope: Any, operator: Any, container: Any, classifier: Any, scores: bool
+) -> str:
     """Add the classifier itself; return the name of its probabilities, or of its scores."""
-    supported = needed("skl2onnx._supported_operators", ONNX_EXTRA).sklearn_operator_name_map
+    supported = needed(
+        "skl2onnx._supported_operators", ONNX_EXTRA
+    ).sklearn_operator_name_map
     types = needed("skl2onnx.common.data_types", ONNX_EXTRA)
     if type(classifier) not in supported:
         raise ExportError(
@@ -150,7 +155,9 @@ def _whole(classifier: Any) -> bool:
     return bool(np.issubdtype(classifier.classes_.dtype, np.integer))
 
 
-def _aligned(graph: Graph, x: Tensor, known: list[Any], wanted: list[Any], scores: bool) -> Tensor:
+def _aligned(
+    graph: Graph, x: Tensor, known: list[Any], wanted: list[Any], scores: bool
+) -> Tensor:
     """Return columns in the order of all classes; what the classifier never saw has 0."""
     if scores:
         raise ExportError(
@@ -168,7 +175,9 @@ def _finish(graph: Graph, operator: Any, container: Any, answer: Tensor) -> None
     model = operator.raw_operator
     label, probabilities = (output.full_name for output in operator.outputs)
     kind = operator.outputs[1].type.__class__.__name__
-    graph.cast(answer, "float64" if kind.startswith("Double") else "float32", out=probabilities)
+    graph.cast(
+        answer, "float64" if kind.startswith("Double") else "float32", out=probabilities
+    )
     classes = tuple(model.classes_.tolist())
     graph_label(graph, classes, answer, label)
     container.initializers.extend(graph.constants)

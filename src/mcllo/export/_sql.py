@@ -136,7 +136,9 @@ class Query:
 
     # stages
 
-    def stage(self, name: str, columns: Sequence[Any], later: Sequence[str]) -> list[Any]:
+    def stage(
+        self, name: str, columns: Sequence[Any], later: Sequence[str]
+    ) -> list[Any]:
         """Add an expression of new columns `name`; keep those of `later`; return the new ones."""
         made = [f"{name}_{j}" for j in range(len(columns))]
         self.live = {stage: own for stage, own in self.live.items() if stage in later}
@@ -186,7 +188,9 @@ class Steps:
         lowest = q.smaller(*x)
         is_low = lowest < q.number(floor) if every else q.at_most(lowest, 0.0)
         raised = [q.larger(a.copy(), q.number(floor)) for a in x]
-        total = row(q.when((is_low, q.total(raised)), other=q.number(0.0)))  # 0: left alone
+        total = row(
+            q.when((is_low, q.total(raised)), other=q.number(0.0))
+        )  # 0: left alone
         has_total = total > q.number(0.0)
         made = []
         for a, up in zip(x, raised, strict=True):
@@ -269,18 +273,24 @@ class Steps:
         vectors = given[:-1]  # no stage is needed
         return [self.query.total(list(terms)) for terms in zip(*vectors, strict=True)]
 
-    def steps(self, x: list[Any], row: Any, edges: list[Any], table: list[Any]) -> list[Any]:
+    def steps(
+        self, x: list[Any], row: Any, edges: list[Any], table: list[Any]
+    ) -> list[Any]:
         q = self.query
         made = []
         for a, edge, answer in zip(x, edges, table, strict=True):
-            values = [a.copy() if np.isnan(value) else q.number(value) for value in answer]
+            values = [
+                a.copy() if np.isnan(value) else q.number(value) for value in answer
+            ]
             cases = []
             for k, e in enumerate(edge):
                 cases.append((q.at_most(a.copy(), e), values[k]))
             made.append(q.when(*cases, other=values[-1]) if cases else values[-1])
         return made
 
-    def lines(self, x: list[Any], row: Any, at: list[Any], value: list[Any]) -> list[Any]:
+    def lines(
+        self, x: list[Any], row: Any, at: list[Any], value: list[Any]
+    ) -> list[Any]:
         q = self.query
         made = []
         for a, place, height in zip(x, at, value, strict=True):
@@ -298,7 +308,13 @@ class Steps:
         return made
 
     def share(
-        self, x: list[Any], p: list[Any], row: Any, present: list[int], even: bool, least: float
+        self,
+        x: list[Any],
+        p: list[Any],
+        row: Any,
+        present: list[int],
+        even: bool,
+        least: float,
     ) -> list[Any]:
         q = self.query
         even_share = q.number(1.0 / len(present))
@@ -317,7 +333,9 @@ class Steps:
         for a, k in zip(x, present, strict=True):
             ratio = q.ratio(a, total.copy())
             # the product of two tiny numbers would be rounded to 0, which PostgreSQL refuses
-            is_tiny = self.exp.or_(ratio.copy() < q.number(1e-150), shared < q.number(1e-150))
+            is_tiny = self.exp.or_(
+                ratio.copy() < q.number(1e-150), shared < q.number(1e-150)
+            )
             answer = q.when((is_tiny, q.number(0.0)), other=ratio * shared.copy())
             instead = shared * even_share.copy() if even else p[k].copy()
             made[k] = q.when((has_answer.copy(), answer), other=instead)
@@ -361,7 +379,9 @@ def write_sql(
     names = column_names(program, prefix, columns)
     check_names(names, keep, dialect, table)
     stem = "mcllo"
-    while any(re.match(rf"{stem}_(\d|row)", name, re.IGNORECASE) for name in (table, *keep)):
+    while any(
+        re.match(rf"{stem}_(\d|row)", name, re.IGNORECASE) for name in (table, *keep)
+    ):
         stem += "_"
     query = Query(keep, stem, dialect)
     exp = query.exp
@@ -379,7 +399,9 @@ def write_sql(
         select = stage.from_(source, copy=False)
         final = final.with_(name, as_=select, materialized=materialized, copy=False)
         source = exp.to_table(name)
-    title = f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
+    title = (
+        f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
+    )
     return title + final.sql(dialect=dialect, pretty=True) + "\n"
 
 
@@ -395,7 +417,9 @@ def column_names(
     return [str(name) for name in columns]
 
 
-def check_names(columns: list[str], keep: Sequence[str], dialect: str, table: str) -> None:
+def check_names(
+    columns: list[str], keep: Sequence[str], dialect: str, table: str
+) -> None:
     """Refuse a database that is not known, and names that it cannot have or takes for the same."""
     if dialect not in DIALECTS:
         known = ", ".join(map(repr, DIALECTS))
@@ -453,7 +477,9 @@ def _input(query: Query, name: str, columns: list[str], later: list[str]) -> lis
     """Add the stage of the rows as they are given, as floats, with their sum."""
     exp = query.exp
     double = exp.DataType.build("double")
-    given = [exp.Cast(this=query.column(column), to=double.copy()) for column in columns]
+    given = [
+        exp.Cast(this=query.column(column), to=double.copy()) for column in columns
+    ]
     made = query.stage(name, given, later)
     # the sum is NULL where any number is; CASE would make an answer of the others
     total = query.total([a.copy() for a in given])

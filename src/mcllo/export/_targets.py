@@ -85,14 +85,21 @@ def run_javascript(text: str, rows: Floats) -> Floats:
     """Run the target "javascript" in node."""
     node = shutil.which("node")
     if node is None:
-        raise InputError("this needs node, which is not installed; the module runs in any browser.")
+        raise InputError(
+            "this needs node, which is not installed; the module runs in any browser."
+        )
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder, "exported.mjs")
         module.write_text(text, encoding="utf-8")
         script = Path(folder, "run.mjs")
-        script.write_text(NODE.format(module=json.dumps(module.as_uri())), encoding="utf-8")
+        script.write_text(
+            NODE.format(module=json.dumps(module.as_uri())), encoding="utf-8"
+        )
         done = subprocess.run(
-            [node, str(script)], input=json.dumps(rows.tolist()), capture_output=True, text=True
+            [node, str(script)],
+            input=json.dumps(rows.tolist()),
+            capture_output=True,
+            text=True,
         )
     if done.returncode:
         raise InputError(f"node could not run the module: {done.stderr.strip()[-300:]}")
@@ -141,7 +148,9 @@ def run_sql(
         database.execute(f"INSERT INTO predictions SELECT {marks}", given)
     else:
         marks = ", ".join("?" * len(given))
-        database.executemany(f"INSERT INTO predictions VALUES ({marks})", zip(*given, strict=True))
+        database.executemany(
+            f"INSERT INTO predictions VALUES ({marks})", zip(*given, strict=True)
+        )
     found = database.execute(text).fetchall()
     database.close()
     return np.array([row[1:] for row in sorted(found)], dtype=np.float64)
@@ -229,7 +238,9 @@ def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     # bins of width 1/10 and 1/20 have their edges at these numbers
     twentieths = rng.multinomial(20, np.full(c, 1.0 / c), size=size) / 20.0
     at_jumps = _at_jumps(program, size, rng)
-    rows = np.concatenate([corners, middle, spread, near_corners, tiny, tied, twentieths, at_jumps])
+    rows = np.concatenate(
+        [corners, middle, spread, near_corners, tiny, tied, twentieths, at_jumps]
+    )
     n_missing = n_rows - len(rows)
     if n_missing > 0:
         rows = np.concatenate([rows, rng.dirichlet(np.ones(c), size=n_missing)])
@@ -272,7 +283,12 @@ def reference(calibrator: Calibrator, program: Program, rows: Floats) -> Floats:
 
 
 def compare_with_calibrator(
-    target: str, calibrator: Calibrator, program: Program, rows: Floats, found: Any, dtype: str
+    target: str,
+    calibrator: Calibrator,
+    program: Program,
+    rows: Floats,
+    found: Any,
+    dtype: str,
 ) -> Check:
     """Return how far `found` is from ``predict_proba`` on the same rows; NaN is infinitely far."""
     expected = reference(calibrator, program, rows)
@@ -309,7 +325,12 @@ def _onnx_bytes(program: Program, **options: Any) -> bytes:
 
 ALL_TARGETS = (
     Target("onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _onnx_bytes),
-    Target("sql", "one SELECT", ("dialect", "table", "prefix", "columns", "keep"), write_sql),
+    Target(
+        "sql",
+        "one SELECT",
+        ("dialect", "table", "prefix", "columns", "keep"),
+        write_sql,
+    ),
     Target("js", "an ES module", (), write_javascript),
     Target("torch", "an nn.Module", (), write_torch),
     Target("python", "Python without packages", (), write_python),
@@ -502,7 +523,9 @@ def _to_run(
 
 def _run(to: str, content: Any, rows: Floats, options: dict[str, Any]) -> Floats:
     if to == "sql":
-        return run_sql(content, rows, options["columns"], options["dialect"], options["keep"][0])
+        return run_sql(
+            content, rows, options["columns"], options["dialect"], options["keep"][0]
+        )
     runs: dict[str, Any] = {
         "onnx": run_onnx,
         "js": run_javascript,
@@ -513,7 +536,11 @@ def _run(to: str, content: Any, rows: Floats, options: dict[str, Any]) -> Floats
 
 
 def append_to_onnx(
-    model: Any, calibrator: Calibrator, *, output: str | None = None, input: str | None = None
+    model: Any,
+    calibrator: Calibrator,
+    *,
+    output: str | None = None,
+    input: str | None = None,
 ) -> Any:
     """Return an ONNX classifier whose probabilities are recalibrated, under the same names.
 

@@ -182,7 +182,9 @@ def _share(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     present = step.numbers["present"]
     absent = [j for j in range(step.size) if j not in present]
     kept = f"{name}_kept"
-    shared = f"{kept}.sum(-1, keepdim=True)" if absent else f"torch.ones_like({name}_sum)"
+    shared = (
+        f"{kept}.sum(-1, keepdim=True)" if absent else f"torch.ones_like({name}_sum)"
+    )
     instead = kept
     if step.numbers["even"]:
         instead = f"({name}_part / {len(present)!r}).expand_as({q})"
@@ -235,7 +237,9 @@ def _runs(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
             f"{name}_all = torch.maximum({name}_change[..., :{c}].cumsum(-1), {name}_sure)",
         ]
     else:
-        lines.append(f"{name}_all = (({up}[..., 1:] - {down}[..., :-1]) * {node}).sum(-2)")
+        lines.append(
+            f"{name}_all = (({up}[..., 1:] - {down}[..., :-1]) * {node}).sum(-2)"
+        )
     return [
         *lines,
         f"{name}_same = ({x}.unsqueeze(-1) == {name}_ranked.unsqueeze(-2)).to({x}.dtype)",

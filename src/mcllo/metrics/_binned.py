@@ -99,7 +99,9 @@ class TopLabelECE:
         self._top = top
         self._index = index
         self._row_weight = weight
-        self.weight, self.predicted = cell_totals(index, confidence, len(edges) + 1, weight)
+        self.weight, self.predicted = cell_totals(
+            index, confidence, len(edges) + 1, weight
+        )
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
@@ -120,14 +122,19 @@ class TopLabelECE:
     def gaps(self, labels: Codes) -> Floats:
         """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
         away = np.abs(self.predicted - self.hits(labels))
-        return np.divide(away, self.weight, out=np.zeros_like(away), where=self.weight > 0.0)
+        return np.divide(
+            away, self.weight, out=np.zeros_like(away), where=self.weight > 0.0
+        )
 
 
 class ClasswiseECE:
     """Classwise calibration errors of fixed predictions, for any number of label vectors."""
 
     def __init__(
-        self, predictions: Predictions, n_bins: NBins = "sqrt", binning: Binning = "width"
+        self,
+        predictions: Predictions,
+        n_bins: NBins = "sqrt",
+        binning: Binning = "width",
     ) -> None:
         self._probs = predictions.probs
         self._row_weight = predictions.sample_weight
@@ -141,7 +148,9 @@ class ClasswiseECE:
             for column in self._probs[:, first : first + n_at_once].T.copy():
                 index, edges = assign_bins(column, n_bins, binning, self._row_weight)
                 n_cells = len(edges) + 1
-                weight, predicted = cell_totals(index, column, n_cells, self._row_weight)
+                weight, predicted = cell_totals(
+                    index, column, n_cells, self._row_weight
+                )
                 self._edges.append(edges)
                 weights.append(weight)
                 sums.append(predicted)
@@ -697,7 +706,12 @@ def tcal_squared_calibration_error(
 
 
 def _squares(
-    y_true: Any, y_prob: Any, n_bins: NBins, target: Target, sample_weight: Any, classes: Classes
+    y_true: Any,
+    y_prob: Any,
+    n_bins: NBins,
+    target: Target,
+    sample_weight: Any,
+    classes: Classes,
 ) -> Floats:
     """Return the signed square of each binary problem: one, or one per class."""
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
@@ -729,4 +743,6 @@ def _binary_problems(p: Predictions, target: Target) -> Iterator[tuple[Floats, F
         for k, column in enumerate(p.probs.T):
             yield column, (p.codes == k).astype(np.float64)
     else:
-        raise InputError(f"target must be 'top-label' or 'marginal'; got target={target!r}.")
+        raise InputError(
+            f"target must be 'top-label' or 'marginal'; got target={target!r}."
+        )

@@ -67,13 +67,22 @@ def resolve_n_bins(n_bins: NBins, n_samples: float) -> int:
     """
     if isinstance(n_bins, str) and n_bins == "sqrt":
         return max(1, math.ceil(math.sqrt(min(n_samples, MAX_COUNTED_ROWS))))
-    if isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool) and n_bins >= 1:
+    if (
+        isinstance(n_bins, (int, np.integer))
+        and not isinstance(n_bins, bool)
+        and n_bins >= 1
+    ):
         return int(n_bins)
-    raise InputError(f"n_bins must be a whole number >= 1 or 'sqrt'; got n_bins={n_bins!r}.")
+    raise InputError(
+        f"n_bins must be a whole number >= 1 or 'sqrt'; got n_bins={n_bins!r}."
+    )
 
 
 def inner_edges(
-    values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
+    values: Floats,
+    n_bins: NBins,
+    binning: Binning = "width",
+    weight: Floats | None = None,
 ) -> Floats:
     """Return the edges between the bins of `values`, ascending: one fewer than there are bins."""
     count = resolve_n_bins(n_bins, total_weight(values, weight))
@@ -85,7 +94,10 @@ def inner_edges(
 
 
 def assign_bins(
-    values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
+    values: Floats,
+    n_bins: NBins,
+    binning: Binning = "width",
+    weight: Floats | None = None,
 ) -> tuple[Index, Floats]:
     """Return the bin of each value, and the edges between the bins."""
     edges = inner_edges(values, n_bins, binning, weight)
@@ -195,7 +207,9 @@ def total_weight(values: Floats, weight: Floats | None) -> float:
     return float(len(values) if weight is None else weight.sum())
 
 
-def weighted_quantile(values: Floats, levels: Any, weight: Floats | None = None) -> Floats:
+def weighted_quantile(
+    values: Floats, levels: Any, weight: Floats | None = None
+) -> Floats:
     """Return ``numpy.quantile`` of the rows written out."""
     if weight is None:
         return np.asarray(np.quantile(values, levels))

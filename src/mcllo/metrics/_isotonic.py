@@ -56,7 +56,9 @@ class Pooled:
     frequency: Floats
 
     @classmethod
-    def from_values(cls, values: Floats, hits: Floats, weight: Floats | None = None) -> Pooled:
+    def from_values(
+        cls, values: Floats, hits: Floats, weight: Floats | None = None
+    ) -> Pooled:
         """Pool rows; those of weight 0 are none."""
         if weight is None:
             weight = np.ones(len(values))
@@ -97,7 +99,9 @@ def isotonic(frequency: Floats, weight: Floats) -> Floats:
     return np.clip(isotonic_regression(frequency, weights=weight).x, 0.0, 1.0)
 
 
-def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Score) -> float:
+def mean_score(
+    predicted: Floats, frequency: Floats, weight: Floats, score: Score
+) -> float:
     """Return the mean score of predictions whose rows hit with these frequencies.
 
     The log loss is infinite where an event of probability 0 happened.
@@ -106,7 +110,9 @@ def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Scor
         from scipy.special import xlogy
 
         with np.errstate(divide="ignore"):
-            rows = -xlogy(frequency, predicted) - xlogy(1.0 - frequency, 1.0 - predicted)
+            rows = -xlogy(frequency, predicted) - xlogy(
+                1.0 - frequency, 1.0 - predicted
+            )
     elif score == "brier":
         # Of pooled rows: the second part is the variance of their hits around the frequency.
         rows = (predicted - frequency) ** 2 + frequency * (1.0 - frequency)

@@ -53,7 +53,9 @@ def poisson_binomial(probs: Floats) -> Floats:
     array([0.25, 0.5 , 0.25])
     """
     n = len(probs)
-    n_factors = 1 << max(0, n - 1).bit_length()  # a power of 2, filled up with rows that never hit
+    n_factors = (
+        1 << max(0, n - 1).bit_length()
+    )  # a power of 2, filled up with rows that never hit
     factors = np.zeros((n_factors, 2))
     factors[:, 0] = 1.0
     factors[:n] = np.column_stack([1.0 - probs, probs])
@@ -204,7 +206,9 @@ class ReliabilityCurve(NotebookResult):
         of = "most probable class" if self.label is None else repr(self.label)
         n_used = int((self.counts > 0.0).sum())
         n_outside = int(self.outside.sum())
-        return f"<ReliabilityCurve of {of}: {n_used} bins, {n_outside} outside the band>"
+        return (
+            f"<ReliabilityCurve of {of}: {n_used} bins, {n_outside} outside the band>"
+        )
 
     def to_table(self) -> Table:
         """Return one row per bin."""
@@ -308,7 +312,9 @@ def reliability_curve(
     0.75  1.00       2            0.85      1.00   0.34  1.00      0.50       1.00
     """
     check_share("level", level)
-    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    predictions = scored_predictions(
+        y, probs, sample_weight=sample_weight, classes=classes
+    )
     values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight
     index, inner = assign_bins(values, n_bins, binning, weight)
@@ -393,7 +399,11 @@ def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Flo
 
 
 def _bands(
-    p: Predictions, values: Floats, index: NDArray[np.intp], counts: Floats, level: float
+    p: Predictions,
+    values: Floats,
+    index: NDArray[np.intp],
+    counts: Floats,
+    level: float,
 ) -> tuple[Floats, Floats]:
     """Return the central range of the observed frequency of each bin under calibration."""
     low = np.full(len(counts), np.nan)

@@ -529,7 +529,9 @@ def decompose_brier_by_group(
     )
 
 
-def _parts(p: Predictions, score: Callable[[Floats, Predictions], float]) -> ScoreDecomposition:
+def _parts(
+    p: Predictions, score: Callable[[Floats, Predictions], float]
+) -> ScoreDecomposition:
     """Return the parts of a score."""
     recalibrated = recalibrate(fit_predictions(p).theta, p.log_odds, p.baseline_index)
     frequency = p.class_weight / p.class_weight.sum()

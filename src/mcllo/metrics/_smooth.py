@@ -167,7 +167,9 @@ class Basis:
         information = weight * p * (1.0 - p)
         information /= information.sum()
         centre = information @ columns
-        varies = np.ptp(columns, axis=0) > 1e-9  # what is left of a constant column is rounding
+        varies = (
+            np.ptp(columns, axis=0) > 1e-9
+        )  # what is left of a constant column is rounding
         away = (columns - centre) * varies
         covariance = away.T @ (away * information[:, None])
         return cls(knots, has_lapses, centre, _root(covariance, has_lapses))
@@ -322,7 +324,9 @@ class Spline:
         away = np.abs(variance[:, None] * (rows @ steps))
         return np.asarray(counts @ away / counts.sum())
 
-    def band(self, x: Floats, z: float, sandwich: Floats | None = None) -> tuple[Floats, Floats]:
+    def band(
+        self, x: Floats, z: float, sandwich: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return the ends of the band at log odds `x`, in log odds.
 
         `sandwich` is the covariance of beta where rows depend on each other.
@@ -362,7 +366,9 @@ class Spline:
             excess = rise - 0.5 * radius**2
             left = np.maximum(_dot(gradients, newton_step) - 2.0 * excess, 0.0)
             scale = np.sqrt(left / _dot(aims, aim_step))
-            turned = self._to_surface(away + scale[:, None] * aim_step - newton_step, radius)
+            turned = self._to_surface(
+                away + scale[:, None] * aim_step - newton_step, radius
+            )
             reached = _dot(aims, turned)
             gain = reached - furthest
             away = np.where((gain > 0.0)[:, None], turned, away)
@@ -388,14 +394,20 @@ class Spline:
         linear = directions @ (likelihood.statistic - RIDGE * self.beta)
         quadratic = RIDGE * _dot(directions, directions)
         half_pull = 0.5 * RIDGE * self.beta
-        constant = likelihood.constant + float(self.beta @ (likelihood.statistic - half_pull))
+        constant = likelihood.constant + float(
+            self.beta @ (likelihood.statistic - half_pull)
+        )
         goal = self._least + 0.5 * radius**2 + constant
 
         def excess(scale: Floats) -> tuple[Floats, Floats]:
             eta_at = eta[:, None] + scale * slopes
             value = likelihood.weight @ np.logaddexp(0.0, eta_at) - goal
             value += scale * (0.5 * scale * quadratic - linear)
-            slope = likelihood.weight @ (chances(eta_at) * slopes) - linear + scale * quadratic
+            slope = (
+                likelihood.weight @ (chances(eta_at) * slopes)
+                - linear
+                + scale * quadratic
+            )
             return value, slope
 
         scale = _crossing(excess, len(directions), 0.5 * BAND_END_TOL * radius**2)
@@ -560,8 +572,14 @@ class SmoothCurve(Result, NotebookResult):
 
     def __repr__(self) -> str:
         of = "most probable class" if self.label is None else repr(self.label)
-        null = "" if np.isnan(self.ici_null) else f" (calibrated: up to {self.ici_null:.4g})"
-        return f"<SmoothCurve of {of}: {len(self.knots)} knots, ICI {self.ici:.4g}{null}>"
+        null = (
+            ""
+            if np.isnan(self.ici_null)
+            else f" (calibrated: up to {self.ici_null:.4g})"
+        )
+        return (
+            f"<SmoothCurve of {of}: {len(self.knots)} knots, ICI {self.ici:.4g}{null}>"
+        )
 
 
 def smooth_curve(
@@ -640,7 +658,9 @@ def smooth_curve(
     check_share("level", level)
     from scipy.special import ndtri
 
-    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    predictions = scored_predictions(
+        y, probs, sample_weight=sample_weight, classes=classes
+    )
     weight = predictions.sample_weight
     values, hits = values_and_hits(predictions, label)
     spline = fit_spline(predictions, values, hits, n_knots)
@@ -673,7 +693,9 @@ def fit_spline(
     """Fit the curve of hits on predictions."""
     is_whole = isinstance(n_knots, (int, np.integer)) and not isinstance(n_knots, bool)
     if n_knots is not None and (not is_whole or n_knots < 2):
-        raise InputError(f"n_knots must be a whole number >= 2; got n_knots={n_knots!r}.")
+        raise InputError(
+            f"n_knots must be a whole number >= 2; got n_knots={n_knots!r}."
+        )
     return Spline.fit(values, hits, predictions.row_weight, n_knots)
 
 
@@ -780,9 +802,13 @@ def integrated_calibration_index(
     0.1
     """
     if target not in ("top-label", "marginal"):
-        raise InputError(f"target must be 'top-label' or 'marginal'; got target={target!r}.")
+        raise InputError(
+            f"target must be 'top-label' or 'marginal'; got target={target!r}."
+        )
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    labels: tuple[Hashable | None, ...] = (None,) if target == "top-label" else p.classes
+    labels: tuple[Hashable | None, ...] = (
+        (None,) if target == "top-label" else p.classes
+    )
     indices = [_curve_distances(p, label, n_knots).ici for label in labels]
     return float(np.mean(indices))
 
@@ -881,7 +907,9 @@ def _are_counts(p: Predictions) -> bool:
     return p.groups is None and p.with_importance_weights().counts_rows
 
 
-def _curve_distances(p: Predictions, label: Hashable | None, n_knots: int | None) -> Distances:
+def _curve_distances(
+    p: Predictions, label: Hashable | None, n_knots: int | None
+) -> Distances:
     """Return the distances of one class's curve, or of the most probable class's."""
     values, hits = values_and_hits(p, label)
     spline = fit_spline(p, values, hits, n_knots)

@@ -121,7 +121,9 @@ def kernel_calibration_error(
     width = resolve_bandwidth(p, bandwidth, distance)
     total = total_weight(p.probs, p.sample_weight)
     if estimator != "biased" and not total > 1.0:
-        raise InputError(f"estimator={estimator!r} must have two rows at least; got {total:g}.")
+        raise InputError(
+            f"estimator={estimator!r} must have two rows at least; got {total:g}."
+        )
     if estimator == "linear":
         return _linear(p, width, distance)
     weight = p.row_weight
@@ -129,7 +131,9 @@ def kernel_calibration_error(
     pairs = _sum_of_pairs(p.probs, residual * weight[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2
-    pairs_of_a_row_with_itself = float(weight @ np.einsum("ik,ik->i", residual, residual))
+    pairs_of_a_row_with_itself = float(
+        weight @ np.einsum("ik,ik->i", residual, residual)
+    )
     return (pairs - pairs_of_a_row_with_itself) / (total * (total - 1.0))
 
 
@@ -147,7 +151,9 @@ class KernelError:
         bandwidth: Bandwidth = "median",
     ) -> None:
         if predictions.sample_weight is not None:
-            raise InputError("KernelError must have rows without weights. Write them out first.")
+            raise InputError(
+                "KernelError must have rows without weights. Write them out first."
+            )
         probs = predictions.probs
         kernel = distances(probs, probs, distance)
         kernel /= -resolve_bandwidth(predictions, bandwidth, distance, kernel)
@@ -171,7 +177,9 @@ class KernelError:
             has_class = labels == k
             rows: Any = np.flatnonzero(has_class.any(axis=0))
             if 2 * len(rows) > n:
-                rows = slice(None)  # hardly a row goes without the class: no copy of the kernel
+                rows = slice(
+                    None
+                )  # hardly a row goes without the class: no copy of the kernel
             indicator = has_class[:, rows].astype(np.float64)
             kernel = self.kernel[rows][:, rows]
             pairs += np.einsum("bi,bi->b", indicator @ kernel, indicator)
@@ -193,7 +201,9 @@ def residuals(probs: Floats, codes: Codes) -> Floats:
 def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     """Return the distance of every row of `first` to every row of `second`."""
     if distance not in ("euclidean", "tv"):
-        raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
+        raise InputError(
+            f"distance must be 'euclidean' or 'tv'; got distance={distance!r}."
+        )
     found = np.zeros((len(first), len(second)))
     columns = np.ascontiguousarray(second.T)
     # So few that they stay in the cache while classes are added up: 800 kB.
@@ -212,7 +222,10 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
 
 
 def resolve_bandwidth(
-    p: Predictions, bandwidth: Bandwidth, distance: Distance, apart: Floats | None = None
+    p: Predictions,
+    bandwidth: Bandwidth,
+    distance: Distance,
+    apart: Floats | None = None,
 ) -> float:
     """Return the bandwidth as a number: the mean distance where the median is 0.
 
@@ -220,12 +233,16 @@ def resolve_bandwidth(
     """
     if not isinstance(bandwidth, str):
         if not (np.isfinite(bandwidth) and bandwidth > 0.0):
-            raise InputError(f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}.")
+            raise InputError(
+                f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}."
+            )
         return float(bandwidth)
     if bandwidth != "median":
         raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
     if p.n_samples > MAX_ROWS_FOR_MEDIAN:
-        some = np.linspace(0, p.n_samples - 1, MAX_ROWS_FOR_MEDIAN).round().astype(np.intp)
+        some = (
+            np.linspace(0, p.n_samples - 1, MAX_ROWS_FOR_MEDIAN).round().astype(np.intp)
+        )
         p = p.take(some)
         if apart is not None:
             apart = apart[np.ix_(some, some)]
@@ -248,7 +265,9 @@ def resolve_bandwidth(
     return float(np.average(found, weights=weight))
 
 
-def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Distance) -> float:
+def _sum_of_pairs(
+    probs: Floats, residual: Floats, width: float, distance: Distance
+) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
     n = len(probs)
     n_rows = max(1, MAX_KERNEL_VALUES_AT_ONCE // n)
@@ -340,7 +359,9 @@ def smooth_calibration_error(
     from scipy.fft import dct, idct
 
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
-        raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
+        raise InputError(
+            f"bandwidth must be positive or None; got bandwidth={bandwidth}."
+        )
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     top, confidence = top_label(p.probs)
     residual = (top == p.codes) - confidence

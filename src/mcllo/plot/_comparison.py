@@ -116,7 +116,9 @@ def order_rows(comparison: Comparison) -> list[ComparisonRow]:
     return sorted(comparison.ranked, key=lambda row: row.method != UNCALIBRATED)
 
 
-def select_rows(comparison: Comparison, names: Mapping[str, str] | None) -> list[ComparisonRow]:
+def select_rows(
+    comparison: Comparison, names: Mapping[str, str] | None
+) -> list[ComparisonRow]:
     """Return the rows that `names` ask for, in their order; all of them when there are none."""
     if names is None:
         return order_rows(comparison)
@@ -226,7 +228,9 @@ def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     is_shown = pvalues >= MIN_SHOWN_PVALUE
     is_kept = pvalues > TEST_LEVEL
     edge = np.full(len(rows), MIN_SHOWN_PVALUE / 2.0)
-    marks(ax, corrected, corrected >= MIN_SHOWN_PVALUE, "o", BLUE, "_corrected", "white")
+    marks(
+        ax, corrected, corrected >= MIN_SHOWN_PVALUE, "o", BLUE, "_corrected", "white"
+    )
     marks(ax, pvalues, is_shown & is_kept, "o", BLUE, "_kept")
     marks(ax, pvalues, is_shown & ~is_kept, "D", VERMILION, "_rejected")
     marks(ax, edge, ~is_shown, "<", VERMILION, "_beyond")
@@ -260,7 +264,9 @@ def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     value, low, high = np.array(differences).T
     low = np.where(np.isfinite(low), low, np.nan)
     high = np.where(np.isfinite(high), high, np.nan)
-    losses = Estimates(value, low, high, reference=0.0, cap=axis_end(np.fmax(value, high)))
+    losses = Estimates(
+        value, low, high, reference=0.0, cap=axis_end(np.fmax(value, high))
+    )
     draw_forest(ax, losses, log=False)
     plain_ticks(ax, log=False)
     beside(ax, ["best", *(format_number(v) for v in value[1:])])

@@ -33,7 +33,16 @@ from .._fit.map import MCLLOMap
 from .._utils.formatting import format_number, p_words
 from .._utils.results import Floats
 from ..exceptions import InputError
-from ._layout import Place, Places, footer, given_axes, heading, one_axes, side_by_side, side_legend
+from ._layout import (
+    Place,
+    Places,
+    footer,
+    given_axes,
+    heading,
+    one_axes,
+    side_by_side,
+    side_legend,
+)
 from ._reliability_curves import draw_agreement
 from ._style import (
     BAND,
@@ -58,7 +67,14 @@ from ._style import (
     styled_figure,
     unit_axes,
 )
-from ._words import SMALLEST_CHANGE, fit_label, format_change, model_name, shown_all, text_width
+from ._words import (
+    SMALLEST_CHANGE,
+    fit_label,
+    format_change,
+    model_name,
+    shown_all,
+    text_width,
+)
 from ._words import caption as caption_of
 
 
@@ -144,7 +160,9 @@ def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivit
     if found is None:
         of_two = "with two classes every baseline gives the same answer"
         why = result.details.skipped.get("baselines", of_two)
-        raise InputError(f"result must have been fitted with every baseline; it was not: {why}.")
+        raise InputError(
+            f"result must have been fitted with every baseline; it was not: {why}."
+        )
     return found
 
 
@@ -193,8 +211,18 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
     places = np.arange(len(rows))
     near = np.maximum(mean, SMALLEST_CHANGE)
     far = np.maximum(largest, SMALLEST_CHANGE)
-    ax.hlines(places[drawn], near[drawn], far[drawn], color=MUTED, lw=1.2, label="_spans")
-    marks(ax, largest, drawn & (largest >= SMALLEST_CHANGE), "s", MUTED, "_largest", "white")
+    ax.hlines(
+        places[drawn], near[drawn], far[drawn], color=MUTED, lw=1.2, label="_spans"
+    )
+    marks(
+        ax,
+        largest,
+        drawn & (largest >= SMALLEST_CHANGE),
+        "s",
+        MUTED,
+        "_largest",
+        "white",
+    )
     marks(ax, mean, drawn & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
     edge = np.full(len(rows), left_edge)
     marks(ax, edge, drawn & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
@@ -205,11 +233,15 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
         elif not has_estimate[place]:
             words.append("no estimate")
         else:
-            words.append(f"{format_change(mean[place])}; {format_change(largest[place])}")
+            words.append(
+                f"{format_change(mean[place])}; {format_change(largest[place])}"
+            )
     beside(ax, words)
     plain_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
-    heading(ax, "The recalibrated probabilities", "against the reference: mean and largest")
+    heading(
+        ax, "The recalibrated probabilities", "against the reference: mean and largest"
+    )
 
 
 RING: dict[str, Any] = {
@@ -271,7 +303,9 @@ def nested_models(
     # by Wilks's theorem a chi-square with that many degrees of freedom, whose mean they are
     chance = np.array([row.df for row in rows], dtype=np.float64)
     is_rejected = np.array([row.rejected for row in rows], dtype=bool)
-    is_held = np.array([is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool)
+    is_held = np.array(
+        [is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool
+    )
     right = max(float(np.nanmax(statistic)), float(chance.max()), 1.0)
     ax.set_xlim(0.0, 1.06 * right)
     ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
@@ -280,7 +314,15 @@ def nested_models(
     marks(ax, statistic, ~is_rejected & ~is_held, "o", BLUE, "_kept")
     marks(ax, statistic, is_held, "o", BLUE, "_held", "white")
     chosen = [row.model for row in rows].index(found.chosen)
-    ax.plot(statistic[chosen], chosen, color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
+    ax.plot(
+        statistic[chosen],
+        chosen,
+        color=INK,
+        clip_on=False,
+        zorder=4,
+        label="_chosen",
+        **RING,
+    )
     plain_ticks(ax, log=False)
     ax.set_yticks(places, [model_name(row.model) for row in rows])
     ax.tick_params(axis="y", length=0, pad=10)  # the ring needs room
@@ -296,7 +338,9 @@ def nested_models(
         key.append(key_mark("D", VERMILION, "rejected", size=6.5))
     key.append(key_mark("o", BLUE, "not rejected", size=6.5))
     if is_held.any():
-        key.append(key_mark("o", BLUE, "nor this, though p is small", "white", size=6.5))
+        key.append(
+            key_mark("o", BLUE, "nor this, though p is small", "white", size=6.5)
+        )
     key.append(Line2D([], [], color=INK, label="the smallest", **RING))
     key.append(Patch(facecolor=BAND, label="chance alone"))
     words = []
@@ -326,7 +370,9 @@ def nested_models_in(result: NestedModels | Assessment) -> NestedModels:
     found = result.nested_models()
     if found is None:
         why = result.details.skipped["nested_models"]
-        raise InputError(f"result must have nested models; they were left out here: {why}.")
+        raise InputError(
+            f"result must have nested models; they were left out here: {why}."
+        )
     return found
 
 
@@ -399,10 +445,15 @@ def parameters(
     has_room = ax is None or isinstance(ax, FigureBase)
     heading(left, "Shift", "above 1: more likely than predicted" if has_room else "")
     heading(right, "Slope", "below 1: over-, above: underconfident" if has_room else "")
-    words = [f"Each class against the baseline, {fit_label(fit.baseline)}.", _status(fit)]
+    words = [
+        f"Each class against the baseline, {fit_label(fit.baseline)}.",
+        _status(fit),
+    ]
     if len(rows) < len(names):
         few = f"{len(rows)} of {len(names)} classes"
-        words.append(f"{few}." if order else f"The {few} farthest from 1, in standard errors.")
+        words.append(
+            f"{few}." if order else f"The {few} farthest from 1, in standard errors."
+        )
     if caption:
         words.append(caption_of("parameters", fit))
     footer(whole, words, forest_key([shift, slope]) if has_room else [], ax)
@@ -477,7 +528,11 @@ def calibration_map(
     ax.set_xlabel("As predicted")
     ax.set_ylabel("After recalibration")
     base = fit_label(fit.baseline, 16)
-    heading(ax, "What the recalibration does", f"share of a class among the two, it and {base}")
+    heading(
+        ax,
+        "What the recalibration does",
+        f"share of a class among the two, it and {base}",
+    )
     side_legend(ax, key, entries)
     words = [_status(fit)]
     if caption:
@@ -535,5 +590,7 @@ def _status(fit: MCLLOFit) -> str:
     if fit.separated:
         return "The estimates do not exist (the labels are separated); positions have no meaning."
     if not fit.converged:
-        return "The estimates are not determined by these rows; positions have no meaning."
+        return (
+            "The estimates are not determined by these rows; positions have no meaning."
+        )
     return ""

@@ -29,11 +29,15 @@ NO_DATES: dict[str, dict[str, Any]] = {
 
 LINE_JOIN_STYLE = 'style="stroke-linejoin: round; stroke-linecap: butt"'
 """What matplotlib says in a style sheet, which would reach the rest of a page."""
-NOT_XML_CHARS = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+NOT_XML_CHARS = re.compile(
+    "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
+)
 """Characters that no XML may hold: most control characters, and halves of characters."""
 
 
-def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0) -> None:
+def save(
+    figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0
+) -> None:
     """Write a figure as SVG, PNG or PDF, by the ending of the file's name.
 
     Parameters
@@ -140,11 +144,15 @@ def find_figure(figure: Figure | Axes | list[Axes]) -> Figure:
     first = figure[0] if isinstance(figure, list) else figure
     whole = first if isinstance(first, Figure) else first.get_figure(root=True)
     if whole is None:
-        raise InputError("the axes must be part of a figure; these were removed from theirs.")
+        raise InputError(
+            "the axes must be part of a figure; these were removed from theirs."
+        )
     return whole
 
 
-def _render(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
+def _render(
+    figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str
+) -> bytes:
     whole = find_figure(figure)
     target = BytesIO()
     with look(**{"svg.hashsalt": salt}), fixed_layout(whole):

@@ -233,7 +233,11 @@ def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> No
     """List the curves beside the axes, or inside where the figure is not ours."""
     place: dict[str, Any] = {"loc": "best"}
     if isinstance(ax.get_figure(), OwnFigure):
-        place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0.0}
+        place = {
+            "loc": "upper left",
+            "bbox_to_anchor": (1.02, 1.0),
+            "borderaxespad": 0.0,
+        }
     ax.legend(handles, names, handlelength=3.2, **place)
 
 
@@ -335,7 +339,9 @@ def _axes_footer(ax: Axes, text: str, key: Sequence[Artist]) -> None:
 
 def _several_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> None:
     """Put words, and the key under them, below the lowest and first of several given axes."""
-    lowest = min(axes, key=lambda ax: (round(ax.get_position().y0, 3), ax.get_position().x0))
+    lowest = min(
+        axes, key=lambda ax: (round(ax.get_position().y0, 3), ax.get_position().x0)
+    )
     text = wrap_small_text(text, _inches_between(lowest, axes))
     lines = n_lines(text) if text else 0
     # Words and key are wider than these axes, which must make room for their height alone: lines of
@@ -347,7 +353,11 @@ def _several_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> N
         return
     root = lowest.get_figure(root=True)
     below_text = offset_copy(
-        lowest.transAxes, root, 0.0, BELOW_AXES_PT - SMALL_LINE_PT * lines, units="points"
+        lowest.transAxes,
+        root,
+        0.0,
+        BELOW_AXES_PT - SMALL_LINE_PT * lines,
+        units="points",
     )
     legend = lowest.legend(
         handles=list(key),

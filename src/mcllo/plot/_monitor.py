@@ -51,7 +51,9 @@ MAX_BATCHES_MARKED = 30
 
 
 @styled_figure
-def monitor(monitor: Monitor, *, ax: Places = None, caption: bool = False) -> list[Axes]:
+def monitor(
+    monitor: Monitor, *, ax: Places = None, caption: bool = False
+) -> list[Axes]:
     """Draw what a monitor has seen, in four panels.
 
     Parameters
@@ -101,7 +103,9 @@ def monitor(monitor: Monitor, *, ax: Places = None, caption: bool = False) -> li
     _draw_reliability(axes[3], records, status)
     for panel in axes[:2]:
         _time_axis(panel, records, status)
-    _time_axis(axes[2], [records[k] for k in in_time], status, onset=came_in_order, named=True)
+    _time_axis(
+        axes[2], [records[k] for k in in_time], status, onset=came_in_order, named=True
+    )
     footer(axes, [caption_of("monitor", status)] if caption else [], (), ax)
     return axes
 
@@ -125,9 +129,17 @@ def _draw_evidence(ax: Axes, records: Sequence[Record], status: MonitorStatus) -
     largest = 0.0
     for name, threshold, colour, dash, label in (
         ("log_detector", thresholds[0], BLUE, "-", "detector of a change"),
-        ("log_evidence", thresholds[1], VERMILION, DASHES[1], "evidence since the start"),
+        (
+            "log_evidence",
+            thresholds[1],
+            VERMILION,
+            DASHES[1],
+            "evidence since the start",
+        ),
     ):
-        y = np.array([float(record.numbers[name]) for record in records]) / math.log(10.0)
+        y = np.array([float(record.numbers[name]) for record in records]) / math.log(
+            10.0
+        )
         ax.plot(x, y, color=colour, ls=dash, label=label, **dots)
         ax.axhline(threshold, color=colour, lw=0.9, ls=(0, (1, 2)), label="_threshold")
         largest = max(largest, float(y.max()), threshold)
@@ -163,14 +175,18 @@ def _draw_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
     if has_onset:
         parts.insert(0, slice(0, status.since - 1))
     for part in parts:
-        ax.fill_between(x[part], low[part], high[part], color=BAND, lw=0, label="_interval")
+        ax.fill_between(
+            x[part], low[part], high[part], color=BAND, lw=0, label="_interval"
+        )
         ax.plot(x[part], value[part], color=BLUE, label="_change")
     # The first intervals reach to 100 %: the scale is that of the usual and of the last one.
     top = max(float(np.median(high)), 1.25 * high[-1], 2.0 * value.max())
     ax.set_ylim(0.0, max(1.0, min(100.0, top)))
     ax.set_ylabel("percentage points")
     since = "before and since" if has_onset else "since the first batch"
-    heading(ax, "Probability on the wrong classes", f"as seen, with its interval, {since}")
+    heading(
+        ax, "Probability on the wrong classes", f"as seen, with its interval, {since}"
+    )
 
 
 def _draw_shares(
@@ -179,22 +195,35 @@ def _draw_shares(
     """Draw how often the classes of most evidence came true, less how often it was predicted."""
     n_rows = np.maximum(single(records, "n_rows"), 1.0)[:, None]
     excess = 100 * (single(records, "counts") - single(records, "predicted")) / n_rows
-    order = sorted(range(len(status.classes)), key=lambda j: -status.classes[j].log_evidence)
+    order = sorted(
+        range(len(status.classes)), key=lambda j: -status.classes[j].log_evidence
+    )
     shown = order[:4]  # more lines could not be told apart in so small a panel
     names = shown_all([share.label for share in status.classes])
     x = np.arange(1, len(records) + 1)
     ax.axhline(0.0, color=MUTED, lw=0.8, label="_none")
     for k, j in enumerate(shown):
-        look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "label": names[j], "lw": 1.1}
+        look: dict[str, Any] = {
+            "color": SERIES[k],
+            "ls": DASHES[k],
+            "label": names[j],
+            "lw": 1.1,
+        }
         if len(x) <= MAX_BATCHES_MARKED:
             look |= {"marker": MARKERS[k], "markersize": 3.5}
         ax.plot(x, excess[in_time, j], **look)
-    usual = float(np.quantile(np.abs(excess[:, shown]), 0.99))  # but for a tiny batch now and then
+    usual = float(
+        np.quantile(np.abs(excess[:, shown]), 0.99)
+    )  # but for a tiny batch now and then
     reach = 1.6 * usual + 0.5  # the legend stands above
     ax.set_ylim(-reach, reach)
     ax.legend(loc="upper left", ncols=2, columnspacing=1.2)
     ax.set_ylabel("percentage points")
-    by = "batch by batch" if in_time == sorted(in_time) else "batches in the order of their time"
+    by = (
+        "batch by batch"
+        if in_time == sorted(in_time)
+        else "batches in the order of their time"
+    )
     heading(ax, "Classes: came true less predicted", f"{by}; most evidence first")
 
 
@@ -208,14 +237,18 @@ def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) ->
     else:
         _draw_bins(ax, since, VERMILION, "D", "all batches")
     unit_axes(ax)
-    ax.set(xlabel="Probability of the most probable class", ylabel="Share that came true")
+    ax.set(
+        xlabel="Probability of the most probable class", ylabel="Share that came true"
+    )
     ax.legend(loc="upper left")
     heading(ax, "Reliability, then and now", "lines: 95 % intervals, each by itself")
 
 
 def _draw_bins(ax: Axes, bins: Floats, colour: str, marker: str, word: str) -> None:
     """Draw the bins of some batches: rows, and the sums of predictions and of hits over them."""
-    bins_with_rows = bins[:, bins[0] >= 20]  # fewer rows make a point that means nothing
+    bins_with_rows = bins[
+        :, bins[0] >= 20
+    ]  # fewer rows make a point that means nothing
     if bins_with_rows.shape[1] == 0:
         return
     n, sum_predicted, n_hits = bins_with_rows
@@ -239,7 +272,9 @@ def _time_axis(
     """Name batches under the axis, and mark where the departure seems to have begun."""
     n = len(records)
     ax.set_xlim(0.5, n + 0.5)
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True, prune="both" if n > 8 else None))
+    ax.xaxis.set_major_locator(
+        MaxNLocator(4, integer=True, prune="both" if n > 8 else None)
+    )
 
     def word(value: float, _: Any) -> str:
         return records[int(value) - 1].time[:16] if 1 <= value <= n else ""

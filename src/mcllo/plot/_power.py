@@ -181,7 +181,9 @@ def ece_boxplot(
 
 
 @styled_figure
-def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes:
+def ece_difference(
+    study: PowerStudy, *, ax: Place = None, caption: bool = False
+) -> Axes:
     """Draw by how much recalibration lowers the mean calibration error: against delta, or n.
 
     Parameters
@@ -232,7 +234,11 @@ def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False
 
     ax.yaxis.set_major_formatter(FuncFormatter(word))
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
-    heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
+    heading(
+        ax,
+        "By how much MCLLO lowers ECE",
+        "on the rows it was fitted to; dashed: no change",
+    )
     footer(ax, [caption_of("ece_difference", study)] if caption else [], place=place)
     return ax
 
@@ -254,7 +260,9 @@ def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
 
 
 def _draw_lines(
-    ax: Axes, study: PowerStudy, value: Callable[[PowerCell], tuple[float, float, float]]
+    ax: Axes,
+    study: PowerStudy,
+    value: Callable[[PowerCell], tuple[float, float, float]],
 ) -> None:
     """Draw a number of every setting with its interval: against delta, a line per n, or by n."""
     by_delta = _by_delta(study)
@@ -291,7 +299,12 @@ def _draw_lines(
 
 
 def draw_boxes(
-    ax: Axes, values: Sequence[Floats], side: float, colour: str, *, outliers: bool = True
+    ax: Axes,
+    values: Sequence[Floats],
+    side: float,
+    colour: str,
+    *,
+    outliers: bool = True,
 ) -> None:
     """Draw a box for each array beside its place."""
     thin = {"color": INK, "lw": 0.8}

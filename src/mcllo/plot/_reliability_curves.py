@@ -60,7 +60,9 @@ THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round
 def draw_agreement(ax: Axes) -> None:
     """Draw the line on which predicted and observed agree."""
     ends = [0.0, 1.0]
-    ax.plot(ends, ends, ls=REFERENCE_DASHES, lw=1.0, color=MUTED, zorder=2, label="_line")
+    ax.plot(
+        ends, ends, ls=REFERENCE_DASHES, lw=1.0, color=MUTED, zorder=2, label="_line"
+    )
 
 
 def draw_rectangles(
@@ -196,7 +198,9 @@ def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
     plain_axes(ax)
     left = curve.edges[:-1]
     width = np.diff(curve.edges)
-    ax.bar(left, curve.counts, width, align="edge", color=FAINT, edgecolor=MUTED, lw=0.6)
+    ax.bar(
+        left, curve.counts, width, align="edge", color=FAINT, edgecolor=MUTED, lw=0.6
+    )
     are_whole = bool((curve.counts == np.floor(curve.counts)).all())
     ax.set_ylabel("Rows" if are_whole else "Weight")
     most = float(curve.counts.max())
@@ -207,7 +211,16 @@ def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
     ax.yaxis.set_major_locator(NullLocator())
     for middle, count in zip(left + width / 2.0, curve.counts, strict=True):
         word = short_count(count) if count else ""
-        note(ax, word, (middle, count), (0, 1.5), "data", color=INK, ha="center", va="bottom")
+        note(
+            ax,
+            word,
+            (middle, count),
+            (0, 1.5),
+            "data",
+            color=INK,
+            ha="center",
+            va="bottom",
+        )
 
 
 def key(curve: ReliabilityCurve) -> list[Artist]:
@@ -216,7 +229,9 @@ def key(curve: ReliabilityCurve) -> list[Artist]:
     if not np.isfinite(curve.band_low).any():
         return [Line2D([], [], lw=1.2, label=f"with {share} interval", **INSIDE)]
     return [
-        Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} of points, if calibrated"),
+        Patch(
+            facecolor=BAND, edgecolor=FAINT, label=f"{share} of points, if calibrated"
+        ),
         Line2D([], [], ls="none", label="inside", **INSIDE),
         Line2D([], [], ls="none", label="outside", **OUTSIDE),
     ]
@@ -246,14 +261,18 @@ def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
         clip_on=False,
         label="_bins",
     )
-    ax.plot(curve.predicted, curve.observed, color=BLUE, lw=2.0, zorder=4, label="_curve")
+    ax.plot(
+        curve.predicted, curve.observed, color=BLUE, lw=2.0, zorder=4, label="_curve"
+    )
 
 
 def smooth_key(curve: SmoothCurve) -> list[Artist]:
     """Return what stands for what beside a smooth curve."""
     return [
         Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
-        Patch(facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"),
+        Patch(
+            facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"
+        ),
         key_mark("o", MUTED, "bins", PAPER, size=4.5),
     ]
 
@@ -297,7 +316,9 @@ def isotonic_key(curve: IsotonicCurve) -> list[Artist]:
     made: list[Artist] = [Line2D([], [], color=BLUE, lw=1.8, label="isotonic curve")]
     if np.isfinite(curve.band_low).any():
         share = f"{100 * curve.level:g} %"
-        made.append(Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} band, if calibrated"))
+        made.append(
+            Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} band, if calibrated")
+        )
         made.append(Line2D([], [], label="outside", **THICK))
     return made
 
@@ -311,7 +332,9 @@ def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
     hits = np.where(bins.counts > 0.0, bins.counts * bins.observed, 0.0)
     misses = bins.counts - hits
     up = np.sqrt(hits)
-    down = np.sqrt(np.maximum(misses, 0.0))  # rounding may leave a little less than none
+    down = np.sqrt(
+        np.maximum(misses, 0.0)
+    )  # rounding may leave a little less than none
     left = bins.edges[:-1]
     width = np.diff(bins.edges)
     ax.bar(left, up, width, align="edge", color=BLUE, lw=0, label="_hits")
@@ -321,5 +344,19 @@ def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
     ax.set_ylim(-1.08 * max(down.max(), least), 1.08 * max(up.max(), least))
     set_ticks(ax.yaxis, [], str)
     look = {"ha": "right", "color": INK, "linespacing": 1.15}
-    note(ax, f"came true\n{format_count(hits.sum())}", (0.0, 1.0), (-7, 0), va="top", **look)
-    note(ax, f"did not\n{format_count(misses.sum())}", (0.0, 0.0), (-7, 0), va="bottom", **look)
+    note(
+        ax,
+        f"came true\n{format_count(hits.sum())}",
+        (0.0, 1.0),
+        (-7, 0),
+        va="top",
+        **look,
+    )
+    note(
+        ax,
+        f"did not\n{format_count(misses.sum())}",
+        (0.0, 0.0),
+        (-7, 0),
+        va="bottom",
+        **look,
+    )

@@ -190,7 +190,9 @@ def draw_outlines(ax: Axes, lines: list[Line]) -> None:
 def check_curve(curve: str) -> None:
     """Raise unless there is such a curve."""
     if curve not in get_args(Curve):
-        raise InputError(f"curve must be 'bins', 'smooth' or 'isotonic'; got curve={curve!r}.")
+        raise InputError(
+            f"curve must be 'bins', 'smooth' or 'isotonic'; got curve={curve!r}."
+        )
 
 
 class Drawing:
@@ -211,13 +213,17 @@ class Drawing:
         if is_usual and assessment.top_label_curve is not None:
             self.bins = assessment.top_label_curve
         else:
-            self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
+            self.bins = reliability_curve(
+                self.rows, label=label, n_bins=n_bins, binning=binning
+            )
         self.curve: SmoothCurve | IsotonicCurve | None = None
         if curve == "smooth":
             self.curve = smooth_curve(self.rows, label=label)
         elif curve == "isotonic":
             # the seed of the assessment: a figure drawn again shows the same band
-            self.curve = isotonic_curve(self.rows, label=label, seed=assessment.details.seed)
+            self.curve = isotonic_curve(
+                self.rows, label=label, seed=assessment.details.seed
+            )
 
     def draw(self, ax: Axes, *, strip: bool) -> None:
         """Draw it, with a strip of counts at the foot if asked."""
@@ -239,7 +245,9 @@ class Drawing:
         if self.curve is None:
             draw_counts(ax, self.bins)
         else:
-            draw_outcomes(ax, reliability_curve(self.rows, label=self.label, n_bins=N_OUTCOMES))
+            draw_outcomes(
+                ax, reliability_curve(self.rows, label=self.label, n_bins=N_OUTCOMES)
+            )
 
     @property
     def key(self) -> list[Artist]:
@@ -316,7 +324,9 @@ def reliability(
         return _overlaid(assessment, ax, curve, n_bins, binning, caption)
     drawing = Drawing(assessment, curve, n_bins, binning)
     if ax is None:
-        top, foot = OwnFigure(5.0, 5.9).subplots(2, 1, sharex=True, height_ratios=[5, 1])
+        top, foot = OwnFigure(5.0, 5.9).subplots(
+            2, 1, sharex=True, height_ratios=[5, 1]
+        )
         drawing.draw(top, strip=False)
         drawing.draw_rows(foot)
         top.tick_params(labelbottom=False)
@@ -499,7 +509,9 @@ def reliability_by_class(
 
 
 def worst_first(
-    assessment: Assessment, order: Sequence[Hashable] = (), errors: Sequence[float] | None = None
+    assessment: Assessment,
+    order: Sequence[Hashable] = (),
+    errors: Sequence[float] | None = None,
 ) -> list[int]:
     """Return the columns of these classes, then the others by calibration error, largest first."""
     sizes = errors or class_errors(assessment)

@@ -154,7 +154,10 @@ def plain_axes(ax: Axes) -> None:
         spine.set_visible(name in ("left", "bottom"))
         spine.set(color=MUTED, linewidth=0.8)
     ax.tick_params(
-        labelsize=SMALL_PT, color=MUTED, labelcolor=INK, labelfontfamily=STYLE["font.family"]
+        labelsize=SMALL_PT,
+        color=MUTED,
+        labelcolor=INK,
+        labelfontfamily=STYLE["font.family"],
     )
 
 
@@ -177,7 +180,9 @@ def unit_ticks(ax: Axes, parts: int) -> None:
 def row_axes(ax: Axes, n_rows: int) -> None:
     """Give a dot plot, drawn already, a faint line for each row, the first on top."""
     ax.set_ylim(n_rows - 0.4, -0.6)
-    ax.hlines(range(n_rows), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
+    ax.hlines(
+        range(n_rows), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows"
+    )
     ax.tick_params(axis="y", length=0, pad=7)
 
 
@@ -224,7 +229,16 @@ def beside(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
     side = "left" if right is None else "right"
     for row, word in enumerate(words):
         at = (1.0, row)
-        note(ax, word, at, offset, ("axes fraction", "data"), color=INK, va="center", ha=side)
+        note(
+            ax,
+            word,
+            at,
+            offset,
+            ("axes fraction", "data"),
+            color=INK,
+            va="center",
+            ha=side,
+        )
 
 
 def key_mark(
@@ -286,7 +300,9 @@ class Estimates:
         # One interval of a class that hardly occurs would make points of all others: it is cut at
         # four times the median.
         reach = np.minimum(np.nan_to_num(half), 4.0 * usual)
-        ends = np.concatenate([self.value - reach, self.value + reach, [self.reference]])
+        ends = np.concatenate(
+            [self.value - reach, self.value + reach, [self.reference]]
+        )
         low = max(float(ends.min()), self.reference - self.cap)
         high = min(float(ends.max()), self.reference + self.cap)
         margin = max(0.06 * (high - low), 0.01 * self.cap)
@@ -382,7 +398,9 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     # The finest of these digits in each decade that gives few ticks.
     for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = []
-        for decade in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
+        for decade in range(
+            math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1
+        ):
             for digit in digits:
                 tick = digit * 10.0**decade
                 if low <= tick <= high:

@@ -109,7 +109,9 @@ def subgroups(
     left, right = side_by_side(ax, 2, 6.4 + label_inches, 1.5 + 0.27 * len(rows))
 
     # an estimate is an arrow where a slope is 4 from 1, or a mean change 60 percentage points
-    slopes = [[group.slope.value, group.slope.low, group.slope.high] for group in groups]
+    slopes = [
+        [group.slope.value, group.slope.low, group.slope.high] for group in groups
+    ]
     value, low, high = np.array(slopes).T
     _draw(left, Estimates(value, low, high, reference=1.0, cap=4.0), kinds)
     left.axvline(1.0, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, zorder=1, label="_one")
@@ -122,7 +124,9 @@ def subgroups(
     value, low, high = 100.0 * np.array(changes).T
     _draw(right, Estimates(value, low, high, reference=0.0, cap=60.0), kinds)
     right.set_xlim(left=0.0)
-    right.axvspan(0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated")
+    right.axvspan(
+        0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated"
+    )
     right.set_xlabel("Mean change (percentage points)")
     heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no recalibration")
     beside(right, [format_count(group.n_samples) for group in groups])
@@ -146,7 +150,9 @@ def subgroups_in(result: Subgroups | Assessment) -> Subgroups:
     if isinstance(result, Subgroups):
         return result
     if result.subgroups is None:
-        raise InputError("the assessment must have subgroups; it has none. Assess with by=.")
+        raise InputError(
+            "the assessment must have subgroups; it has none. Assess with by=."
+        )
     return result.subgroups
 
 
@@ -166,7 +172,9 @@ def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
         line = own & has_interval
         low = np.clip(shown.low[line], left, right)
         high = np.clip(shown.high[line], left, right)
-        ax.hlines(rows[line], low, high, colors=colour, lw=1.6, zorder=1, label=f"_{kind}")
+        ax.hlines(
+            rows[line], low, high, colors=colour, lw=1.6, zorder=1, label=f"_{kind}"
+        )
         marks(ax, shown.value, own & is_inside, marker, colour, f"_{kind}_marks", fill)
     cut_left, cut_right = shown.beyond
     marks(ax, np.full(len(rows), left), cut_left, "<", MUTED, "_cut<", zorder=4)

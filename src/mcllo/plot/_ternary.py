@@ -25,14 +25,26 @@ from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ._layout import Place, footer, heading, one_axes
-from ._style import BLUE, FAINT, GREEN, INK, MUTED, PAPER, VERMILION, key_mark, note, styled_figure
+from ._style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    MUTED,
+    PAPER,
+    VERMILION,
+    key_mark,
+    note,
+    styled_figure,
+)
 from ._words import caption as caption_of
 from ._words import shown_all
 
 MARKER_STYLES = (("o", BLUE), ("D", VERMILION), ("s", GREEN))
 """Marker and colour of each class."""
 TRIANGLE_HEIGHT = 0.5 * 3.0**0.5
-N_ARROW_STEPS = 10  # arrows start where all probabilities are positive multiples of one over this
+# arrows start where all probabilities are positive multiples of one over this
+N_ARROW_STEPS = 10
 N_ARROW_STEPS_LONG = 7  # or over this, where arrows are long and would cross
 
 
@@ -266,4 +278,13 @@ def _draw_arrows(ax: Axes, start: Floats, end: Floats) -> None:
         )
     if not is_arrow.all():
         x, y = start[~is_arrow].T
-        ax.plot(x, y, ls="none", marker=".", markersize=3.0, color=INK, zorder=3, label="_still")
+        ax.plot(
+            x,
+            y,
+            ls="none",
+            marker=".",
+            markersize=3.0,
+            color=INK,
+            zorder=3,
+            label="_still",
+        )

@@ -34,7 +34,10 @@ MAX_LABEL_POINTS = 170.0  # of its width
 
 
 def fit_label(
-    label: object, width: int = MAX_LABEL_CHARS, room: float = MAX_LABEL_POINTS, bold: bool = False
+    label: object,
+    width: int = MAX_LABEL_CHARS,
+    room: float = MAX_LABEL_POINTS,
+    bold: bool = False,
 ) -> str:
     """Return a label as one short line of characters that the font has.
 
@@ -87,8 +90,12 @@ def shown_all(
 
 def text_width(text: str, bold: bool = False) -> float:
     """Return the width in points of a line of text in the size of a title."""
-    font = FontProperties(family=[FONT], size=TITLE_PT, weight="bold" if bold else "normal")
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    font = FontProperties(
+        family=[FONT], size=TITLE_PT, weight="bold" if bold else "normal"
+    )
+    return float(
+        text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
+    )
 
 
 def format_signed(value: float) -> str:
@@ -189,7 +196,9 @@ def _boxes(predictions: Predictions) -> str:
 
 def _dependent(predictions: Predictions) -> str:
     if needs_robust(predictions):
-        return " They assume independent rows that each count once, which these are not."
+        return (
+            " They assume independent rows that each count once, which these are not."
+        )
     return ""
 
 
@@ -330,4 +339,6 @@ def model_name(model: str) -> str:
 
 def format_change(change: float) -> str:
     """Return a change of a probability; tiny ones only say so."""
-    return format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"
+    return (
+        format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"
+    )

@@ -21,7 +21,15 @@ from .._utils.formatting import Table
 from .._validation.predictions import Predictions
 from ..plot._layout import OwnFigure, footer, heading
 from ..plot._power import mean_gain
-from ..plot._style import BLUE, MUTED, TITLE_PT, VERMILION, plain_axes, set_ticks, use_style
+from ..plot._style import (
+    BLUE,
+    MUTED,
+    TITLE_PT,
+    VERMILION,
+    plain_axes,
+    set_ticks,
+    use_style,
+)
 from ._result import LONG_METHOD_NAMES, METHODS, Reproduction
 from ._tables import (
     ALPHA,
@@ -44,8 +52,18 @@ SIMULATED = (
     "Ours: 1,000 data sets a setting, rows from {design}; where the paper's rows come from is not "
     "said, and it prints no numbers of this study."
 )
-BEFORE_STYLE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
-AFTER_STYLE: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
+BEFORE_STYLE: dict[str, Any] = {
+    "ls": "none",
+    "marker": "D",
+    "markersize": 6.0,
+    "color": VERMILION,
+}
+AFTER_STYLE: dict[str, Any] = {
+    "ls": "none",
+    "marker": "o",
+    "markersize": 6.0,
+    "color": BLUE,
+}
 
 
 def figure1() -> Reproduction:
@@ -79,7 +97,17 @@ def figure1() -> Reproduction:
     [4526, 5037]
     """
     rows = planes(images())
-    shown = [["image", "label", "before: paper", "ours", "after: paper", "ours", "95 % interval"]]
+    shown = [
+        [
+            "image",
+            "label",
+            "before: paper",
+            "ours",
+            "after: paper",
+            "ours",
+            "95 % interval",
+        ]
+    ]
     for row in rows:
         if row["class"] != row["label"]:
             continue
@@ -99,7 +127,9 @@ def figure1() -> Reproduction:
         "The interval is the map's: where the number would lie if all images there are had been "
         "learned from."
     )
-    return _figure("figure1", "Figure 1", IMAGES, rows, shown, planes_figure(rows), note)
+    return _figure(
+        "figure1", "Figure 1", IMAGES, rows, shown, planes_figure(rows), note
+    )
 
 
 def figure2() -> Reproduction:
@@ -231,7 +261,14 @@ def figure5() -> Reproduction:
     --------
     >>> figure5().save("figure5.svg")  # doctest: +SKIP
     """
-    order = ("uncalibrated", "mcllo", "temperature", "vector", "histogram", "xu_davoine")
+    order = (
+        "uncalibrated",
+        "mcllo",
+        "temperature",
+        "vector",
+        "histogram",
+        "xu_davoine",
+    )
     return _reliability("figure5", "Figure 5", IMAGES, images(), order, table2())
 
 
@@ -427,7 +464,9 @@ def _words(row: Row, what: str) -> str:
     return f"{row['gain']:.4f}"
 
 
-def _simulation_figure(name: str, title: str, drawn: Axes, what: str, note: str) -> Reproduction:
+def _simulation_figure(
+    name: str, title: str, drawn: Axes, what: str, note: str
+) -> Reproduction:
     """Return a figure of the simulation."""
     source = SIMULATED.format(design=simulation().design)
     return _figure(name, title, source, _settings(), _by_size(what), [drawn], note)
@@ -446,7 +485,9 @@ def _figure(
     figure = axes[0].get_figure(root=True)
     if figure is not None:
         left = 0.1 / figure.get_size_inches()[0]
-        figure.suptitle(f"{title}, made again", x=left, ha="left", fontsize=TITLE_PT, color=MUTED)
+        figure.suptitle(
+            f"{title}, made again", x=left, ha="left", fontsize=TITLE_PT, color=MUTED
+        )
     lines = tuple(tuple(line) for line in shown)
     return Reproduction(name, title, source, _table(rows), lines, (note,), axes)
 

@@ -84,7 +84,9 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     """
     text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
-    return tuple({name: _parse_cell(cell) for name, cell in row.items()} for row in rows)
+    return tuple(
+        {name: _parse_cell(cell) for name, cell in row.items()} for row in rows
+    )
 
 
 def by_set(table: str) -> dict[str, dict[str, Any]]:
@@ -221,6 +223,8 @@ class Reproduction:
         if str(path).lower().endswith(".csv"):
             self.table.to_csv(path)
         elif self.axes is None:
-            raise InputError(f"{self.name} is a table: write it as .csv, not as {path}.")
+            raise InputError(
+                f"{self.name} is a table: write it as .csv, not as {path}."
+            )
         else:
             save(self.axes, path)

@@ -33,7 +33,14 @@ from .._validation.predictions import Predictions
 from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
 from ..metrics import maximum_calibration_error
 from ..simulate._study import PowerCell, PowerStudy
-from ._result import METHODS, Reproduction, by_set, format_own_p, format_printed_p, printed
+from ._result import (
+    METHODS,
+    Reproduction,
+    by_set,
+    format_own_p,
+    format_printed_p,
+    printed,
+)
 
 Row = dict[str, Any]
 PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
@@ -55,7 +62,10 @@ def compare_methods(
 
 
 def compared_rows(
-    c: Comparison, columns: str, paper: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
+    c: Comparison,
+    columns: str,
+    paper: Mapping[str, Mapping[str, Any]] | None = None,
+    **more: Any,
 ) -> list[Row]:
     """Return these columns of a comparison; ``paper_x`` is what the paper has for x."""
     names = columns.split()
@@ -77,7 +87,9 @@ def compared_rows(
             if name.startswith("paper_"):
                 known[name] = paper_row.get(name.removeprefix("paper_"))
             elif name == "mce":
-                known[name] = maximum_calibration_error(None, judged_probabilities(c, row.method))
+                known[name] = maximum_calibration_error(
+                    None, judged_probabilities(c, row.method)
+                )
             elif name not in known:
                 known[name] = getattr(row, name)
         rows.append({name: known[name] for name in names})
@@ -131,7 +143,9 @@ class CaseStudy:
     def comparison(self) -> Comparison:
         """Every method, learned on the first rows and judged on the others."""
         data = self.data
-        return compare_methods(data.train, data.holdout, self.methods, n_resamples=MAX_RESAMPLES)
+        return compare_methods(
+            data.train, data.holdout, self.methods, n_resamples=MAX_RESAMPLES
+        )
 
 
 @cache
@@ -155,7 +169,10 @@ def simulation() -> PowerStudy:
 
 
 def unpack_part(
-    arrays: dict[str, NDArray[Any]], part: str, test: str = "chi2", rows_from: str = ROWS_FROM
+    arrays: dict[str, NDArray[Any]],
+    part: str,
+    test: str = "chi2",
+    rows_from: str = ROWS_FROM,
 ) -> PowerStudy:
     """Return a part of the long run from its arrays, which are named ``part/what``.
 
@@ -192,7 +209,8 @@ IMAGES = (
     "network and split are not public."
 )
 OBESITY = (
-    "Ours: a random forest trained for this package; the paper's forest and split are not public."
+    "Ours: a random forest trained for this package; the paper's "
+    "forest and split are not public."
 )
 ERRORS = "Standard errors in brackets. The paper's columns have no names; taken to be alphabetical."
 HOW_TO_READ = (
@@ -366,12 +384,19 @@ def _methods(
 ) -> Reproduction:
     """Return a table of methods in the paper's order."""
     rows = compared_rows(study.comparison, COLUMNS, by_set(name))
-    rows.sort(key=lambda row: order.index(row["set"]))  # the paper's tables differ in their order
+    rows.sort(
+        key=lambda row: order.index(row["set"])
+    )  # the paper's tables differ in their order
     return _reproduction(name, title, source, rows, method_words(rows), HOW_TO_READ)
 
 
 def _reproduction(
-    name: str, title: str, source: str, rows: Sequence[Row], shown: list[list[str]], note: str
+    name: str,
+    title: str,
+    source: str,
+    rows: Sequence[Row],
+    shown: list[list[str]],
+    note: str,
 ) -> Reproduction:
     """Return a reproduction of rows."""
     table = Table({key: [row[key] for row in rows] for key in rows[0]})

@@ -103,7 +103,9 @@ def draw(
     if isinstance(distribution, str):
         design = named_design(distribution, n_classes, concentration, scale)
     elif concentration is not None or scale is not None:
-        raise InputError("concentration= and scale= belong to named distributions; got a table.")
+        raise InputError(
+            "concentration= and scale= belong to named distributions; got a table."
+        )
     else:
         design = table_design(distribution)
     check_sizes([n], len(design.classes))
@@ -212,7 +214,9 @@ def power(
 
     def cell(n: int, shift: float = tried[0]) -> StudyCell:
         theta = build_map({0: shift}, None, design.classes, design.baseline_index).theta
-        bits_of_shift = int(np.float64(shift).view(np.uint64))  # streams are keyed by whole numbers
+        bits_of_shift = int(
+            np.float64(shift).view(np.uint64)
+        )  # streams are keyed by whole numbers
         return StudyCell(n, shift, theta, (entropy, n, bits_of_shift))
 
     facts: dict[str, Any] = {
@@ -341,7 +345,11 @@ def power_for(
 
 
 def _solve_for_rows(
-    plan: StudyPlan, cell: Callable[[int], StudyCell], level: float, power: float, workers: int
+    plan: StudyPlan,
+    cell: Callable[[int], StudyCell],
+    level: float,
+    power: float,
+    workers: int,
 ) -> tuple[tuple[PowerCell, ...], RowsNeeded]:
     """Return the sizes tried, in order, and how many rows the wanted power takes."""
     theta = cell(1).theta

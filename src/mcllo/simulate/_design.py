@@ -117,7 +117,9 @@ def _dirichlet(concentration: Floats, stream: np.random.Generator, n: int) -> Fl
     return stream.dirichlet(concentration, n)
 
 
-def _softmax_normal(scale: float, n_classes: int, stream: np.random.Generator, n: int) -> Floats:
+def _softmax_normal(
+    scale: float, n_classes: int, stream: np.random.Generator, n: int
+) -> Floats:
     """Return n rows whose logits are independent normal numbers."""
     z = stream.normal(0.0, scale, (n, n_classes))
     exponentials = np.exp(z - z.max(axis=1, keepdims=True))
@@ -135,7 +137,9 @@ def _draw_rows(
     return np.minimum(picked, n_rows - 1)
 
 
-def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Design:
+def named_design(
+    name: Any, n_classes: Any, concentration: Any = None, scale: Any = None
+) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
         message = "distribution {name!r} is not known; {hint}"
@@ -144,14 +148,22 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
     c = check_count(n_classes, "n_classes", least=2)
     check_sizes([], c)
     if concentration is not None and name != "dirichlet":
-        raise InputError(f"concentration= belongs to distribution='dirichlet'; got {name!r}.")
+        raise InputError(
+            f"concentration= belongs to distribution='dirichlet'; got {name!r}."
+        )
     if scale is not None and name != "softmax_normal":
-        raise InputError(f"scale= belongs to distribution='softmax_normal'; got {name!r}.")
-    parameters = per_class(1.0 if concentration is None else concentration, "concentration", c)
+        raise InputError(
+            f"scale= belongs to distribution='softmax_normal'; got {name!r}."
+        )
+    parameters = per_class(
+        1.0 if concentration is None else concentration, "concentration", c
+    )
     if name == "dirichlet_heavy":
         # The paper does not say where its rows came from; these look like its figures.
         parameters = np.append(3.0, np.full(c - 1, 0.3))
-    standard_deviation = float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
+    standard_deviation = float(
+        per_class(1.0 if scale is None else scale, "scale", 1)[0]
+    )
     if name == "softmax_normal":
         words = f"softmax of N(0, {standard_deviation:g}^2)"
         draw: Draw = partial(_softmax_normal, standard_deviation, c)
@@ -170,7 +182,9 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
     return Design(tuple(range(c)), c - 1, words, settings, draw)
 
 
-def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = None) -> Design:
+def table_design(
+    probs: Any, classes: Any = None, baseline: Hashable | None = None
+) -> Design:
     """Return the rows of `probs` to draw from; a `Predictions` brings its classes and baseline."""
     if isinstance(probs, Predictions):
         table = as_predictions(probs, classes=classes, baseline=baseline)
@@ -182,10 +196,14 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
         cumulated_weight = np.cumsum(table.sample_weight)
     draw = partial(_draw_rows, n_rows, cumulated_weight)
     words = f"drawn from {format_count(n_rows)} predictions"
-    return Design(table.classes, table.baseline_index, words, {"rows": n_rows}, draw, table)
+    return Design(
+        table.classes, table.baseline_index, words, {"rows": n_rows}, draw, table
+    )
 
 
-def _table_without_labels(probs: Any, classes: Any, baseline: Hashable | None) -> Predictions:
+def _table_without_labels(
+    probs: Any, classes: Any, baseline: Hashable | None
+) -> Predictions:
     """Return validated probabilities as predictions, each with the first class as its label."""
     names = None if classes is None else class_names(classes)
     simplex = clean_probs(probs, columns=names)
@@ -196,7 +214,9 @@ def _table_without_labels(probs: Any, classes: Any, baseline: Hashable | None) -
     n_clipped = 0
     if simplex.raised is not None:
         n_clipped = int(simplex.raised.sum())
-        raised = f"were clipped to {simplex.clip:g}; labels are drawn from the clipped rows."
+        raised = (
+            f"were clipped to {simplex.clip:g}; labels are drawn from the clipped rows."
+        )
         detail = f"{n_zeros} of {n * c} probabilities were 0 and {raised}"
         counts = {"n_zeros": n_zeros, "n_entries": n * c, "clip": simplex.clip}
         message = f"probabilities of 0 {raised}"
@@ -260,8 +280,14 @@ def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Fl
 
 def check_count(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number that is at least so large, and not beyond all counting."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(argument=name, rule=f"be a whole number >= {least}", value=value)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, np.integer))
+        or value < least
+    ):
+        raise InputError(
+            argument=name, rule=f"be a whole number >= {least}", value=value
+        )
     if value > MAX_COUNT:
         raise InputError(argument=name, rule=f"be at most {MAX_COUNT:,}", value=value)
     return int(value)
@@ -285,7 +311,9 @@ def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
 def sizes(value: Any, design: Design) -> tuple[int, ...]:
     """Return one number of rows, or several, each once, whose tables fit into memory."""
     is_one = not isinstance(value, Iterable) or isinstance(value, str)
-    numbers = tuple(check_count(n, "n_samples") for n in ((value,) if is_one else value))
+    numbers = tuple(
+        check_count(n, "n_samples") for n in ((value,) if is_one else value)
+    )
     _check_distinct(numbers, "n_samples", "distinct numbers of rows", value)
     check_sizes(numbers, len(design.classes))
     return numbers

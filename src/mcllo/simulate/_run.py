@@ -80,7 +80,9 @@ def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
         improved = lost[is_better]
         theta[improved] = again.theta[is_better]
         value[improved] = again.value[is_better]
-    is_free = free_parameters(log_odds.reshape(k * n_tables, n)).reshape(2 * k, n_tables)
+    is_free = free_parameters(log_odds.reshape(k * n_tables, n)).reshape(
+        2 * k, n_tables
+    )
     likelihood_ratio = np.maximum(0.0, 2.0 * (fits.start - value))
     return SmallFits(theta, likelihood_ratio, is_free.sum(axis=0))
 
@@ -134,7 +136,10 @@ def run_cells(
     """Give each cell with its numbers, in order; see `run_batch`."""
     if not cells:
         return
-    with _workers(plan, n_jobs) as work, progress("simulating", "repetitions") as advance:
+    with (
+        _workers(plan, n_jobs) as work,
+        progress("simulating", "repetitions") as advance,
+    ):
         for cell in cells:
             parts = []
             for part in work(cell, batches(cell, plan.reps)):
@@ -170,7 +175,11 @@ def run_batch(plan: StudyPlan, cell: StudyCell, batch: range) -> Floats:
 
 
 def _simulate_pvalues(
-    plan: StudyPlan, sample: Predictions, fits: SmallFits, streams: Streams, chi2: Floats
+    plan: StudyPlan,
+    sample: Predictions,
+    fits: SmallFits,
+    streams: Streams,
+    chi2: Floats,
 ) -> Floats:
     """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
     pvalues = chi2.copy()

@@ -75,7 +75,9 @@ class RowsNeeded(Result):
         n = format_count(self.n)
         low = format_count(self.low)
         high = format_count(self.high)
-        text = f"A power of {100 * self.power:g} % takes about {n} rows ({low} to {high})"
+        text = (
+            f"A power of {100 * self.power:g} % takes about {n} rows ({low} to {high})"
+        )
         if self.extrapolated:
             text += ", by extrapolation: so many were not simulated"
         return f"{text}."
@@ -128,7 +130,9 @@ def _power_curve(df: int, alpha: float) -> tuple[Floats, Floats]:
     noncentrality = np.concatenate([[0.0], noncentrality])
     critical = float(chdtri(df, alpha))
     powers = 1.0 - chndtr(critical, float(df), noncentrality)
-    return noncentrality, np.maximum.accumulate(powers)  # rounding must not turn the curve
+    return noncentrality, np.maximum.accumulate(
+        powers
+    )  # rounding must not turn the curve
 
 
 def _whole_rows(n: float) -> int:
@@ -343,7 +347,9 @@ class PowerStudy(Result, NotebookResult):
         return f"<PowerStudy of {len(self.rows)} settings: {self.design}>"
 
     def __str__(self) -> str:
-        reps = ", ".join(format_count(reps) for reps in sorted({cell.reps for cell in self.rows}))
+        reps = ", ".join(
+            format_count(reps) for reps in sorted({cell.reps for cell in self.rows})
+        )
         columns = self._columns()
         rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
         lines = [
@@ -370,9 +376,13 @@ class PowerStudy(Result, NotebookResult):
         """Return the columns of the printed table."""
         columns = {"n": [format_count(cell.n) for cell in self.rows]}
         if self.effect is None:
-            columns["delta_1"] = [format_number(cell.delta_1 or 0.0) for cell in self.rows]
+            columns["delta_1"] = [
+                format_number(cell.delta_1 or 0.0) for cell in self.rows
+            ]
         columns["rejected"] = [f"{cell.power:.3f}" for cell in self.rows]
-        columns["interval"] = [f"[{cell.low:.3f}, {cell.high:.3f}]" for cell in self.rows]
+        columns["interval"] = [
+            f"[{cell.low:.3f}, {cell.high:.3f}]" for cell in self.rows
+        ]
         if self.test != "chi2":
             columns["by chi-square"] = [f"{cell.power_chi2:.3f}" for cell in self.rows]
         columns["ECE"] = [f"{cell.ece_before.mean():.4f}" for cell in self.rows]
@@ -404,7 +414,9 @@ def effect_words(effect: MCLLOMap) -> str:
             words.append(f"{name} {format_number(values[0])}")
             continue
         named = differing[:4]
-        words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in named]
+        words += [
+            f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in named
+        ]
         if len(differing) > 4:
             words.append(f"{name} of {len(differing) - 4} more classes")
     parameters = ", ".join(words) or "as predicted"

@@ -30,13 +30,23 @@ from .options import FLAG_NAMES, KINDS
 
 SEED = 0
 LABEL = "class"
-METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic")
+METHODS = (
+    "auto",
+    "mcllo",
+    "temperature",
+    "dirichlet",
+    "histogram",
+    "xu_davoine",
+    "isotonic",
+)
 
 
 def image_predictions() -> tuple[Predictions, Predictions]:
     """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
     data = load_cifar10_vgg()
-    learn = data.train.with_probs(data.train.probs)  # as a user has them: zeros clipped, no logits
+    learn = data.train.with_probs(
+        data.train.probs
+    )  # as a user has them: zeros clipped, no logits
     judge = data.holdout.with_probs(data.holdout.probs)
     return learn, judge
 
@@ -59,7 +69,9 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     best = comparison.best
     is_shown = comparison.recommendation.improves
     why = "" if is_shown else " That it gains is not shown; it is applied to show how."
-    say(f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}.")
+    say(
+        f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}."
+    )
     calibrator = CALIBRATORS[best]().fit(learn)
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "recalibrated.csv")
@@ -92,7 +104,9 @@ def write_csv(path: Path, predictions: Predictions) -> None:
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*map(str, predictions.classes), LABEL])
-        for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
+        for row, code in zip(
+            predictions.probs.tolist(), predictions.codes, strict=True
+        ):
             writer.writerow([*map(repr, row), predictions.classes[code]])
 
 
@@ -114,7 +128,9 @@ def check_figure(kind: str, path: str) -> None:
     check_writable(path)
 
 
-def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = None) -> None:
+def draw(
+    predictions: Predictions, kind: str, path: str, *, seed: int | None = None
+) -> None:
     """Assess the predictions and write the figure `kind`; its format follows the ending."""
     from ... import plot
 

@@ -29,7 +29,10 @@ app = typer.Typer(
 
 DATABASE = typer.Argument(metavar="MONITOR", help="SQLite file of the monitor.")
 WATCHED_MODEL = typer.Option(
-    None, "--model", metavar="MODEL", help="Watch the recalibrated predictions of this saved model."
+    None,
+    "--model",
+    metavar="MODEL",
+    help="Watch the recalibrated predictions of this saved model.",
 )
 RULE = typer.Option(
     "change",
@@ -40,15 +43,20 @@ RUN_LENGTH = typer.Option(
     1000.0, help="Batches until a false alarm of the detector, on average at least."
 )
 ALPHA = typer.Option(
-    0.05, help="Chance that the evidence is ever a false alarm, at most; and of the intervals."
+    0.05,
+    help="Chance that the evidence is ever a false alarm, at most; and of the intervals.",
 )
-CLIP = typer.Option(None, help="What a predicted 0 stands for. Default: nothing in particular.")
+CLIP = typer.Option(
+    None, help="What a predicted 0 stands for. Default: nothing in particular."
+)
 BATCH = typer.Option(..., "--batch", "-b", help="Name of the batch, as in 2026-W46.")
 TIME = typer.Option(
     None, help="What time the batch is about, as text that sorts. Default: its name."
 )
 TEXTFILE = typer.Option(
-    None, metavar="OUT", help="Also write numbers for Prometheus' textfile collector (.prom)."
+    None,
+    metavar="OUT",
+    help="Also write numbers for Prometheus' textfile collector (.prom).",
 )
 FIGURE = typer.Option(None, metavar="FIG", help="Also draw it: svg, png or pdf.")
 BATCHES = typer.Option(False, "--batches", help="Also list every batch.")
@@ -77,7 +85,9 @@ def start(
     echo(f"{monitor}: monitor started")
 
 
-@app.command(epilog="Example: mcllo monitor add weekly.db batch.csv --label y --batch 2026-W46")
+@app.command(
+    epilog="Example: mcllo monitor add weekly.db batch.csv --label y --batch 2026-W46"
+)
 @reads("groups", "prefix", "normalize", "logits")
 def add(
     monitor: str = DATABASE,
@@ -96,7 +106,9 @@ def add(
     with Monitor.open(monitor) as opened:
         status = opened.add_file(file, label=label, batch=batch, time=time, **reading)
         if status.already:
-            echo(f"mcllo: note: {batch} was there already; nothing was added.", err=True)
+            echo(
+                f"mcllo: note: {batch} was there already; nothing was added.", err=True
+            )
         _say(opened, status, as_json, textfile)
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
 
@@ -106,7 +118,9 @@ def show(
     monitor: str = DATABASE,
     batches: bool = BATCHES,
     as_json: bool = options.JSON,
-    html: str | None = typer.Option(None, metavar="OUT", help="Also write a report: .html or .md."),
+    html: str | None = typer.Option(
+        None, metavar="OUT", help="Also write a report: .html or .md."
+    ),
     figure: str | None = FIGURE,
     textfile: str | None = TEXTFILE,
 ) -> None:
@@ -129,7 +143,11 @@ def show(
 
 
 def _say(
-    monitor: Monitor, status: MonitorStatus, as_json: bool, out: str | None, batches: bool = False
+    monitor: Monitor,
+    status: MonitorStatus,
+    as_json: bool,
+    out: str | None,
+    batches: bool = False,
 ) -> None:
     """Print the status, and write it for Prometheus where asked."""
     from ..._monitor.history import textfile

@@ -113,7 +113,17 @@ FLAG_NAMES = Names(
 """What messages call things on the command line."""
 
 
-TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz")
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".xlsx",
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arrow",
+    ".npy",
+    ".npz",
+)
 REPORTS = (".html", ".htm", ".md", ".json")
 
 
@@ -177,15 +187,24 @@ def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
         )
     if clip is not None and "clip" not in calibrator.get_params():
         raise typer.BadParameter(
-            f"{calibrator.method} takes zeros as they are. Leave it out.", param_hint="--clip"
+            f"{calibrator.method} takes zeros as they are. Leave it out.",
+            param_hint="--clip",
         )
 
 
 RECALIBRATIONS = (
-    "mcllo auto temperature vector matrix dirichlet histogram xu_davoine isotonic beta identity"
+    "mcllo auto temperature vector matrix dirichlet histogram "
+    "xu_davoine isotonic beta identity"
 )
 KINDS = (
-    *("reliability", "by_class", "smooth", "smooth_by_class", "isotonic", "isotonic_by_class"),
+    *(
+        "reliability",
+        "by_class",
+        "smooth",
+        "smooth_by_class",
+        "isotonic",
+        "isotonic_by_class",
+    ),
     *("parameters", "map", "nested_models", "baselines"),
 )
 """Kinds of figures that `mcllo plot` draws."""
@@ -213,10 +232,16 @@ FILE_OR_NONE = typer.Argument(
 )
 TRAIN = typer.Argument(metavar="TRAIN", help="Table to learn from.")
 HOLDOUT = typer.Argument(
-    None, metavar="HOLDOUT", help="Table to judge on. Without one, TRAIN is cross-validated."
+    None,
+    metavar="HOLDOUT",
+    help="Table to judge on. Without one, TRAIN is cross-validated.",
 )
-MODEL = typer.Argument(metavar="MODEL", help="JSON file written by mcllo fit; - is standard input.")
-DIRECTORY = typer.Argument("mcllo-demo", metavar="DIRECTORY", help="Where to put its files.")
+MODEL = typer.Argument(
+    metavar="MODEL", help="JSON file written by mcllo fit; - is standard input."
+)
+DIRECTORY = typer.Argument(
+    "mcllo-demo", metavar="DIRECTORY", help="Where to put its files."
+)
 
 ITEM = typer.Argument(
     ...,
@@ -224,14 +249,24 @@ ITEM = typer.Argument(
     help="table1 to table4, figure1 to figure6, power (the table of rates), or all.",
 )
 FOLDER = typer.Option(
-    None, "--output", "-o", metavar="DIR", help="Where to write: figures, and tables as CSV."
+    None,
+    "--output",
+    "-o",
+    metavar="DIR",
+    help="Where to write: figures, and tables as CSV.",
 )
 FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
 
-LABEL = typer.Option(..., "--label", "-l", help="Column with the true class of each row.")
+LABEL = typer.Option(
+    ..., "--label", "-l", help="Column with the true class of each row."
+)
 NO_LABEL = typer.Option(None, "--label", "-l", help="Column to leave out: the labels.")
 MODEL_OUT = typer.Option(
-    ..., "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
+    ...,
+    "--output",
+    "-o",
+    metavar="MODEL",
+    help="JSON file to write; - is standard output.",
 )
 TABLE_OUT = typer.Option(
     "-",
@@ -243,10 +278,14 @@ TABLE_OUT = typer.Option(
 FIGURE_OUT = typer.Option(
     ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
 )
-HTML = typer.Option(None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json.")
+HTML = typer.Option(
+    None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json."
+)
 OPEN = typer.Option(False, "--open", help="Open the report in a browser.")
 JSON = typer.Option(False, "--json", help="Print JSON instead of text.")
-FULL = typer.Option(False, "--full", help="Show every detail: nested models, classes, baselines.")
+FULL = typer.Option(
+    False, "--full", help="Show every detail: nested models, classes, baselines."
+)
 GATE = typer.Option(
     False,
     "--gate",
@@ -254,7 +293,9 @@ GATE = typer.Option(
     "is for one look; batch after batch is for mcllo monitor.",
 )
 STRICT = typer.Option(
-    False, "--strict", help="As --gate, and exit with code 1 also when the verdict is negligible."
+    False,
+    "--strict",
+    help="As --gate, and exit with code 1 also when the verdict is negligible.",
 )
 TOLERANCE = typer.Option(
     DEFAULT_TOLERANCE,
@@ -265,15 +306,25 @@ GATE_LEVEL = typer.Option(
     None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
 )
 FLEXIBLE = typer.Option(
-    False, "--flexible", help="Of auto: also correct the mean by trees, from 1,000 rows on."
+    False,
+    "--flexible",
+    help="Of auto: also correct the mean by trees, from 1,000 rows on.",
 )
 ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
 STATISTIC = typer.Option(
-    "lr", autocompletion=_complete_from("lr", "score", "wald"), help="lr, score or wald."
+    "lr",
+    autocompletion=_complete_from("lr", "score", "wald"),
+    help="lr, score or wald.",
 )
-METHOD = typer.Option("auto", help="How to get the p-value: auto, chi2, exact or sequential.")
-DRAWS = typer.Option(N_RESAMPLES, help="Simulated data sets of an exact p-value, at most.")
-SEED = typer.Option(None, help="A whole number that makes simulated p-values repeatable.")
+METHOD = typer.Option(
+    "auto", help="How to get the p-value: auto, chi2, exact or sequential."
+)
+DRAWS = typer.Option(
+    N_RESAMPLES, help="Simulated data sets of an exact p-value, at most."
+)
+SEED = typer.Option(
+    None, help="A whole number that makes simulated p-values repeatable."
+)
 WORKERS = typer.Option(
     None, help="Threads for files too large to be read at once. Default: all that pay."
 )
@@ -295,7 +346,8 @@ METHODS = typer.Option(
     None, help="Which ones, as in mcllo,temperature. Default: all that suit the data."
 )
 FOLDS = typer.Option(
-    None, help="Cross-validate TRAIN with so many folds, no holdout. Default without HOLDOUT: 5."
+    None,
+    help="Cross-validate TRAIN with so many folds, no holdout. Default without HOLDOUT: 5.",
 )
 KIND = typer.Option(
     "reliability",
@@ -304,10 +356,16 @@ KIND = typer.Option(
     "isotonic_by_class), parameters, map, nested_models or baselines.",
 )
 POWER = typer.Option(
-    None, "--power", help="Solve for it: how many rows reject with this probability, say 0.8?"
+    None,
+    "--power",
+    help="Solve for it: how many rows reject with this probability, say 0.8?",
 )
-VERBS = typer.Argument(None, metavar="VERB", help="The verb to explain. Default: all of them.")
-SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
+VERBS = typer.Argument(
+    None, metavar="VERB", help="The verb to explain. Default: all of them."
+)
+SIZES = typer.Option(
+    None, "--n", help="Number of labelled rows; give it more than once."
+)
 EFFECT = typer.Option(
     None,
     metavar="NUMBER|CLASS=NUMBER",
@@ -316,13 +374,19 @@ EFFECT = typer.Option(
 DELTA_1 = typer.Option(None, "--delta1", help="Without FILE: the first class's delta.")
 N_CLASSES = typer.Option(10, help="Without FILE: number of classes.")
 REPS = typer.Option(None, help="Repetitions of each setting.")
-EXACT = typer.Option(False, "--exact", help="Without FILE: exact p-values instead of chi-square's.")
+EXACT = typer.Option(
+    False, "--exact", help="Without FILE: exact p-values instead of chi-square's."
+)
 PROCESSES = typer.Option(1, help="Processes; -1 is one per processor.")
 RESUME = typer.Option(
-    None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
+    None,
+    metavar="CELLS",
+    help="Without FILE: file that keeps finished settings, to go on from.",
 )
 
-BASELINE_HELP = "The class that the others are compared with. Default: the last that occurs"
+BASELINE_HELP = (
+    "The class that the others are compared with. Default: the last that occurs"
+)
 READING: dict[str, tuple[Any, Any, str]] = {
     "classes": (
         str | None,
@@ -363,29 +427,56 @@ READING: dict[str, tuple[Any, Any, str]] = {
         False,
         "Divide each row by its sum, for rounded files that miss 1 a little.",
     ),
-    "logits": (bool, False, "Columns hold scores before the softmax, not probabilities."),
+    "logits": (
+        bool,
+        False,
+        "Columns hold scores before the softmax, not probabilities.",
+    ),
     "clip": (
         float | None,
         None,
         "Clip smaller probabilities to this one. Default: 1e-6, in rows that hold a 0.",
     ),
     "percent": (bool, False, "Class columns hold percentages, 0 to 100."),
-    "missing": (str, "refuse", "Rows in which something is missing: refuse, or drop (counted)."),
+    "missing": (
+        str,
+        "refuse",
+        "Rows in which something is missing: refuse, or drop (counted).",
+    ),
     "positive": (
         str | None,
         None,
         "For a yes/no outcome with one column of probabilities: the label they are of, as in rain.",
     ),
-    "sheet": (str | None, None, "Sheet of a workbook; table of an .npz file. Default: the first."),
-    "encoding": (str | None, None, "Of text, as in latin-1. Default: found out, and said."),
+    "sheet": (
+        str | None,
+        None,
+        "Sheet of a workbook; table of an .npz file. Default: the first.",
+    ),
+    "encoding": (
+        str | None,
+        None,
+        "Of text, as in latin-1. Default: found out, and said.",
+    ),
 }
 """How a file is read: type, default and help of each option, in the order of the pages of help."""
 CELLS = ("percent", "missing", "positive", "sheet", "encoding")
 """How cells are written: for every verb that reads a file."""
-PLAIN_OPTIONS = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip", *CELLS)
+PLAIN_OPTIONS = (
+    "classes",
+    "baseline",
+    "weight",
+    "prefix",
+    "normalize",
+    "logits",
+    "clip",
+    *CELLS,
+)
 
 
-def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads(
+    *names: str, **helps: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
 
     `helps` take the place of the table's.
@@ -397,7 +488,9 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
             if "classes" in reading:
                 reading["classes"] = split_names(reading["classes"])
             if reading.get("missing", "drop") not in ("refuse", "drop"):
-                raise typer.BadParameter("it must be refuse or drop.", param_hint="--missing")
+                raise typer.BadParameter(
+                    "it must be refuse or drop.", param_hint="--missing"
+                )
             verb(reading=reading, **given)
 
         # Typer makes the options out of the signature: in the place of `reading`, one for each name
@@ -411,7 +504,9 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
                 kind, default, usual_help = READING[name]
                 flag = [f"--{name}"] if kind is bool else []  # without a --no-name
                 option = typer.Option(default, *flag, help=helps.get(name, usual_help))
-                parameters.append(parameter.replace(name=name, annotation=kind, default=option))
+                parameters.append(
+                    parameter.replace(name=name, annotation=kind, default=option)
+                )
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__name__ = verb.__name__
@@ -525,7 +620,9 @@ def split_names(names: str | None) -> list[str] | None:
 
 def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
     """Return strict JSON."""
-    return json.dumps(content, allow_nan=False, ensure_ascii=False, default=str, indent=1)
+    return json.dumps(
+        content, allow_nan=False, ensure_ascii=False, default=str, indent=1
+    )
 
 
 @contextmanager

@@ -42,20 +42,28 @@ CHECK = typer.Option(
     "difference; exit with code 1 when it is more than rounding.",
 )
 INPUT = typer.Option(
-    None, help="What rows will hold: probs or logits. Default: what the model was fitted to."
+    None,
+    help="What rows will hold: probs or logits. Default: what the model was fitted to.",
 )
-DTYPE = typer.Option(None, help="onnx: float64 (the default) or float32, of input and output.")
+DTYPE = typer.Option(
+    None, help="onnx: float64 (the default) or float32, of input and output."
+)
 DIALECT = typer.Option(
-    None, help="sql: duckdb (the default), sqlite, postgres, bigquery, snowflake or spark."
+    None,
+    help="sql: duckdb (the default), sqlite, postgres, bigquery, snowflake or spark.",
 )
 TABLE = typer.Option(
     None, help="sql: the table with a column for each class. Default: predictions."
 )
-PREFIX = typer.Option(None, help="sql: what stands before a class in its column's name.")
+PREFIX = typer.Option(
+    None, help="sql: what stands before a class in its column's name."
+)
 COLUMNS = typer.Option(
     None, help="sql: names of the columns in the order of the classes, as in p1,p2,p3."
 )
-KEEP = typer.Option(None, help="sql: columns to pass through, such as a key, as in id,day.")
+KEEP = typer.Option(
+    None, help="sql: columns to pass through, such as a key, as in id,day."
+)
 
 
 def export(
@@ -78,7 +86,8 @@ def export(
 
     if output is None and not check:
         raise typer.BadParameter(
-            "name a file, or - for standard output; --check needs none.", param_hint="--output"
+            "name a file, or - for standard output; --check needs none.",
+            param_hint="--output",
         )
     if output not in (None, "-"):
         check_writable(str(output))
@@ -91,12 +100,16 @@ def export(
         "columns": options.split_names(columns),
         "keep": options.split_names(keep),
     }
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in asked.items() if value is not None
+    }
     calibrator = load_calibrator(model)
     if output is not None:
         targets.export(calibrator, to, output, **given)
         if output != "-":
-            echo(f"{output}: {calibrator.method} for {len(calibrator.classes_)} classes")
+            echo(
+                f"{output}: {calibrator.method} for {len(calibrator.classes_)} classes"
+            )
     if check:
         found = targets.check(calibrator, to, **given)
         echo(str(found), err=output == "-")
@@ -104,7 +117,16 @@ def export(
             raise typer.Exit(EXIT_FAILED)
 
 
-@reads("classes", "baseline", "prefix", "normalize", "percent", "missing", "sheet", "encoding")
+@reads(
+    "classes",
+    "baseline",
+    "prefix",
+    "normalize",
+    "percent",
+    "missing",
+    "sheet",
+    "encoding",
+)
 def power(
     file: str | None = options.FILE_OR_NONE,
     n: list[int] | None = options.SIZES,
@@ -130,7 +152,9 @@ def power(
 
     options.check_share(alpha, "--alpha")
     if wanted is not None and n:
-        raise typer.BadParameter("it solves for --n; give one of the two.", param_hint="--power")
+        raise typer.BadParameter(
+            "it solves for --n; give one of the two.", param_hint="--power"
+        )
     study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
     if wanted is not None:
         study["power"] = wanted
@@ -138,7 +162,9 @@ def power(
         study["n_samples"] = n
     if reps:
         study["reps"] = reps
-    with suppress_warnings():  # clipped zeros only make the design, nothing is concluded
+    with (
+        suppress_warnings()
+    ):  # clipped zeros only make the design, nothing is concluded
         if file is None:
             needs_file = {
                 "--delta": delta,
@@ -156,7 +182,9 @@ def power(
                     )
             if delta1:
                 study["delta_1"] = delta1
-            result = simulate.power(n_classes=n_classes, exact=exact, resume=resume, **study)
+            result = simulate.power(
+                n_classes=n_classes, exact=exact, resume=resume, **study
+            )
         else:
             baseline = reading.pop("baseline")
             probs, classes = read_probs(file, label=label, **reading)
@@ -170,7 +198,9 @@ def power(
                     "--delta 1 for the size of the test.",
                     param_hint="--gamma",
                 )
-            result = simulate.power_for(probs, classes=classes, baseline=baseline, **study)
+            result = simulate.power_for(
+                probs, classes=classes, baseline=baseline, **study
+            )
     echo(options.as_json_text(result.to_dict()) if as_json else str(result))
 
 
@@ -195,7 +225,8 @@ def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:
             ) from None
     if "" in by_class and len(values) > 1:
         raise typer.BadParameter(
-            "give one number for all classes, or CLASS=NUMBER for some.", param_hint=flag
+            "give one number for all classes, or CLASS=NUMBER for some.",
+            param_hint=flag,
         )
     return by_class.get("", by_class)
 
@@ -241,7 +272,9 @@ def reproduce(
 
 
 NEEDED_MODULES = ("starlette", "uvicorn", "python_multipart")
-PORT = typer.Option(0, help="Port of 127.0.0.1 to listen on. Default: any that is free.")
+PORT = typer.Option(
+    0, help="Port of 127.0.0.1 to listen on. Default: any that is free."
+)
 NO_BROWSER = typer.Option(False, "--no-browser", help="Only print the address.")
 
 
@@ -302,7 +335,8 @@ def _main(version: bool = VERSION) -> None:
     epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
 )
 @reads(
-    *READING, baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it."
+    *READING,
+    baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it.",
 )
 def assess(
     file: str = options.FILE,
@@ -360,7 +394,9 @@ def assess(
         raise typer.Exit(EXIT_INCONCLUSIVE)
 
 
-@app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
+@app.command(
+    epilog="Example: mcllo fit train.csv --label y --method auto -o model.json"
+)
 @reads(
     *PLAIN_OPTIONS,
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, all averages over every class.",
@@ -405,7 +441,9 @@ def fit(
         options.say_gain(gain, aloud=not as_json and output != "-")
 
 
-@app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
+@app.command(
+    epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta"
+)
 @reads(*PLAIN_OPTIONS)
 def compare(
     train: str = options.TRAIN,
@@ -441,7 +479,9 @@ def compare(
         elif cv is None:
             cv = min(N_FOLDS, learn.n_samples)
             echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
-        result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
+        result = run_compare(
+            learn, judge, methods=split_names(methods), cv=cv, seed=seed
+        )
     echo(options.as_json_text(result.to_dict()) if as_json else str(result))
     files = [train] if holdout is None else [train, holdout]
     options.write_report(result, html, show, files, reading)

@@ -98,7 +98,9 @@ class Arrays:
     ) -> NDArray[Any] | None:
         tables = [key for key, array in found.items() if array.ndim == 2]
         if sheet is not None and sheet not in tables:
-            raise FileFormatError(f"{self.name} has no table {sheet!r}; it has {shorten(tables)}.")
+            raise FileFormatError(
+                f"{self.name} has no table {sheet!r}; it has {shorten(tables)}."
+            )
         if sheet is None and len(tables) > 1:
             raise FileFormatError(
                 "{file} holds {n_tables} tables: {tables}.",
@@ -136,7 +138,11 @@ class Arrays:
         """Add the labels of another file as a column of its name."""
         labels = _loaded(Path(path), str(path))
         if isinstance(labels, dict) or labels.ndim != 1 or len(labels) != self.n_rows:
-            shape = "several arrays" if isinstance(labels, dict) else f"shape {labels.shape}"
+            shape = (
+                "several arrays"
+                if isinstance(labels, dict)
+                else f"shape {labels.shape}"
+            )
             raise FileFormatError(
                 f"{path} must hold a label for each of the {self.n_rows:,} rows of {self.name}; "
                 f"it has {shape}."
@@ -162,7 +168,9 @@ class Arrays:
                         remedy="Run this again when it is whole.",
                     )
             end = start + rows
-            parts = [pa.array(_plain(self.columns[name][start:end])) for name in columns]
+            parts = [
+                pa.array(_plain(self.columns[name][start:end])) for name in columns
+            ]
             yield pa.record_batch(parts, names=list(columns))
 
 
@@ -183,14 +191,18 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(column)
 
 
-def _loaded(file: Path | IO[bytes], name: str) -> NDArray[Any] | dict[str, NDArray[Any]]:
+def _loaded(
+    file: Path | IO[bytes], name: str
+) -> NDArray[Any] | dict[str, NDArray[Any]]:
     """Return an array, or those of an archive by name."""
     mapped: Any = "r" if isinstance(file, Path) else None
     try:
         found: Any = np.load(file, mmap_mode=mapped, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
-        check_unpacked(file, name, "Save the arrays one by one as .npy, which is read in blocks.")
+        check_unpacked(
+            file, name, "Save the arrays one by one as .npy, which is read in blocks."
+        )
         with found:
             return {key: np.atleast_1d(found[key]) for key in found.files}
     except FileFormatError:

@@ -94,10 +94,18 @@ def open_file(path: Path) -> IO[bytes]:
         folder = path.parent
         names = sorted(os.listdir(folder)) if folder.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
-        hint = f"; did you mean {str(folder / close[0])!r}?" if close else ". Check the name."
-        raise FileFormatError(f"{path} must exist; there is no such file{hint}") from None
+        hint = (
+            f"; did you mean {str(folder / close[0])!r}?"
+            if close
+            else ". Check the name."
+        )
+        raise FileFormatError(
+            f"{path} must exist; there is no such file{hint}"
+        ) from None
     except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
+        raise FileFormatError(
+            f"{path} must be a file; it is a directory. Name a file."
+        ) from None
     except PermissionError:
         raise FileFormatError(
             f"{path} must be readable; permission was denied. Check its permissions."
@@ -147,7 +155,9 @@ def _kind_of_zip(file: IO[bytes], name: str) -> str:
     raise _foreign(name, "a zip archive")
 
 
-def refuse_foreign(head: bytes, name: str, foreign: dict[bytes, str] = UNSUPPORTED_MAGIC) -> None:
+def refuse_foreign(
+    head: bytes, name: str, foreign: dict[bytes, str] = UNSUPPORTED_MAGIC
+) -> None:
     """Refuse the beginning of text that is empty or of a kind that is not read."""
     text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
     if not text:
@@ -179,7 +189,9 @@ def detect_encoding(sample: bytes) -> str:
     if found := _utf16(sample):
         return found
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last letter may be cut
+        codecs.getincrementaldecoder("utf-8")().decode(
+            sample
+        )  # the last letter may be cut
         return "utf-8"
     except UnicodeDecodeError:
         used = set(sample)
@@ -237,7 +249,9 @@ class Container:
         with self.reopened() as file:
             head = file.read(N_HEAD_BYTES)
             self.compression = detect_compression(head)
-            self.kind = "csv" if self.compression else detect_format(head, file, self.name)
+            self.kind = (
+                "csv" if self.compression else detect_format(head, file, self.name)
+            )
 
     @contextmanager
     def parquet(self) -> Iterator[Any]:
@@ -289,7 +303,9 @@ class Container:
             return os.fstat(self.spool.fileno()).st_size
         return self.path.stat().st_size
 
-    def measure_text(self, n_bytes: float, n_lines: float = math.inf) -> tuple[float, float]:
+    def measure_text(
+        self, n_bytes: float, n_lines: float = math.inf
+    ) -> tuple[float, float]:
         """Return how many bytes and line ends text holds unpacked; not further than so many."""
         import pyarrow as pa
 
@@ -329,18 +345,26 @@ class Container:
         if self._opened is None:
             return self.path.open("rb")
         file = os.fdopen(os.dup(self._opened.fileno()), "rb")
-        file.seek(0)  # handles of one opening share their place, so only one may be used at a time
+        file.seek(
+            0
+        )  # handles of one opening share their place, so only one may be used at a time
         return file
 
     def _spooled(self) -> IO[bytes] | None:
         """Return a copy of standard input or of a named pipe; None for a file."""
         standard = self.name == "standard input"
-        is_pipe = self.path.exists() and not self.path.is_file() and not self.path.is_dir()
+        is_pipe = (
+            self.path.exists() and not self.path.is_file() and not self.path.is_dir()
+        )
         if not standard and not is_pipe:
             return None
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, copy.close)
-        with nullcontext(standard_input().buffer) if standard else self.path.open("rb") as pipe:
+        with (
+            nullcontext(standard_input().buffer)
+            if standard
+            else self.path.open("rb") as pipe
+        ):
             shutil.copyfileobj(pipe, copy, N_BYTES_PER_READ)
         copy.flush()
         return copy

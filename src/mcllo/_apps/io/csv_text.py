@@ -41,8 +41,23 @@ from .container import (
     refuse_foreign,
 )
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-MISSING = ("na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", ".")
+NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE
+)
+MISSING = (
+    "na",
+    "n/a",
+    "#n/a",
+    "<na>",
+    "null",
+    "none",
+    "nil",
+    "missing",
+    "-",
+    "--",
+    "?",
+    ".",
+)
 """Words for nothing, in small letters."""
 DECIMAL_POINT = "."
 DECIMAL_COMMA = ","
@@ -87,13 +102,19 @@ class NumberFormat(NamedTuple):
         """Return what was assumed of the numbers."""
         said = []
         if self.decimal == DECIMAL_COMMA:
-            said.append(Statement("note.decimal", "Decimal commas were read: 0,7 is 0.7."))
+            said.append(
+                Statement("note.decimal", "Decimal commas were read: 0,7 is 0.7.")
+            )
         if self.signed:
             where = f"{len(self.signed)} columns"
             if len(self.signed) <= 6:
                 where = join_words([repr(name) for name in sorted(self.signed)])
             text = f"Percent signs were read in {where}: 70% is 0.7."
-            said.append(Statement("note.percent", text, numbers={"columns": sorted(self.signed)}))
+            said.append(
+                Statement(
+                    "note.percent", text, numbers={"columns": sorted(self.signed)}
+                )
+            )
         elif self.percent:
             text = "Numbers were read as percentages: 70 is 0.7."
             said.append(Statement("note.percent", text))
@@ -126,7 +147,9 @@ def _row_of_mark(mark: tuple[int, str]) -> int:
     return mark[0]
 
 
-def find_marks(rows: Iterable[Sequence[str]], columns: Iterable[int] | None = None) -> NumberMarks:
+def find_marks(
+    rows: Iterable[Sequence[str]], columns: Iterable[int] | None = None
+) -> NumberMarks:
     """Return how the numbers in some rows are written, of all columns or of those asked for."""
     wanted = None if columns is None else list(columns)
     signed = set()
@@ -147,7 +170,9 @@ def find_marks(rows: Iterable[Sequence[str]], columns: Iterable[int] | None = No
     return NumberMarks(frozenset(signed), decimal)
 
 
-def detect_number_format(rows: Iterable[Sequence[str]], places: Mapping[str, int]) -> NumberFormat:
+def detect_number_format(
+    rows: Iterable[Sequence[str]], places: Mapping[str, int]
+) -> NumberFormat:
     """Return how the numbers in some rows are written; `places` are the columns' positions.
 
     Examples
@@ -368,7 +393,9 @@ def first_fault(
                     quotes if found > wanted else "Complete that line or drop it.",
                 )
             for name in numbers:
-                fault = number_fault(cells[places[name]], writing, name in writing.signed)
+                fault = number_fault(
+                    cells[places[name]], writing, name in writing.signed
+                )
                 if fault is not None:
                     rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
                     return Fault(rule, fault[1], name)
@@ -420,7 +447,9 @@ def open_quote(stream: IO[bytes], separator: str) -> int | None:
 
 
 def _text(stream: IO[bytes]) -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    return io.TextIOWrapper(
+        stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
+    )
 
 
 # ---- names and labels
@@ -494,7 +523,9 @@ class CsvTable:
         is_whole = len(sample) < N_ENCODING_SAMPLE_BYTES
         self.n_unpacked = float(len(sample)) if is_whole else None
         if file.compression:
-            refuse_foreign(sample[:N_HEAD_BYTES], file.name, UNSUPPORTED_COMPRESSED_MAGIC)
+            refuse_foreign(
+                sample[:N_HEAD_BYTES], file.name, UNSUPPORTED_COMPRESSED_MAGIC
+            )
         file.encoding = encoding or detect_encoding(sample)
         with file.stream() as stream:
             self.names, self.separator = read_header(stream)
@@ -514,7 +545,10 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        types = {self.names[j]: pa.float64() if j in as_floats else pa.string() for j in places}
+        types = {
+            self.names[j]: pa.float64() if j in as_floats else pa.string()
+            for j in places
+        }
         convert = arrow_csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
@@ -522,14 +556,19 @@ class CsvTable:
             strings_can_be_null=True,
             decimal_point=decimal,
         )
-        parse = arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.separator, newlines_in_values=True
+        )
         read = arrow_csv.ReadOptions(block_size=self.n_bytes_of_block)
         quotes = QuoteCounter()
         with file.stream() as stream:
             counted = pa.TransformInputStream(stream, quotes)
             try:
                 rows = arrow_csv.open_csv(
-                    counted, convert_options=convert, parse_options=parse, read_options=read
+                    counted,
+                    convert_options=convert,
+                    parse_options=parse,
+                    read_options=read,
                 )
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):

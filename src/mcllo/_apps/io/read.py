@@ -192,8 +192,12 @@ def open_sources(
     `reading` are options of `read_predictions`; the others say how cells are written.
     """
     of_cells = get_type_hints(CellOptions)
-    manner = ReadOptions(**{name: reading[name] for name in of_cells if name in reading})
-    of_columns = {name: value for name, value in reading.items() if name not in of_cells}
+    manner = ReadOptions(
+        **{name: reading[name] for name in of_cells if name in reading}
+    )
+    of_columns = {
+        name: value for name, value in reading.items() if name not in of_cells
+    }
     return [Source(name, manner) for name in find_files(path)], of_columns
 
 
@@ -213,7 +217,9 @@ def read_sources(
     clip: float | None = None,
 ) -> Predictions:
     """Read predictions from files that were looked at; options as in `read_predictions`."""
-    roles = same_roles(sources, label, classes, prefix, weight=weight, groups=groups, by=by)
+    roles = same_roles(
+        sources, label, classes, prefix, weight=weight, groups=groups, by=by
+    )
     check_room(sources, len(roles.numbers))
     rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
     parts = [rows.read(source) for source in sources]
@@ -222,7 +228,11 @@ def read_sources(
         source.refuse_changed()
     found = parts[0] if len(parts) == 1 else join_files(parts, sources)
     if len(found.labels) == 0:
-        raise no_rows(sources[0]) if not found.n_dropped else none_complete(sources, found)
+        raise (
+            no_rows(sources[0])
+            if not found.n_dropped
+            else none_complete(sources, found)
+        )
     y = found.labels
     if sources[0].is_text:
         y = np.array(y.to_pylist(), dtype=object)
@@ -248,7 +258,9 @@ def read_sources(
     return replace(predictions, notes=rows.notes(len(y)))
 
 
-def _locate_error(error: MclloError, rows: TableRows, parts: Sequence[SelectedRows]) -> MclloError:
+def _locate_error(
+    error: MclloError, rows: TableRows, parts: Sequence[SelectedRows]
+) -> MclloError:
     """Return an error about rows of several files in the words of the one at fault."""
     k = 0
     row = getattr(error, "row", None)
@@ -260,7 +272,9 @@ def _locate_error(error: MclloError, rows: TableRows, parts: Sequence[SelectedRo
     return rows.explained(error, rows.sources[k], parts[k])
 
 
-def join_files(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> SelectedRows:
+def join_files(
+    parts: Sequence[SelectedRows], sources: Sequence[Source]
+) -> SelectedRows:
     """Return the rows of several files, one after the other."""
     import pyarrow as pa
 
@@ -324,7 +338,11 @@ def check_room(
     more = " or more" if any(source.compression for source in sources) else ""
     words = f"{format_count(rows)}{more} rows of {n_classes} classes"
     if why is None:
-        name = sources[0].name if len(sources) == 1 else f"a folder of {len(sources)} files"
+        name = (
+            sources[0].name
+            if len(sources) == 1
+            else f"a folder of {len(sources)} files"
+        )
         says = f"{{file}} must be read at once, and its {words} take"
         values = {"file": name}
     else:
@@ -340,7 +358,9 @@ def n_rows(source: Source, enough: float) -> float:
         return float(sum(source.row_groups))
     if source.arrays is not None:
         return float(source.arrays.n_rows)
-    with suppress(pa.ArrowException, OSError, UnicodeError):  # whoever reads it says what is wrong
+    with suppress(
+        pa.ArrowException, OSError, UnicodeError
+    ):  # whoever reads it says what is wrong
         if source.kind == "arrow":
             with source.arrow() as file:
                 return float(sum(batch.num_rows for batch in batches_of_arrow(file)))
@@ -354,7 +374,9 @@ def _n_lines(source: Source, enough: float) -> float:
     if source.compression:
         _, n_lines = source.measure_text(math.inf, enough)
         return max(1.0, n_lines)
-    n_sampled, n_lines = source.measure_text(1 << 20)  # the first 1 MB shows how long a line is
+    n_sampled, n_lines = source.measure_text(
+        1 << 20
+    )  # the first 1 MB shows how long a line is
     n_bytes = max(n_sampled, source.n_packed)
     return max(1.0, n_lines * n_bytes / max(n_sampled, 1.0))
 
@@ -452,7 +474,11 @@ def find_roles(
         classes = name_arrays(source, label, classes)
     aside = [label]
     source.require(aside, "label column")
-    parts = ((weight, "weight column"), (groups, "group column"), (by, "subgroup column"))
+    parts = (
+        (weight, "weight column"),
+        (groups, "group column"),
+        (by, "subgroup column"),
+    )
     for column, part in parts:
         if column is not None:
             source.require([column], part)
@@ -490,7 +516,11 @@ def name_arrays(
     assert source.arrays is not None
     if label not in source.columns and label.endswith(".npy") and Path(label).is_file():
         source.take_labels(label)
-    if classes is not None and source.arrays.nameless and source.manner.positive is None:
+    if (
+        classes is not None
+        and source.arrays.nameless
+        and source.manner.positive is None
+    ):
         source.take_names([str(name) for name in class_names(classes)])
     return classes
 
@@ -508,7 +538,9 @@ def positive_column(
         if len(named) != 1:
             rule = "name one column beside {positive:{label!r}}"
             values = {"label": positive}
-            raise InputError(argument="classes", rule=rule, value=list(classes), values=values)
+            raise InputError(
+                argument="classes", rule=rule, value=list(classes), values=values
+            )
         return named[0]
     if f"{prefix}{positive}" in source.columns and f"{prefix}{positive}" not in aside:
         return f"{prefix}{positive}"
@@ -532,7 +564,10 @@ def positive_column(
 
 
 def class_columns(
-    source: Source, classes: Sequence[Hashable] | None, prefix: str, aside: Sequence[str]
+    source: Source,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    aside: Sequence[str],
 ) -> list[str]:
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
     if classes is not None and len(classes) != 1:
@@ -558,11 +593,15 @@ def class_columns(
     return columns
 
 
-def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) -> Hint | None:
+def _one_of_two(
+    source: Source, columns: Sequence[str], aside: Sequence[str]
+) -> Hint | None:
     """Return how to say that one column is the probability of one label of two."""
     if not columns or not aside:
         return None
-    labels = distinct_labels(source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), [])
+    labels = distinct_labels(
+        source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), []
+    )
     ways = "{positive}"
     if len(labels) == 1:
         ways = "{positive:{labels[0]!r}}"

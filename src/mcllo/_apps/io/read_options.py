@@ -54,7 +54,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.missing not in ("refuse", "drop"):
-            raise InputError(argument="missing", rule="be 'refuse' or 'drop'", value=self.missing)
+            raise InputError(
+                argument="missing", rule="be 'refuse' or 'drop'", value=self.missing
+            )
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -120,7 +122,9 @@ def dropped_rows(n_dropped: int, n_rows: int, first: str) -> Statement:
         f"{format_count(n_dropped)} of {format_count(n_rows)} {verb} dropped for missing values "
         f"(the first: {first})."
     )
-    return Statement("note.missing", text, "doubt", {"n_dropped": n_dropped, "n_rows": n_rows})
+    return Statement(
+        "note.missing", text, "doubt", {"n_dropped": n_dropped, "n_rows": n_rows}
+    )
 
 
 def one_column(column: str, positive: str, negative: str) -> Statement:
@@ -129,4 +133,6 @@ def one_column(column: str, positive: str, negative: str) -> Statement:
         f"Column {column!r} was read as the probability of {positive!r}, and 1 minus it as that "
         f"of {negative!r}."
     )
-    return Statement("note.positive", text, numbers={"column": column, "positive": positive})
+    return Statement(
+        "note.positive", text, numbers={"column": column, "positive": positive}
+    )

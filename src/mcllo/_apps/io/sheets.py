@@ -71,7 +71,11 @@ class Sheet:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             titles = [page.title for page in book.worksheets]
-            page = book.worksheets[0] if sheet is None else _named(book, titles, sheet, name)
+            page = (
+                book.worksheets[0]
+                if sheet is None
+                else _named(book, titles, sheet, name)
+            )
             rows = [row for row in page.iter_rows() if _first_filled(row) is not None]
         except FileFormatError:
             raise
@@ -133,12 +137,16 @@ def _named(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     raise FileFormatError(f"{name} has no sheet {sheet!r}; {hint}")
 
 
-def _which(name: str, title: str, titles: list[str], asked: str | None) -> Statement | None:
+def _which(
+    name: str, title: str, titles: list[str], asked: str | None
+) -> Statement | None:
     """Say which of several sheets was read, where nobody said which."""
     if asked is not None or len(titles) == 1:
         return None
     text = f"Sheet {title!r}, the first of {len(titles)}, was read of {name}."
-    return Statement("note.sheet", text, numbers={"sheet": title, "n_sheets": len(titles)})
+    return Statement(
+        "note.sheet", text, numbers={"sheet": title, "n_sheets": len(titles)}
+    )
 
 
 def _first_filled(row: Any) -> Any:
@@ -153,7 +161,9 @@ def _value(row: Any, j: int) -> Any:
 
 def _format(rows: list[Any], j: int) -> str:
     """Return the number format of the first cell of a column that has one."""
-    for row in rows[:100]:  # a column that is empty so far down says nothing; a round number
+    for row in rows[
+        :100
+    ]:  # a column that is empty so far down says nothing; a round number
         if _value(row, j) is not None:
             return row[j].number_format or GENERAL_FORMAT
     return GENERAL_FORMAT
@@ -175,7 +185,9 @@ def _column(values: list[Any]) -> Any:
         if kinds == {datetime}:
             return _dates(values)
         if kinds == {int, float}:
-            return pa.array([None if v is None else float(v) for v in values], pa.float64())
+            return pa.array(
+                [None if v is None else float(v) for v in values], pa.float64()
+            )
         if len(kinds) <= 1:
             return pa.array(values)
     except (pa.ArrowException, OverflowError):

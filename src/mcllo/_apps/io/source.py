@@ -60,7 +60,9 @@ class Source(Container):
     `first_rows`, and `cut` says whether it left rows out.
     """
 
-    def __init__(self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS) -> None:
+    def __init__(
+        self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS
+    ) -> None:
         super().__init__(path)
         self.manner = manner
         self.most_rows: int | None = None
@@ -84,7 +86,9 @@ class Source(Container):
         if self.kind == "parquet":
             with self.parquet() as file:
                 footer = file.metadata
-                self.row_groups = [footer.row_group(g).num_rows for g in range(file.num_row_groups)]
+                self.row_groups = [
+                    footer.row_group(g).num_rows for g in range(file.num_row_groups)
+                ]
                 return list(file.schema_arrow.names)
         if self.kind == "arrow":
             with self.arrow() as file:
@@ -135,7 +139,9 @@ class Source(Container):
         self._places = {name: j for j, name in enumerate(self.columns)}
         if len(self.columns) < 2:
             marks = (
-                "Separate columns by commas, semicolons or tabs." if self.sheet is None else None
+                "Separate columns by commas, semicolons or tabs."
+                if self.sheet is None
+                else None
             )
             error = FileFormatError(
                 f"{self.name} must have a header line with at least two columns; "
@@ -143,12 +149,18 @@ class Source(Container):
                 remedy=marks,
             )
             hint = self._elsewhere("")
-            raise error if hint is None else error.with_remedy(hint.template, **hint.values)
+            raise (
+                error
+                if hint is None
+                else error.with_remedy(hint.template, **hint.values)
+            )
         twice = first_duplicate(self.columns)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
             what = NO_HEADER_REMEDY if self._has_no_header() else f"{what}. Rename one."
-            raise FileFormatError(f"{self.name} must have distinct column names; {what}")
+            raise FileFormatError(
+                f"{self.name} must have distinct column names; {what}"
+            )
 
     @property
     def is_text(self) -> bool:
@@ -196,7 +208,9 @@ class Source(Container):
         """Return where else a column may stand: in another sheet, or labels in their own file."""
         if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
             says = "Sheet {title!r} was read, the first; choose another with {sheet:{other!r}}."
-            return Hint(says, {"title": self.sheet.title, "other": self.sheet.others[0]})
+            return Hint(
+                says, {"title": self.sheet.title, "other": self.sheet.others[0]}
+            )
         if self.arrays is not None and role == "label column":
             return Hint("Labels in a file of their own are {label:'y.npy'}.", {})
         return None
@@ -208,7 +222,9 @@ class Source(Container):
         if self.manner.encoding is None and self.encoding != "utf-8":
             called = ENCODING_NAMES[self.encoding]
             text = f"The text of {self.name} is no UTF-8: it was read as {called}."
-            said.append(Statement("note.encoding", text, numbers={"encoding": self.encoding}))
+            said.append(
+                Statement("note.encoding", text, numbers={"encoding": self.encoding})
+            )
         formats = [writing.statements() for writing in self._writings.values()]
         last = next((statements for statements in reversed(formats) if statements), [])
         return [*said, *last]
@@ -216,13 +232,18 @@ class Source(Container):
     # ---- rows
 
     def read(
-        self, numbers: Sequence[str], text: Sequence[str] = (), plain: Sequence[str] = ()
+        self,
+        numbers: Sequence[str],
+        text: Sequence[str] = (),
+        plain: Sequence[str] = (),
     ) -> Any:
         """Return the named columns as a ``pyarrow.Table``; `plain` are numbers but no shares."""
         import pyarrow as pa
 
         columns = list(dict.fromkeys([*numbers, *plain, *text]))
-        batches, self.cut = _first_batches(self.parts(numbers, text, plain), self.most_rows)
+        batches, self.cut = _first_batches(
+            self.parts(numbers, text, plain), self.most_rows
+        )
         if batches:
             return pa.Table.from_batches(batches).rename_columns(columns)
         as_floats = (*numbers, *plain)
@@ -285,7 +306,9 @@ class Source(Container):
 
     # ---- numbers
 
-    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> NumberFormat:
+    def writing(
+        self, numbers: Sequence[str], plain: Sequence[str] = ()
+    ) -> NumberFormat:
         """Return how the numbers are written: what was said, and what the first rows show."""
         key = (*numbers, "", *plain)
         if key not in self._writings:
@@ -315,7 +338,9 @@ class Source(Container):
                 place = batch.schema.get_field_index(raw)
                 column = batch.column(place)
                 signed = name in writing.signed
-                meant = _as_meant(column, writing, signed, name in numbers, self.is_text)
+                meant = _as_meant(
+                    column, writing, signed, name in numbers, self.is_text
+                )
                 if meant is not column:
                     batch = batch.set_column(place, raw, meant)
             yield batch
@@ -332,7 +357,9 @@ class Source(Container):
             return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
 
     @contextmanager
-    def sentences(self, numbers: Sequence[str] = (), plain: Sequence[str] = ()) -> Iterator[None]:
+    def sentences(
+        self, numbers: Sequence[str] = (), plain: Sequence[str] = ()
+    ) -> Iterator[None]:
         """Turn pyarrow's errors into one sentence."""
         import pyarrow as pa
 
@@ -462,11 +489,15 @@ def explain(
         message = "{file} cannot be read: {rule}"
         return FileFormatError(message, column=column, remedy=remedy, values=values)
     if "straddl" in first and source.csv is not None:
-        first = f"a line is longer than {source.csv.n_bytes_of_block:,} bytes. Use Parquet"
+        first = (
+            f"a line is longer than {source.csv.n_bytes_of_block:,} bytes. Use Parquet"
+        )
     return FileFormatError(f"{source.name} cannot be read: {first}.")
 
 
-def _find_fault(source: Source, numbers: Sequence[str], plain: Sequence[str]) -> Fault | None:
+def _find_fault(
+    source: Source, numbers: Sequence[str], plain: Sequence[str]
+) -> Fault | None:
     """Return what is wrong with the first broken line or row."""
     if source.csv is None and source.sheet is None:
         return None

@@ -27,7 +27,14 @@ from ..._utils.statements import Statement, without_repeats
 from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint, shorten, stray_hint
 from ..._validation.labels import CLASS_RULE
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
-from ...exceptions import FileFormatError, Hint, InputError, MclloError, Place, show_number
+from ...exceptions import (
+    FileFormatError,
+    Hint,
+    InputError,
+    MclloError,
+    Place,
+    show_number,
+)
 from .csv_text import clean_labels
 from .read_options import Roles, dropped_rows, one_column
 from .source import Source
@@ -99,7 +106,9 @@ class TableRows:
         if roles.positive:
             self.names = self._two_names()
             self.roles = roles.but(names=self.names)
-        self._gaps: dict[tuple[int, int], Gaps] = {}  # by file and first row of the table
+        self._gaps: dict[
+            tuple[int, int], Gaps
+        ] = {}  # by file and first row of the table
 
     @property
     def label(self) -> str:
@@ -114,7 +123,10 @@ class TableRows:
         for source in self.sources:
             seen |= dict.fromkeys(self._distinct_labels(source, [positive]))
         words = list(seen)
-        if positive not in words and self.roles.numbers[0] == f"{self.prefix}{positive}":
+        if (
+            positive not in words
+            and self.roles.numbers[0] == f"{self.prefix}{positive}"
+        ):
             # the column is named after what came true, and the labels say whether it did
             yes = [word for word in words if word.lower() in TRUE_WORDS]
             if len(yes) == 1:
@@ -161,7 +173,11 @@ class TableRows:
         return source.read(self.roles.numbers, self.roles.text, self.roles.plain)
 
     def _first(self, source: Source) -> Source:
-        return source if self.data_check_rows is None else source.first_rows(self.data_check_rows)
+        return (
+            source
+            if self.data_check_rows is None
+            else source.first_rows(self.data_check_rows)
+        )
 
     def read(self, source: Source) -> SelectedRows:
         """Return all rows of a file."""
@@ -198,7 +214,11 @@ class TableRows:
         return found
 
     def explained(
-        self, error: MclloError, source: Source, found: SelectedRows | None = None, done: int = 0
+        self,
+        error: MclloError,
+        source: Source,
+        found: SelectedRows | None = None,
+        done: int = 0,
     ) -> MclloError:
         """Return an error about rows that were `found` from row `done` on in the file's words.
 
@@ -209,7 +229,9 @@ class TableRows:
             if found is not None and found.kept is not None:
                 row = int(found.kept[row])
             error = error.but(row=row + done)
-        return explain_error(error, self._first(source), self.roles, self.prefix, self.by_default)
+        return explain_error(
+            error, self._first(source), self.roles, self.prefix, self.by_default
+        )
 
     def notes(self, n_rows: int | None = None) -> tuple[Statement, ...]:
         """Return what was assumed and dropped; `n_rows` are the rows that are left, if known."""
@@ -267,7 +289,9 @@ def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
             if chunk.null_count > 0:
                 row[start:end] = chunk.to_numpy(zero_copy_only=False)
             else:
-                row[start:end] = np.from_dlpack(chunk)  # pyarrow's own conversion loads pandas
+                row[start:end] = np.from_dlpack(
+                    chunk
+                )  # pyarrow's own conversion loads pandas
             start = end
     return values.T
 
@@ -297,7 +321,9 @@ def place_in_file(error: InputError, row: str, roles: Roles) -> Place:
     """
     fields = {"row": row}
     argument = error.argument or ""
-    column = getattr(roles, COLUMN_ROLES[argument]) if argument in COLUMN_ROLES else None
+    column = (
+        getattr(roles, COLUMN_ROLES[argument]) if argument in COLUMN_ROLES else None
+    )
     if argument in ("probs", "logits"):
         fields["argument"] = "probabilities" if argument == "probs" else argument
     elif column is not None:
@@ -311,7 +337,9 @@ def place_in_file(error: InputError, row: str, roles: Roles) -> Place:
 
 def _cell(error: InputError, column: str | None, roles: Roles) -> str:
     """Return a number and its column."""
-    if error.column is not None:  # with `positive` the one column stands for two classes
+    if (
+        error.column is not None
+    ):  # with `positive` the one column stands for two classes
         assert isinstance(error.column, int)
         column = roles.numbers[min(error.column, len(roles.numbers) - 1)]
     is_empty = isinstance(error.value, float) and math.isnan(error.value)
@@ -334,7 +362,9 @@ def explain_error(
         error = in_file_words(error, source, roles)
         are_percentages = source.manner.percent and error.rule == SUM_RULE
         if are_percentages and abs(100.0 * error.value - 1.0) < MAX_ROUNDING_ROW_ERROR:
-            return error.but(remedy="They are shares already: leave {percent:True} out.")
+            return error.but(
+                remedy="They are shares already: leave {percent:True} out."
+            )
         of_label = error.argument == "y" and error.rule == CLASS_RULE
     names = list(roles.names) or without_prefix(prefix, roles.numbers)
     suspects = _suspects(error, roles, names)
@@ -356,7 +386,11 @@ def explain_error(
     if by_default:
         hint = hint or two_outcomes_hint(names, labels)
     if hint is not None:
-        among = f" (by the labels among the first {source.most_rows:,} rows)" if source.cut else ""
+        among = (
+            f" (by the labels among the first {source.most_rows:,} rows)"
+            if source.cut
+            else ""
+        )
         return error.with_remedy(f"{hint.template}{among}.", **hint.values)
     if of_label:
         return error.but(remedy="Correct that label, or add a column for it.")
@@ -398,7 +432,9 @@ def check_left_out(
     """Return which label is a column too, and yet not among the classes."""
     for word in labels:
         if word not in classes and word in known:
-            return Hint("Add {label!r}, which is a label, to {classes}.", {"label": word})
+            return Hint(
+                "Add {label!r}, which is a label, to {classes}.", {"label": word}
+            )
     return None
 
 
@@ -410,12 +446,16 @@ def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
     are_few = 0 < len(labels) <= MAX_DISTINCT_LABELS
     are_numbers = are_few and all(label.isdigit() for label in labels)
     if are_numbers and not any(name.isdigit() for name in classes):
-        return Hint("The labels are numbers and the columns names; write the same in both", {})
+        return Hint(
+            "The labels are numbers and the columns names; write the same in both", {}
+        )
     known = set(classes)
     any_case = {name.lower() for name in classes}
     others = [label for label in labels if label not in known]
     if others and all(label.lower() in any_case for label in others):
-        return Hint("Labels and columns differ in upper and lower case; write them alike", {})
+        return Hint(
+            "Labels and columns differ in upper and lower case; write them alike", {}
+        )
     return None
 
 
@@ -435,12 +475,16 @@ def distinct_words(labels: Any) -> list[str]:
     """Return the labels in a column, as text."""
     from pyarrow import compute
 
-    return [str(label) for label in compute.unique(labels).to_pylist() if label is not None]
+    return [
+        str(label) for label in compute.unique(labels).to_pylist() if label is not None
+    ]
 
 
 def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
     """Return the classes that columns stand for."""
-    return [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
+    return [
+        column.removeprefix(prefix) for column in columns if column.startswith(prefix)
+    ]
 
 
 def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
@@ -462,7 +506,9 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
     if whole.type != pa.string():
         whole = whole.cast(pa.string())
     drops = source.manner.drops
-    if len(whole) <= 100_000:  # of so few Python is faster: pyarrow's way takes 0.1 s to load
+    if (
+        len(whole) <= 100_000
+    ):  # of so few Python is faster: pyarrow's way takes 0.1 s to load
         distinct = dict.fromkeys(whole.to_pylist())
         words = [word for word in distinct if word is not None]
         if clean_labels(words, names, drops) == words:

@@ -98,7 +98,9 @@ class ArrayRows:
         import pyarrow as pa
 
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+            is_number = pa.types.is_floating(column.type) or pa.types.is_integer(
+                column.type
+            )
             if not is_number:
                 raise FileFormatError(
                     f"column {name!r} holds {column.type}, and an .npy file numbers alone. "
@@ -114,7 +116,9 @@ class ArrayRows:
         if self._parts:
             whole = np.concatenate(self._parts)
             header = np.lib.format.header_data_from_array_1_0(whole)
-            with self._path.open("wb") as file:  # as np.save, which does not say why it failed
+            with self._path.open(
+                "wb"
+            ) as file:  # as np.save, which does not say why it failed
                 np.lib.format.write_array_header_1_0(file, header)
                 file.write(whole.data)
 
@@ -122,7 +126,9 @@ class ArrayRows:
 class CsvRows:
     """Writes record batches as CSV."""
 
-    def __init__(self, sink: IO[bytes], separator: str = ",", encoding: str = "utf-8") -> None:
+    def __init__(
+        self, sink: IO[bytes], separator: str = ",", encoding: str = "utf-8"
+    ) -> None:
         self._sink, self._separator = sink, separator
         self._encoder = codecs.getincrementalencoder(encoding)(errors="replace")
         self._started = False
@@ -223,7 +229,9 @@ def is_text(path: StrPath) -> bool:
     return str(path) == "-" or Path(path).suffix.lower() not in BINARY_SUFFIXES
 
 
-def format_like_input(column: Any, number_format: NumberFormat, signed: bool, text: bool) -> Any:
+def format_like_input(
+    column: Any, number_format: NumberFormat, signed: bool, text: bool
+) -> Any:
     """Return shares the way the numbers of a file were written: percentages, decimal commas.
 
     In a table that is no text, signs and commas are left out: 70% is 0.7 there, as Excel has it.

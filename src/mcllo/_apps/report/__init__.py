@@ -98,7 +98,9 @@ class Report:
         assessed = self.assessment.to_dict(self.alpha, self.tolerance)
         content = {"summary": self.summary.to_dict(), "result": assessed}
         if content["summary"]["recalibrations"]:
-            del content["summary"]["recalibrations"]["recommendation"]  # that of the result
+            del content["summary"]["recalibrations"][
+                "recommendation"
+            ]  # that of the result
         if isinstance(self.result, Comparison):
             content |= {"result": self.result.to_dict(), "assessment": assessed}
         return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"
@@ -116,7 +118,12 @@ class Report:
         InputError
             When the name has another ending.
         """
-        kinds = {".html": self.html, ".htm": self.html, ".md": self.markdown, ".json": self.json}
+        kinds = {
+            ".html": self.html,
+            ".htm": self.html,
+            ".md": self.markdown,
+            ".json": self.json,
+        }
         kind = Path(path).suffix.lower()
         if kind not in kinds:
             raise InputError(

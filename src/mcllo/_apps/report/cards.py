@@ -30,7 +30,14 @@ from ..._diagnostics.nested_models import NestedModels
 from ..._fit.fit import MCLLOFit
 from ..._fit.map import MCLLOMap
 from ..._inference.consistency import IsotonicCurve
-from ..._utils.formatting import Table, ellipsis, format_count, format_number, is_p, is_words
+from ..._utils.formatting import (
+    Table,
+    ellipsis,
+    format_count,
+    format_number,
+    is_p,
+    is_words,
+)
 from ..._utils.statements import Level, Statement, pick
 from ...metrics._reliability import ReliabilityCurve
 from ...metrics._smooth import SmoothCurve
@@ -66,7 +73,9 @@ def view(result: Any) -> Card:
 
 @view.register
 def _of_assessment(a: Assessment) -> Card:
-    if type(a) is not Assessment:  # its rows were read in parts, and are not here to be drawn
+    if (
+        type(a) is not Assessment
+    ):  # its rows were read in parts, and are not here to be drawn
         return Card(type(a).__name__, text=str(a))
     judged = a.decide()
     said = a.statements()
@@ -81,19 +90,29 @@ def _of_assessment(a: Assessment) -> Card:
         sentences=tuple(text for text in (verdict.sentence, verdict.size) if text),
         facts=headline_facts(a, judged),
         svg=small_diagram(a),
-        hint=(("has the details, ", "print(...)"), ("is the whole page.", "mcllo.report(...)")),
+        hint=(
+            ("has the details, ", "print(...)"),
+            ("is the whole page.", "mcllo.report(...)"),
+        ),
     )
 
 
 @view.register
 def _of_comparison(c: Comparison) -> Card:
     r = c.recommendation
-    shown = picture("comparison_dots", c, "Dot plot of each method's calibration and log loss.")
+    shown = picture(
+        "comparison_dots", c, "Dot plot of each method's calibration and log loss."
+    )
     others = [said.text for said in pick(r.statements, "lead", "ties")]
     level: Level = r.statements[0].level
     lead = pick(c.statements(), "heading")[0].text
     return Card(
-        "Comparison", level, f"{lead}.", recommended(c), sentences=tuple(others), svg=shown.svg
+        "Comparison",
+        level,
+        f"{lead}.",
+        recommended(c),
+        sentences=tuple(others),
+        svg=shown.svg,
     )
 
 
@@ -106,16 +125,30 @@ def _of_nested_models(nested_models: NestedModels) -> Card:
         f"Nested models; the smallest not rejected: {nested_models.chosen}.",
     )
     lead = f"{len(nested_models.rows)} nested models of what may be wrong."
-    return Card("NestedModels", name.level, lead, name.text, sentences=_texts(rest), svg=shown.svg)
+    return Card(
+        "NestedModels",
+        name.level,
+        lead,
+        name.text,
+        sentences=_texts(rest),
+        svg=shown.svg,
+    )
 
 
 @view.register
 def _of_subgroups(found: Subgroups) -> Card:
     first, *rest = found.statements()
-    shown = picture("subgroups", found, f"Slope and size of {len(found.groups)} subgroups.")
+    shown = picture(
+        "subgroups", found, f"Slope and size of {len(found.groups)} subgroups."
+    )
     lead = f"{len(found.groups)} subgroups by {ellipsis(found.by)}."
     return Card(
-        "Subgroups", first.level, lead, first.text, sentences=_texts(rest[:1]), svg=shown.svg
+        "Subgroups",
+        first.level,
+        lead,
+        first.text,
+        sentences=_texts(rest[:1]),
+        svg=shown.svg,
     )
 
 
@@ -125,7 +158,9 @@ def _of_baselines(found: BaselineSensitivity) -> Card:
     notes = tuple(capital(note) for note in found.notes)
     lead = f"{len(found.table)} baselines."
     headline = capital(found.verdict)
-    return Card("BaselineSensitivity", "plain", lead, headline, sentences=notes, svg=shown.svg)
+    return Card(
+        "BaselineSensitivity", "plain", lead, headline, sentences=notes, svg=shown.svg
+    )
 
 
 @view.register
@@ -140,7 +175,9 @@ def _of_map(fitted: MCLLOMap) -> Card:
 def _of_fit(fit: MCLLOFit) -> Card:
     n, base = format_count(fit.n_samples), ellipsis(fit.baseline)
     shown = picture("parameters", fit, "Shift and slope of each class with intervals.")
-    lead = f"MCLLO map fitted to {n} rows of {len(fit.classes)} classes, baseline {base}."
+    lead = (
+        f"MCLLO map fitted to {n} rows of {len(fit.classes)} classes, baseline {base}."
+    )
     table = ("has the numbers, ", ".parameters()")
     rows = ("recalibrates rows.", ".recalibrate(probs)")
     return Card("MCLLOFit", lead=lead, svg=shown.svg, hint=(table, rows))
@@ -174,7 +211,9 @@ def _of_class_tests(tests: ClassTests) -> Card:
                 TableCell(pvalue, mark="off" if label in off else ""),
                 TableCell(f"{100 * row['predicted']:.1f} %"),
                 TableCell(f"{100 * row['observed']:.1f} %"),
-                TableCell(share_pvalue, mark="off" if label in off_in_the_large else ""),
+                TableCell(
+                    share_pvalue, mark="off" if label in off_in_the_large else ""
+                ),
             )
         )
     lead = f"Shift and slope against {ellipsis(tests.baseline)}; share of the class."
@@ -218,7 +257,9 @@ def _cell(value: Any, pvalue: bool) -> TableCell:
     if value is None or value == "":
         return TableCell("")
     if isinstance(value, float):
-        return TableCell(typeset(value).bare if pvalue and value == value else format_number(value))
+        return TableCell(
+            typeset(value).bare if pvalue and value == value else format_number(value)
+        )
     return name_cell(value)
 
 

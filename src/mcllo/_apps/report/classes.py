@@ -65,13 +65,21 @@ def attribution_part(
 ) -> Part:
     """Return which classes are miscalibrated and how, or why none can be named."""
     if not judged.rejected:
-        why = "these rows cannot tell" if judged.kind == "inconclusive" else "nothing was found"
+        why = (
+            "these rows cannot tell"
+            if judged.kind == "inconclusive"
+            else "nothing was found"
+        )
         return Part(f"No class is named, because {why}.")
     if not judged.main_rejects:
-        return Part("No class is named: what is wrong is no shift or slope of single classes.")
+        return Part(
+            "No class is named: what is wrong is no shift or slope of single classes."
+        )
     if miscalibrated_classes is None:
         return Part(left_out(a, "Naming single classes is", "miscalibrated_classes"))
-    whole = " ".join(s.text for s in pick(said, "attribution") if s.kind != "attribution")
+    whole = " ".join(
+        s.text for s in pick(said, "attribution") if s.kind != "attribution"
+    )
     if miscalibrated_classes.mixture is not None or not miscalibrated_classes.details:
         return Part(whole)
     lead = (
@@ -85,7 +93,9 @@ def _attribution_table(miscalibrated_classes: ClassAttribution) -> TableView:
     """Return how each named class is wrong."""
     rows = []
     for c in miscalibrated_classes.details:
-        words = [MISCALIBRATION_TEXTS[kind] for kind in (c.share_kind, c.slope_kind) if kind]
+        words = [
+            MISCALIBRATION_TEXTS[kind] for kind in (c.share_kind, c.slope_kind) if kind
+        ]
         rows.append(
             (
                 name_cell(c.label),
@@ -116,7 +126,9 @@ def _attribution_table(miscalibrated_classes: ClassAttribution) -> TableView:
     )
 
 
-def _slope_cells(miscalibrated_class: MiscalibratedClass) -> tuple[TableCell, TableCell]:
+def _slope_cells(
+    miscalibrated_class: MiscalibratedClass,
+) -> tuple[TableCell, TableCell]:
     if math.isnan(miscalibrated_class.gamma):
         return TableCell("-"), TableCell("-")
     low, high = miscalibrated_class.gamma_interval
@@ -126,13 +138,17 @@ def _slope_cells(miscalibrated_class: MiscalibratedClass) -> tuple[TableCell, Ta
     )
 
 
-def shares_table(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...] = ()) -> TableView:
+def shares_table(
+    a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...] = ()
+) -> TableView:
     """Return rows of each class and its shares, tested where that is possible."""
     classes = a.predictions.classes
     counts = a.predictions.class_weight
     table = a.in_the_large
     tested = not needs_robust(a.predictions)
-    caption = "How often each class was predicted on average, and how often it came true; "
+    caption = (
+        "How often each class was predicted on average, and how often it came true; "
+    )
     heads = [
         Column("Class", "name"),
         Column("Rows" if a.predictions.sample_weight is None else "Weight"),
@@ -150,8 +166,14 @@ def shares_table(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...]
         caption += "the rows depend or are weighted, so that no single class is tested."
     rows = []
     for j in (classes.index(label) for label in order or classes):
-        row = [name_cell(classes[j]), TableCell(format_weight(counts[j]), float(counts[j]))]
-        row += [TableCell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
+        row = [
+            name_cell(classes[j]),
+            TableCell(format_weight(counts[j]), float(counts[j])),
+        ]
+        row += [
+            TableCell(percent(table[k][j]), table[k][j])
+            for k in ("predicted", "observed")
+        ]
         if tested:
             z = table["z"][j]
             p = table["adjusted"][j]
@@ -171,7 +193,9 @@ def map_part(a: Assessment, judged: Verdict, order: tuple[Hashable, ...] = ()) -
         "fault of the baseline shows in every row."
     )
     if judged.kind == "inconclusive":
-        lead += " These rows cannot tell whether it is needed: read the numbers with doubt."
+        lead += (
+            " These rows cannot tell whether it is needed: read the numbers with doubt."
+        )
     return Part(lead, parameters_table(a, alpha, order), (_tests_note(a, alpha),))
 
 
@@ -192,12 +216,20 @@ def parameters_table(
         Column("Class", "name"),
         Column("δ (shift)", help="Above 1: more likely than predicted, at even odds"),
         Column("95 % interval"),
-        Column("γ (slope)", help="Below 1: predictions overconfident; above 1: underconfident"),
+        Column(
+            "γ (slope)",
+            help="Below 1: predictions overconfident; above 1: underconfident",
+        ),
         Column("95 % interval"),
-        Column("90 : 10 becomes", help="Class against baseline, after the recalibration"),
+        Column(
+            "90 : 10 becomes", help="Class against baseline, after the recalibration"
+        ),
     ]
     if tests is not None:
-        heads += [Column("δ = γ = 1: statistic"), Column("p", help="After Holm, over the classes")]
+        heads += [
+            Column("δ = γ = 1: statistic"),
+            Column("p", help="After Holm, over the classes"),
+        ]
     if not fit.converged:
         caption = "These rows do not determine the estimates, so none are shown."
     test_of_class = {}

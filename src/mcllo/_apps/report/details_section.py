@@ -25,7 +25,17 @@ from ..._inference.posterior import bic_warning, format_posterior
 from ..._utils.formatting import format_count, format_number
 from ...plot._words import format_change, model_name
 from .tables import number_cell, p_cell
-from .views import Column, Part, TableCell, TableView, capital, name_cell, percent, show_p, typeset
+from .views import (
+    Column,
+    Part,
+    TableCell,
+    TableView,
+    capital,
+    name_cell,
+    percent,
+    show_p,
+    typeset,
+)
 
 METHOD_TEXTS = {
     "chi2": "chi-square",
@@ -46,15 +56,21 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
         return Part(left_out(a, "The kinds of miscalibration are", "nested_models"))
     notes = [f"{capital(nested_models.skipped)}."] if nested_models.skipped else []
     if alpha != nested_models.alpha:
-        notes.append(f"The models are judged at level {nested_models.alpha:g}, not at {alpha:g}.")
-    aic, bic = (min(getattr(row, name) for row in nested_models.rows) for name in ("aic", "bic"))
+        notes.append(
+            f"The models are judged at level {nested_models.alpha:g}, not at {alpha:g}."
+        )
+    aic, bic = (
+        min(getattr(row, name) for row in nested_models.rows) for name in ("aic", "bic")
+    )
     rows = []
     for row in nested_models.rows:
         first, how = row.model == "identity", row.larger_method or ""
         enough = p_cell(row.larger_pvalue, how)
         enough = mark_cell(enough, row.rejected, METHOD_TEXTS.get(how, ""), "rejected")
         if row.model == nested_models.chosen:
-            enough = replace(enough, mark="best", note="the smallest model not rejected")
+            enough = replace(
+                enough, mark="best", note="the smallest model not rejected"
+            )
         rows.append(
             (
                 TableCell(model_name(row.model)),
@@ -62,7 +78,10 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
                 TableCell("0", 0.0) if first else number_cell(row.statistic),
                 TableCell("-") if first else p_cell(row.pvalue, row.method),
                 enough,
-                *(TableCell(f"{above:.1f}", above) for above in (row.aic - aic, row.bic - bic)),
+                *(
+                    TableCell(f"{above:.1f}", above)
+                    for above in (row.aic - aic, row.bic - bic)
+                ),
             )
         )
     table = TableView(
@@ -76,7 +95,10 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
         (
             Column("Model", "name"),
             Column("Parameters"),
-            Column("Gain", help="Likelihood ratio statistic against the predictions as they are"),
+            Column(
+                "Gain",
+                help="Likelihood ratio statistic against the predictions as they are",
+            ),
             Column("p"),
             Column("Enough? p", help="Small: the labels contradict this model"),
             Column("AIC", help="Above the smallest"),
@@ -111,7 +133,9 @@ def mark_cell(
     cell: TableCell, off: bool, title: str = "", note: str = "more than chance"
 ) -> TableCell:
     """Return a cell, marked where it is off."""
-    return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
+    return replace(
+        cell, title=title, mark="off" if off else "", note=note if off else ""
+    )
 
 
 MIN_SHOWN_POSTERIOR = 1e-12
@@ -139,8 +163,14 @@ def baselines_part(a: Assessment) -> Part:
         elif exists:
             values = (row["mean_change"], row["largest_change"])
             changes = [TableCell(format_change(value), value) for value in values]
-            changes.append(TableCell(percent(row["label_changes"]), row["label_changes"]))
-        first = (name_cell(row["baseline"]), number_cell(row["statistic"]), p_cell(row["pvalue"]))
+            changes.append(
+                TableCell(percent(row["label_changes"]), row["label_changes"])
+            )
+        first = (
+            name_cell(row["baseline"]),
+            number_cell(row["statistic"]),
+            p_cell(row["pvalue"]),
+        )
         rows.append((*first, *changes))
     table = TableView(
         "baselines",
@@ -159,7 +189,9 @@ def baselines_part(a: Assessment) -> Part:
         tuple(rows),
     )
     over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
-    return Part(f"{capital(verdict)} {over_all}", table, tuple(map(capital, found.notes)))
+    return Part(
+        f"{capital(verdict)} {over_all}", table, tuple(map(capital, found.notes))
+    )
 
 
 def zeros_part(a: Assessment, alpha: float) -> Part:
@@ -171,12 +203,19 @@ def zeros_part(a: Assessment, alpha: float) -> Part:
         return Part("No probability was 0, so nothing was clipped.")
     rows = []
     for floor, test in zip(found.floors, found.tests, strict=True):
-        how = {"chi2": "chi-square", "bound": "guaranteed bound"}.get(test.method, test.method)
+        how = {"chi2": "chi-square", "bound": "guaranteed bound"}.get(
+            test.method, test.method
+        )
         if test.method == "exact":
             how = f"{format_count(test.n_resamples)} simulated data sets"
         p = p_cell(test.pvalue, test.method)
         rows.append(
-            (TableCell(floor_text(floor), floor), number_cell(test.statistic), p, TableCell(how))
+            (
+                TableCell(floor_text(floor), floor),
+                number_cell(test.statistic),
+                p,
+                TableCell(how),
+            )
         )
     table = TableView(
         "zeros",
@@ -199,7 +238,9 @@ def posterior_part(a: Assessment) -> Part:
     found = a.details.posterior
     if found is None:
         return Part(left_out(a, "The posterior probability is", "posterior"))
-    warning = bic_warning(found.posterior, found.pvalue, found.df, found.total_weight, typeset)
+    warning = bic_warning(
+        found.posterior, found.pvalue, found.df, found.total_weight, typeset
+    )
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:
         least = found.posterior < MIN_SHOWN_POSTERIOR
@@ -219,9 +260,10 @@ def robust_part(a: Assessment) -> Part | None:
         return None
     cluster, n = found.kind == "cluster", format_count(found.n_groups)
     made = format_count(found.n_resamples)
-    how = {"flip": f"{made} random sign flips", "draw": f"{made} simulated data sets"}.get(
-        found.method, "the F distribution"
-    )
+    how = {
+        "flip": f"{made} random sign flips",
+        "draw": f"{made} simulated data sets",
+    }.get(found.method, "the F distribution")
     line = (
         f"Robust score statistic {format_number(found.statistic, 4)} on {found.df} df, "
         f"p {show_p(found.pvalue)}, from {how}."
@@ -243,5 +285,7 @@ def robust_part(a: Assessment) -> Part | None:
         "single classes, other baselines, clipping, Bayes, the omnibus tests, and what the "
         "metrics would be under calibration.",
     )
-    title = "Dependent rows" if cluster else capital(f"{a.predictions.weight_kind} weights")
+    title = (
+        "Dependent rows" if cluster else capital(f"{a.predictions.weight_kind} weights")
+    )
     return Part(lead, None, notes, title)

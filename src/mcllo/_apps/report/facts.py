@@ -43,8 +43,12 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
     if p.clip is not None:
         clipped = f"{format_count(p.n_clipped)} clipped to {p.clip:g}"
     if p.n_clipped:
-        clipped += f", {format_count(p.n_clipped_true)} of them of the class that came true"
-    off = f"off by up to {format_number(p.max_row_error, 2)}" if p.n_renormalized else ""
+        clipped += (
+            f", {format_count(p.n_clipped_true)} of them of the class that came true"
+        )
+    off = (
+        f"off by up to {format_number(p.max_row_error, 2)}" if p.n_renormalized else ""
+    )
     state = "converged" if a.fit.converged else "not determined"
     if a.fit.separated:
         state = "does not exist (the labels are separated)"
@@ -55,7 +59,12 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
         _weights_fact(a),
         Fact("input", "Read as", "logits" if p.logits is not None else "probabilities"),
         Fact("zeros", "Probabilities of exactly 0", format_count(p.n_zeros), clipped),
-        Fact("renormalized", "Rows divided by their sum", format_count(p.n_renormalized), off),
+        Fact(
+            "renormalized",
+            "Rows divided by their sum",
+            format_count(p.n_renormalized),
+            off,
+        ),
         Fact("fit", "Estimate", state, f"{a.fit.n_iter} Newton steps"),
         Fact("df", "Parameters", str(a.fit.df), "two for each class but the baseline"),
     )
@@ -115,7 +124,9 @@ def _weights_fact(a: Assessment) -> Fact:
     total = f"total {format_weight(float(p.sample_weight.sum()))}"
     note = "a row of weight 3 counts as three rows"
     if p.weight_kind == "survey":
-        note = "survey weights: they correct for how rows were sampled, and are no counts"
+        note = (
+            "survey weights: they correct for how rows were sampled, and are no counts"
+        )
     elif p.weight_kind == "importance":
         note = "importance weights: how much each row matters, and no counts"
     return Fact("weights", "Weights", total, note)
@@ -180,7 +191,9 @@ def used_seed(a: Assessment) -> int | None:
     if d.baselines is not None:
         n_draws.append(d.baselines.n_resamples)
     if d.nested_models is not None:
-        n_draws += [row.n_resamples + row.larger_n_resamples for row in d.nested_models.rows]
+        n_draws += [
+            row.n_resamples + row.larger_n_resamples for row in d.nested_models.rows
+        ]
     if d.zeros is not None:
         n_draws += [test.n_resamples for test in d.zeros.tests]
     return d.seed if any(n_draws) else None

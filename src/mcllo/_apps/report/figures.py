@@ -129,7 +129,11 @@ def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Pi
         for ax in np.ravel(axes):
             for axis in (ax.xaxis, ax.yaxis):
                 if not axis.get_label_text():
-                    axis.set_label_coords(0.5, 0.5)  # or matplotlib finds a place for no words
+                    axis.set_label_coords(
+                        0.5, 0.5
+                    )  # or matplotlib finds a place for no words
         text = plot.to_svg(axes, alt=alt, salt=kind + end, themed=True)
-        drawn.append(text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})"))  # on a dark page
+        drawn.append(
+            text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})")
+        )  # on a dark page
     return Picture(kind, drawn[0], "".join(drawn[1:]), plot.caption(kind, result), alt)

@@ -24,7 +24,9 @@ from .views import Card, Picture, Summary
 
 _BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _SPECIAL = re.compile(r"([\\`*_|~$])")
-_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTION = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 
 
 def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
@@ -41,7 +43,9 @@ def render_monitor(content: Mapping[str, Any], *, html: bool) -> str:
 
 def _page(template: str, **content: Any) -> str:
     environment = _environment(html=True)
-    style, script = (environment.get_template(name).render() for name in ("style.css", "tables.js"))
+    style, script = (
+        environment.get_template(name).render() for name in ("style.css", "tables.js")
+    )
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return environment.get_template(template).render(
         **content,
@@ -65,7 +69,9 @@ def render_card(card: Card) -> str:
     """Return what a notebook shows of a result: no script, nothing asked for, no name let loose."""
     environment = _environment(html=True)
     style = " ".join(environment.get_template("card.css").render().split())
-    return environment.get_template("card.html.jinja").render(c=card, style=Markup(style))
+    return environment.get_template("card.html.jinja").render(
+        c=card, style=Markup(style)
+    )
 
 
 def render_frame(page: str) -> str:
@@ -118,7 +124,11 @@ def _environment(*, html: bool) -> Environment:
     show = keep_percent_unbroken if html else escape_markdown
 
     def finalize(value: Any) -> Any:
-        return show(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        return (
+            show(value)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        )
 
     environment = Environment(
         loader=PackageLoader("mcllo._apps.report"),

@@ -28,7 +28,12 @@ TONES = {"alarm": "miscalibrated", "watch": "negligible"}
 
 
 def write_monitor_report(
-    monitor: Monitor, path: StrPath, *, title: str = "", date: str = "", names: Names = PYTHON
+    monitor: Monitor,
+    path: StrPath,
+    *,
+    title: str = "",
+    date: str = "",
+    names: Names = PYTHON,
 ) -> None:
     """Write a monitor's report, as HTML or Markdown by the ending of `path`."""
     kind = Path(path).suffix.lower()
@@ -37,16 +42,26 @@ def write_monitor_report(
             f"path must end in .html or .md; got {Path(path).name!r}. Choose one of these."
         )
     check_writable(path)
-    write_text(path, monitor_page(monitor, html=kind != ".md", title=title, date=date, names=names))
+    write_text(
+        path,
+        monitor_page(monitor, html=kind != ".md", title=title, date=date, names=names),
+    )
 
 
 def monitor_page(
-    monitor: Monitor, *, html: bool = True, title: str = "", date: str = "", names: Names = PYTHON
+    monitor: Monitor,
+    *,
+    html: bool = True,
+    title: str = "",
+    date: str = "",
+    names: Names = PYTHON,
 ) -> str:
     """Return the page of a monitor, as HTML or as Markdown."""
     status = monitor.status()
     said = status.statements(names)
-    name = title or (f"Monitor {Path(monitor.path).stem}" if monitor.path else "Monitor")
+    name = title or (
+        f"Monitor {Path(monitor.path).stem}" if monitor.path else "Monitor"
+    )
     pictures = [_picture(monitor, status)] if html else []
     return render_monitor(
         {

@@ -57,7 +57,9 @@ SLOPE_TEXTS = {
 """What can be wrong with a class's share of the rows and with its slope, and how that is said."""
 
 
-USUAL_KINDS_TEXT = "of the usual kinds (overconfident, underconfident, too frequent, too rare)"
+USUAL_KINDS_TEXT = (
+    "of the usual kinds (overconfident, underconfident, too frequent, too rare)"
+)
 """Shifts and slopes of the log odds, for a person who has never heard of them."""
 
 
@@ -85,7 +87,9 @@ def _cannot_tell(a: Assessment, judged: Verdict) -> str:
                 f"They come in {format_count(robust.n_groups)} groups, and rows of a group may "
                 "depend on each other: so few groups cannot tell an error from chance."
             )
-        return "So few rows, which count so unequally, cannot tell an error from chance."
+        return (
+            "So few rows, which count so unequally, cannot tell an error from chance."
+        )
     if math.isnan(a.test.pvalue):
         return "No answer can be computed from them."
     if has_few_draws:
@@ -101,7 +105,9 @@ def size(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
     if (found := example(a, judged)) is not None:
         known = as_right(found)
         ends = f" ({known.interval})" if known.interval else ""
-        words = [f"For example, when it says {known.says}, it is right about {known.right}{ends}."]
+        words = [
+            f"For example, when it says {known.says}, it is right about {known.right}{ends}."
+        ]
     elif judged.kind == "miscalibrated" and a.effect_size.levels:
         words.append("The most probable class is right about as often as it says.")
     return " ".join([*words, *_recalibrated(a)])
@@ -193,16 +199,22 @@ def wrong(
 
 
 def _of_classes(
-    a: Assessment, judged: Verdict, miscalibrated_classes: ClassAttribution, said: list[Statement]
+    a: Assessment,
+    judged: Verdict,
+    miscalibrated_classes: ClassAttribution,
+    said: list[Statement],
 ) -> list[ClassSentence]:
     """Return which classes are off and how, and what that leaves unsaid."""
     if miscalibrated_classes.mixture is not None:
         return [
-            ClassSentence(text.text) for text in pick(said, "attribution.lapse", "attribution.pair")
+            ClassSentence(text.text)
+            for text in pick(said, "attribution.lapse", "attribution.pair")
         ]
     found = [ClassSentence(NEAREST_ERROR_TEXT)] if judged.map_rejected else []
     found += (
-        [ClassSentence(_all_classes(miscalibrated_classes))] if miscalibrated_classes.beside else []
+        [ClassSentence(_all_classes(miscalibrated_classes))]
+        if miscalibrated_classes.beside
+        else []
     )
     found += _groups(miscalibrated_classes)
     if miscalibrated_classes.kind == "two":
@@ -211,7 +223,8 @@ def _of_classes(
         alone = "" if judged.map_rejected else " No single one stands out."
         found.append(ClassSentence(f"{_all_classes(miscalibrated_classes)}{alone}"))
     found += [
-        ClassSentence(text.text) for text in pick(said, "attribution.one_of", "attribution.spread")
+        ClassSentence(text.text)
+        for text in pick(said, "attribution.one_of", "attribution.spread")
     ]
     nested_models = a.details.nested_models
     if nested_models is not None and nested_models.chosen == "full":
@@ -228,13 +241,18 @@ def _of_subgroups(a: Assessment, judged: Verdict) -> list[ClassSentence]:
         return []
     verdicts = divided.decide(judged.alpha, judged.tolerance)
     ranked = divided.ranked(judged.alpha, judged.tolerance)
-    off = [divided.groups[k].name for k in ranked if verdicts[k].kind == "miscalibrated"]
+    off = [
+        divided.groups[k].name for k in ranked if verdicts[k].kind == "miscalibrated"
+    ]
     lead = (
-        f"But rows differ by {ellipsis(divided.by)}, and one recalibration does not suit them all"
+        f"But rows differ by {ellipsis(divided.by)}, and one "
+        "recalibration does not suit them all"
     )
     if not off:
         return [ClassSentence(f"{lead}.", but=True)]
-    return [replace(_name_classes(f"{lead}. Off", [(name, "") for name in off]), but=True)]
+    return [
+        replace(_name_classes(f"{lead}. Off", [(name, "") for name in off]), but=True)
+    ]
 
 
 def _groups(miscalibrated_classes: ClassAttribution) -> list[ClassSentence]:
@@ -265,7 +283,9 @@ def _groups(miscalibrated_classes: ClassAttribution) -> list[ClassSentence]:
 
 def _name_classes(lead: str, classes: list[tuple[Any, str]]) -> ClassSentence:
     """Return a sentence that names the first of these classes."""
-    shown = tuple((name_cell(label), words) for label, words in classes[:MAX_NAMED_CLASSES])
+    shown = tuple(
+        (name_cell(label), words) for label, words in classes[:MAX_NAMED_CLASSES]
+    )
     more = len(classes) - len(shown)
     return ClassSentence(lead, shown, f"and {more} more" if more else "")
 
@@ -278,9 +298,8 @@ def _given_and_true(miscalibrated_class: MiscalibratedClass) -> str:
     """Return how often a class comes true where its probability is large."""
     if math.isnan(miscalibrated_class.true):
         return ""
-    return (
-        f"given {100 * miscalibrated_class.given:g} %, true in {percent(miscalibrated_class.true)}"
-    )
+    given = 100 * miscalibrated_class.given
+    return f"given {given:g} %, true in {percent(miscalibrated_class.true)}"
 
 
 def two_classes(a: Assessment, alpha: float) -> list[ClassSentence]:
@@ -296,8 +315,12 @@ def two_classes(a: Assessment, alpha: float) -> list[ClassSentence]:
     for row in a.in_the_large.rows():
         if row["adjusted"] <= alpha and row["observed"] > row["predicted"]:
             shares = _shares(row["predicted"], row["observed"])
-            found.insert(0, _name_classes(CLASS_SHARE_TEXTS["low"], [(row["class"], shares)]))
-    return found or [ClassSentence("Both classes are off, in a way that these rows do not show.")]
+            found.insert(
+                0, _name_classes(CLASS_SHARE_TEXTS["low"], [(row["class"], shares)])
+            )
+    return found or [
+        ClassSentence("Both classes are off, in a way that these rows do not show.")
+    ]
 
 
 def _all_classes(miscalibrated_classes: ClassAttribution) -> str:

@@ -15,7 +15,16 @@ from ..._comparison.comparison import Comparison, ComparisonRow
 from ..._comparison.recommend import UNCALIBRATED
 from ..._utils.formatting import format_count, join_words
 from .tables import p_cell
-from .views import Column, Fact, Recalibrations, TableCell, TableView, capital, percent, show_p
+from .views import (
+    Column,
+    Fact,
+    Recalibrations,
+    TableCell,
+    TableView,
+    capital,
+    percent,
+    show_p,
+)
 
 NAMES = {
     "uncalibrated_train": ("Uncalibrated (train)", "the uncalibrated training rows"),
@@ -49,7 +58,9 @@ def method_title(method: str) -> str:
 
 def summarize_comparison(c: Comparison, judged: Verdict) -> Recalibrations:
     """Return the comparison in words and as a table; `judged` are the predictions as they are."""
-    warned = [Fact(row.method, short_name(row.method), row.note) for row in c.rows if row.note]
+    warned = [
+        Fact(row.method, short_name(row.method), row.note) for row in c.rows if row.note
+    ]
     skipped = [
         Fact(name, f"{short_name(name)}: not run", capital(why) + ".")
         for name, why in c.skipped.items()
@@ -64,7 +75,11 @@ def summarize_comparison(c: Comparison, judged: Verdict) -> Recalibrations:
             "the noise of the rows it was fitted on, which makes the plain p too small."
         )
     notes += [said.text for row in c.rows if (said := row.correction) is not None]
-    zeros = [f"{short_name(row.method)} {row.n_zero_labels}" for row in c.rows if row.n_zero_labels]
+    zeros = [
+        f"{short_name(row.method)} {row.n_zero_labels}"
+        for row in c.rows
+        if row.n_zero_labels
+    ]
     if zeros:
         notes.append(
             f"Labels that came true with probability 0 (clipped to 1e-6 here): {', '.join(zeros)}."
@@ -124,7 +139,9 @@ def reconcile_with_verdict(c: Comparison, judged: Verdict) -> str:
 def _after_sentence(best: ComparisonRow, alpha: float) -> str:
     """Return whether the recommended recalibration leaves something."""
     if math.isnan(best.pvalue):
-        return "Whether the recalibrated predictions are calibrated could not be tested."
+        return (
+            "Whether the recalibrated predictions are calibrated could not be tested."
+        )
     if best.pvalue_corrected is None:
         p = best.pvalue
         shown = show_p(p, best.pvalue_method)
@@ -139,7 +156,9 @@ def _after_sentence(best: ComparisonRow, alpha: float) -> str:
             f"After {name}, no miscalibration is found at level {alpha:g} (p {shown}{how}); "
             "that is not proof of calibration."
         )
-    noise = " (a fitted map carries the noise of its rows, which makes this p too small)"
+    noise = (
+        " (a fitted map carries the noise of its rows, which makes this p too small)"
+    )
     return (
         f"Even after {name} the test rejects calibration (p {shown}{how})"
         f"{noise if best.pvalue_corrected is None else ''}: a recalibration improves, it need not "
@@ -176,7 +195,10 @@ def comparison_table(c: Comparison) -> TableView:
             Column("p, corrected", help="Is it the same map in both samples?"),
             Column("Fitting time"),
         ),
-        tuple(_row(c, row) for row in (*c.ranked, *(r for r in c.rows if r not in c.judged))),
+        tuple(
+            _row(c, row)
+            for row in (*c.ranked, *(r for r in c.rows if r not in c.judged))
+        ),
     )
 
 

@@ -58,7 +58,11 @@ class CodeLanguage(NamedTuple):
     def read(self, *without: str) -> str:
         """Return the options to read the same kind of file with."""
         given = {"label": None, **self.reading}
-        label = f"--label {shlex.quote(given['label'])}" if given["label"] else "--label LABEL"
+        label = (
+            f"--label {shlex.quote(given['label'])}"
+            if given["label"]
+            else "--label LABEL"
+        )
         typed = [] if "label" in without else [label]
         typed += [
             self.names.argument(name).given(value)
@@ -129,17 +133,24 @@ class CodeLanguage(NamedTuple):
     def assess_judged(self, cross_validated: bool) -> str:
         """Assess the judged rows as they were predicted."""
         if self.shell:
-            judged = self.file(0, "ROWS.csv") if cross_validated else self.file(1, "HOLDOUT.csv")
+            judged = (
+                self.file(0, "ROWS.csv")
+                if cross_validated
+                else self.file(1, "HOLDOUT.csv")
+            )
             return f"mcllo assess {judged}{self.read()} --html assessment.html"
         rows = "probs, y" if cross_validated else "holdout"
         return f"mcllo.report(mcllo.assess({rows})).write('assessment.html')"
 
 
-def next_steps(a: Assessment, judged: Verdict, tongue: CodeLanguage) -> tuple[NextStep, ...]:
+def next_steps(
+    a: Assessment, judged: Verdict, tongue: CodeLanguage
+) -> tuple[NextStep, ...]:
     """Return what to do about the verdict of an assessment."""
     if a.details.data_checks:
         return tuple(
-            NextStep(DATA_CHECK_STEPS.get(hint.kind, LOOK_STEP)) for hint in a.details.data_checks
+            NextStep(DATA_CHECK_STEPS.get(hint.kind, LOOK_STEP))
+            for hint in a.details.data_checks
         )
     text = "Compare recalibrations, each judged on rows that it was not fitted to."
     compare = NextStep(text, tongue.compare())
@@ -148,24 +159,36 @@ def next_steps(a: Assessment, judged: Verdict, tongue: CodeLanguage) -> tuple[Ne
         if a.fit.converged:
             return (_face_value(a, judged), recalibration)
         penalty = (
-            "An ordinary recalibration cannot be fitted to these rows: use one with a penalty."
+            "An ordinary recalibration cannot be fitted to these "
+            "rows: use one with a penalty."
         )
         return (_face_value(a, judged), NextStep(penalty, tongue.penalised()))
     if judged.kind == "negligible":
         leave = "For most uses leave them as they are: the error is smaller than the tolerance."
-        return (NextStep(leave), NextStep(f"If it matters to you: {uncapital(text)}", compare.code))
+        return (
+            NextStep(leave),
+            NextStep(f"If it matters to you: {uncapital(text)}", compare.code),
+        )
     if judged.kind == "inconclusive":
-        return (_collect(a), NextStep("Until then, do not call these probabilities calibrated."))
+        return (
+            _collect(a),
+            NextStep("Until then, do not call these probabilities calibrated."),
+        )
     if judged.omnibus_alone:
         look = "Look at the pictures of single classes for points outside their boxes."
         return (NextStep(look), compare)
-    nothing = NextStep("Nothing to recalibrate on this evidence: use them, and keep the labels.")
+    nothing = NextStep(
+        "Nothing to recalibrate on this evidence: use them, and keep the labels."
+    )
     return (nothing, _watch(tongue))
 
 
 def _face_value(a: Assessment, judged: Verdict) -> NextStep:
     """Return the warning, with an example where there is one."""
-    found, words = plain.example(a, judged), "Do not take these probabilities at face value"
+    found, words = (
+        plain.example(a, judged),
+        "Do not take these probabilities at face value",
+    )
     if found is None:
         return NextStep(f"{words} until they are recalibrated.")
     known = plain.as_right(found)
@@ -214,11 +237,17 @@ def recalibration_steps(
     if judged.kind == "inconclusive":
         return next_steps(a, judged, tongue)
     if judged.kind != "miscalibrated":
-        return (NextStep("Leave the predictions as they are: no recalibration is shown to help."),)
+        return (
+            NextStep(
+                "Leave the predictions as they are: no recalibration is shown to help."
+            ),
+        )
     none = NextStep(
         "Apply none of these recalibrations: leaving the predictions as they are does best."
     )
     if c.best != UNCALIBRATED:
-        best = f"the gain of {method_title(c.best)}, the best of these here, may be chance"
+        best = (
+            f"the gain of {method_title(c.best)}, the best of these here, may be chance"
+        )
         none = NextStep(f"Apply no recalibration yet: {best}. Judge it on more rows.")
     return (_face_value(a, judged), none)

@@ -51,7 +51,9 @@ def subgroups_part(
         tuple(rows),
     )
     lead, test = (statement.text for statement in pick(said, "by")[:2])
-    return Part(lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?")
+    return Part(
+        lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?"
+    )
 
 
 def _numbers(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
@@ -75,12 +77,20 @@ def _why(a: Assessment) -> str:
     if test.why is None or test.why.is_chosen_by_user:
         return ""
     simulated = test.method == "bootstrap"
-    how = "Simulated because chi-square cannot be trusted here" if simulated else "Not simulated"
+    how = (
+        "Simulated because chi-square cannot be trusted here"
+        if simulated
+        else "Not simulated"
+    )
     return f" {how} ({test.reason})."
 
 
 def subgroup_steps(
-    a: Assessment, verdict: Verdict, steps: tuple[NextStep, ...], alpha: float, tolerance: float
+    a: Assessment,
+    verdict: Verdict,
+    steps: tuple[NextStep, ...],
+    alpha: float,
+    tolerance: float,
 ) -> tuple[NextStep, ...]:
     """Return what to do next, with what the subgroups ask for."""
     if a.subgroups is None or a.details.data_checks:
@@ -88,4 +98,8 @@ def subgroup_steps(
     remedy = a.subgroups.remedy(alpha, tolerance)
     if not remedy:
         return steps
-    return (NextStep(remedy),) if verdict.kind == "not_detected" else (*steps, NextStep(remedy))
+    return (
+        (NextStep(remedy),)
+        if verdict.kind == "not_detected"
+        else (*steps, NextStep(remedy))
+    )

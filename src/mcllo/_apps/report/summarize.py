@@ -40,7 +40,9 @@ NOT_ASKED_REASON = "a comparison does not ask for it; assess these rows"
 """Why the report of a comparison has no details of the judged rows."""
 
 
-def assessment_to_report(result: Assessment | Comparison, alpha: float = 0.05) -> Assessment:
+def assessment_to_report(
+    result: Assessment | Comparison, alpha: float = 0.05
+) -> Assessment:
     """Return the assessment to report at level `alpha`, with all its details.
 
     Of a comparison it is that of the judged rows as predicted, without them.
@@ -105,13 +107,18 @@ def summarize(
         alpha = result.alpha if isinstance(result, Assessment) else 0.05
     a = assessment_to_report(result, alpha) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
-    kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
+    kind: Literal["assessment", "comparison"] = (
+        "comparison" if comparison else "assessment"
+    )
     files = sources(source)
     if title is None:
         title = "Recalibrations compared" if comparison else "Calibration report"
         shown = ", ".join(path.rsplit("/", 1)[-1] for path in files)
         title += f": {shown}" if shown else ""
-    judged, said = a.decide(alpha, tolerance), a.statements(alpha, names, tolerance=tolerance)
+    judged, said = (
+        a.decide(alpha, tolerance),
+        a.statements(alpha, names, tolerance=tolerance),
+    )
     miscalibrated_classes = classes.attribute_miscalibration(a, judged)
     order = classes.class_order(a, miscalibrated_classes)
     tongue = CodeLanguage(command is not None, tuple(files), names, reading or {})
@@ -128,7 +135,9 @@ def summarize(
         )
     else:
         steps = recalibration_steps(comparison, a, judged, tongue)
-        more = NextStep(DETAILS_SUMMARY, tongue.assess_judged(comparison.cross_validated))
+        more = NextStep(
+            DETAILS_SUMMARY, tongue.assess_judged(comparison.cross_validated)
+        )
     steps = subgroup_steps(a, judged, steps, alpha, tolerance)
     return Summary(
         kind=kind,
@@ -148,7 +157,9 @@ def summarize(
         map=classes.map_part(a, judged, order),
         details=behind,
         more=more,
-        recalibrations=None if comparison is None else summarize_comparison(comparison, judged),
+        recalibrations=None
+        if comparison is None
+        else summarize_comparison(comparison, judged),
         data=data_facts(a, comparison),
         method=method,
         references=references(method),

@@ -31,7 +31,10 @@ def null_lead(a: Assessment) -> str:
 def null_distributions_part(a: Assessment) -> Part:
     """Return each measure beside what calibrated predictions like these would show."""
     rows = []
-    for key, title in (("ece", "ECE, top label"), ("classwise_ece", "ECE, class by class")):
+    for key, title in (
+        ("ece", "ECE, top label"),
+        ("classwise_ece", "ECE, class by class"),
+    ):
         value = a.metrics[key]
         null = a.null_distributions.get(key)
         span = TableCell("-")
@@ -49,7 +52,12 @@ def null_distributions_part(a: Assessment) -> Part:
         "null_distributions",
         "What calibrated predictions of the same values would show. p: share of "
         "calibrated data sets that look at least as bad.",
-        (Column("Measure", "name"), Column("Here"), Column("If calibrated"), Column("p")),
+        (
+            Column("Measure", "name"),
+            Column("Here"),
+            Column("If calibrated"),
+            Column("p"),
+        ),
         tuple(rows),
     )
     return Part(null_lead(a), table)

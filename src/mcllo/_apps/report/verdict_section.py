@@ -47,7 +47,9 @@ def _gain(a: Assessment, said: list[Statement]) -> str:
     """Return what a recalibration gains, where the rows are not mistaken."""
     if a.details.data_checks:
         return ""
-    return " ".join(statement.text for statement in pick(said, "effect_size.recalibration"))
+    return " ".join(
+        statement.text for statement in pick(said, "effect_size.recalibration")
+    )
 
 
 def _other(a: Assessment, judged: Judged, said: list[Statement]) -> str:
@@ -55,7 +57,10 @@ def _other(a: Assessment, judged: Judged, said: list[Statement]) -> str:
     shape = " ".join(text.text for text in said if text.kind == "other.shape")
     if not judged.omnibus_alone:
         return shape
-    found = (f"{OMNIBUS[kind]}, p {show_p(a.omnibus_tests[kind].pvalue)}" for kind in judged.other)
+    found = (
+        f"{OMNIBUS[kind]}, p {show_p(a.omnibus_tests[kind].pvalue)}"
+        for kind in judged.other
+    )
     words = " ".join(text.text for text in said if text.kind == "other")
     return (
         f"{words} ({'; '.join(found)}. Asked two "
@@ -79,7 +84,8 @@ def how_tested(test: CalibrationTest) -> str:
     }
     way = ways.get(test.method, f"by {test.method}")
     statistic = (
-        f"{capital(STATISTIC_NAMES[test.kind])} statistic {format_number(test.statistic, 4)}"
+        f"{capital(STATISTIC_NAMES[test.kind])} statistic "
+        f"{format_number(test.statistic, 4)}"
     )
     return f"{statistic} on {test.df} df; p-value {way}"
 
@@ -97,7 +103,9 @@ def _why_so(a: Assessment) -> str:
             about = "Rows of a group may depend on each other"
         why = f"{about}, and this test allows for it ({robust.reason})."
     elif test.kind == "max_score":
-        why = "The baseline was chosen by these labels; the p-value pays for that choice."
+        why = (
+            "The baseline was chosen by these labels; the p-value pays for that choice."
+        )
     elif test.method == "bound":
         why = (
             f"Chi-square cannot be trusted here ({test.reason}), and simulation could not show a "
@@ -122,7 +130,9 @@ def headline_facts(a: Assessment, judged: Judged) -> tuple[Fact, ...]:
     if unsure or a.details.data_checks:
         return (accuracy,)
     if judged.beyond:
-        return (*_least_fact(a.effect_size), accuracy) if judged.rejected else (accuracy,)
+        return (
+            (*_least_fact(a.effect_size), accuracy) if judged.rejected else (accuracy,)
+        )
     facts = [accuracy]
     size = _size_fact(a.effect_size)
     if size is not None:
@@ -139,7 +149,9 @@ def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
         return ()
     sure = f"{50 * (1 + size.confidence):g} % confidence"
     note = f"of probability on the wrong classes, whatever the kind of error ({sure})"
-    return (Fact("size", "Average error", f"at least {points(size.at_least)} points", note),)
+    return (
+        Fact("size", "Average error", f"at least {points(size.at_least)} points", note),
+    )
 
 
 def _size_fact(size: EffectSize) -> Fact | None:

@@ -56,10 +56,14 @@ MAX_FORM_FIELDS = 5_000
 """Its fields: a round number, above the 1,000 columns that a table may have."""
 VIEWED_PAGES = ("report", "recalibrations")
 """Files that a browser shows."""
-TABLE_GONE = "This table is no longer here: it was removed, or mcllo serve was started again."
+TABLE_GONE = (
+    "This table is no longer here: it was removed, or mcllo serve was started again."
+)
 
 
-def build_app(folder: Path, port: int, limits: Limits = LIMITS, token: str = "") -> Guard:
+def build_app(
+    folder: Path, port: int, limits: Limits = LIMITS, token: str = ""
+) -> Guard:
     """Return the application for a port, with its guard; `folder` is private."""
     served = Served(folder, limits)
     guard = Guard(served.starlette(), port, token)
@@ -116,7 +120,9 @@ class Served:
         key, folder = self.jobs.new_folder()
         content_type = request.headers.get("content-type", "")
         try:
-            name = await receive_file(request.stream(), content_type, folder, self.limits)
+            name = await receive_file(
+                request.stream(), content_type, folder, self.limits
+            )
         except MclloError as error:
             shutil.rmtree(folder, ignore_errors=True)
             return HTMLResponse(self.pages.start(sentence(error)), status_code=400)
@@ -213,7 +219,9 @@ class Served:
         work = self._job(request).work
         if work is None:
             return JSONResponse({"busy": False})
-        return JSONResponse({"busy": True, "doing": work.doing, "seconds": work.seconds})
+        return JSONResponse(
+            {"busy": True, "doing": work.doing, "seconds": work.seconds}
+        )
 
     async def see(self, request: Request) -> Response:
         """Show a report, in its sandbox."""
@@ -233,13 +241,19 @@ class Served:
         path = self._job(request).path(request.path_params["what"])
         if path is None:
             raise HTTPException(404)
-        headers = {"content-disposition": f'attachment; filename="{path.name}"'}  # a name of ours
-        return FileResponse(path, media_type="application/octet-stream", headers=headers)
+        headers = {
+            "content-disposition": f'attachment; filename="{path.name}"'
+        }  # a name of ours
+        return FileResponse(
+            path, media_type="application/octet-stream", headers=headers
+        )
 
     async def lost(self, _: Request, error: Any) -> Response:
         """Show that there is nothing."""
         words = TABLE_GONE if error.status_code == 404 else "This cannot be asked here."
-        return HTMLResponse(self.pages.problem("Nothing here", words), error.status_code)
+        return HTMLResponse(
+            self.pages.problem("Nothing here", words), error.status_code
+        )
 
     def _job(self, request: Request) -> Job:
         job = self.jobs.get(request.path_params["key"])

@@ -154,7 +154,9 @@ def reading_options(
     return {name: reading[name] for name in ("label", *READING)}
 
 
-def _classes(seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str) -> list[str] | None:
+def _classes(
+    seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str
+) -> list[str] | None:
     """Return the classes that columns stand for; None where they are all that there are."""
     for name in roles["class"]:
         if not name.startswith(prefix):
@@ -172,7 +174,9 @@ def _classes(seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str) -
     aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
     usual = []
     for column in seen.columns:
-        is_class = column.name.startswith(prefix) and not is_index(column.name[len(prefix) :])
+        is_class = column.name.startswith(prefix) and not is_index(
+            column.name[len(prefix) :]
+        )
         if is_class and column.name not in aside:
             usual.append(column.name)
     if len(roles["class"]) > 1 and roles["class"] == usual:
@@ -203,7 +207,9 @@ def arguments(verb: str, reading: Mapping[str, Any]) -> list[str]:
         if name not in takes:
             continue
         flag, *values = shlex.split(Flag(name).given(value))
-        if any(value.startswith("-") for value in values):  # or it would be read as a flag
+        if any(
+            value.startswith("-") for value in values
+        ):  # or it would be read as a flag
             words.append("=".join([flag, *values]))
         else:
             words += [flag, *values]

@@ -139,7 +139,9 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
     n_rows = count_rows(source, limits.rows)
     limits.check_table(path, n_rows, len(source.columns))
     if n_rows == 0:
-        raise FileFormatError(f"{path} must have at least one row; it has only a header.")
+        raise FileFormatError(
+            f"{path} must have at least one row; it has only a header."
+        )
     table = first_rows(source)
     label, prefix = guess_label(source.columns, table)
     classes = guess_classes(source.columns, table, label, prefix)
@@ -150,7 +152,9 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
             role = "label"
         elif name in classes:
             role = "class"
-        examples = tuple(example(word) for word in table.words[name][:3])  # the form has room
+        examples = tuple(
+            example(word) for word in table.words[name][:3]
+        )  # the form has room
         columns.append(ColumnSeen(name, examples, role))
     sheets: tuple[str, ...] = ()
     if source.sheet is not None:
@@ -163,7 +167,9 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
         labels=tuple(sorted(table.values(label))[:50]),  # a longer list helps nobody
         sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
-        notes=tuple(note.text for note in source.assumed if note.kind == "note.encoding"),
+        notes=tuple(
+            note.text for note in source.assumed if note.kind == "note.encoding"
+        ),
         ending=file_suffix(source),
     )
 
@@ -203,7 +209,10 @@ def first_rows(source: Source) -> _Table:
     words = {}
     numbers = {}
     for name in source.columns:
-        cells = ["" if cell is None else _word(cell) for cell in table.column(name).to_pylist()]
+        cells = [
+            "" if cell is None else _word(cell)
+            for cell in table.column(name).to_pylist()
+        ]
         words[name] = [word or "" for word in clean_labels(cells, ())]
         found = numbers_in(words[name])
         if found is not None:
@@ -214,7 +223,9 @@ def first_rows(source: Source) -> _Table:
 
 def _word(cell: Any) -> str:
     """Return a cell as it stands in a file of text: workbooks hold 3 as 3.0."""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:  # exact up to here
+    if (
+        isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    ):  # exact up to here
         return str(int(cell))
     return str(cell)
 
@@ -254,7 +265,9 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
         values = sorted(table.values(name))
         if not 1 <= len(values) <= MAX_DISTINCT_LABELS:
             continue
-        others = [other for other in columns if other != name and other in table.numbers]
+        others = [
+            other for other in columns if other != name and other in table.numbers
+        ]
         n_same = len(set(values) & set(others))
         if n_same > n_named:
             label = name
@@ -284,7 +297,9 @@ def _two_valued(columns: Sequence[str], table: _Table) -> str:
     return pairs[0] if len(pairs) == len(shares) == 1 else ""
 
 
-def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str) -> list[str]:
+def guess_classes(
+    columns: Sequence[str], table: _Table, label: str, prefix: str
+) -> list[str]:
     """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
     values = table.values(label)
     others = [name for name in columns if name != label and not is_index(name)]
@@ -306,7 +321,9 @@ def guess_classes(columns: Sequence[str], table: _Table, label: str, prefix: str
     return named
 
 
-def guess_reading(table: _Table, label: str, classes: Sequence[str], prefix: str) -> dict[str, Any]:
+def guess_reading(
+    table: _Table, label: str, classes: Sequence[str], prefix: str
+) -> dict[str, Any]:
     """Return the first values of the fields that say how numbers are written."""
     scale = guess_scale(table, classes)
     normalize = False
@@ -321,7 +338,9 @@ def guess_reading(table: _Table, label: str, classes: Sequence[str], prefix: str
         "scale": scale,
         "normalize": normalize,
         "missing": "drop" if has_gaps else "refuse",
-        "positive": guess_positive(table, label, classes[0]) if len(classes) == 1 else "",
+        "positive": guess_positive(table, label, classes[0])
+        if len(classes) == 1
+        else "",
         "prefix": prefix,
     }
 

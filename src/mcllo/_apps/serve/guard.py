@@ -98,7 +98,9 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, send_with_headers)
         else:
-            await self.app({**scope, "root_path": self.root}, receive, send_with_headers)
+            await self.app(
+                {**scope, "root_path": self.root}, receive, send_with_headers
+            )
 
     def answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request that the application is not to see; None if it is."""
@@ -112,10 +114,13 @@ class Guard:
             return self._open(path[len(OPEN_PATH) :])
         if not _same(path[1:].split("/")[0], self.token):
             return PlainTextResponse(
-                "Open the address that mcllo serve printed: it ends in a token of its own.", 403
+                "Open the address that mcllo serve printed: it ends in a token of its own.",
+                403,
             )
         if scope["method"] not in SAFE_METHODS and not self.from_here(headers):
-            return PlainTextResponse("This was not asked for by the page of mcllo serve.", 403)
+            return PlainTextResponse(
+                "This was not asked for by the page of mcllo serve.", 403
+            )
         return None
 
     def from_here(self, headers: Headers) -> bool:
@@ -133,7 +138,8 @@ class Guard:
         """Lead to the page, once."""
         if not self.code or not _same(code, self.code):
             return PlainTextResponse(
-                "This address was for one request. Open the one that mcllo serve printed.", 403
+                "This address was for one request. Open the one that mcllo serve printed.",
+                403,
             )
         # the code stood in a command line, which other users of the machine can read
         self.code = ""

@@ -38,7 +38,9 @@ MISTAKE_TEXT = (
     "this is a mistake in mcllo, not in your table. Please report it, with what mcllo serve "
     "printed where it was started."
 )
-KILLED_TEXT = "the system ended this work, most likely for want of memory. Use fewer rows."
+KILLED_TEXT = (
+    "the system ended this work, most likely for want of memory. Use fewer rows."
+)
 FILES = {
     "assess": [worker.REPORT],
     "compare": [worker.RECALIBRATIONS],
@@ -154,7 +156,9 @@ class Jobs:
 
     def look(self, job: Job, sheet: str | None = None) -> None:
         """Look at the table, or at another sheet of it."""
-        self.start(job, "look", {"file": job.file, "limits": self.limits, "sheet": sheet})
+        self.start(
+            job, "look", {"file": job.file, "limits": self.limits, "sheet": sheet}
+        )
 
     def start(self, job: Job, task: str, given: Mapping[str, Any]) -> bool:
         """Start a piece of work, unless one runs; return whether it was started."""
@@ -179,7 +183,9 @@ class Jobs:
 
     async def close(self) -> None:
         """End all work."""
-        running = [job.work.runs for job in self._jobs.values() if job.work and job.work.runs]
+        running = [
+            job.work.runs for job in self._jobs.values() if job.work and job.work.runs
+        ]
         for job in self._jobs.values():
             self.cancel(job)
         await asyncio.gather(*running, return_exceptions=True)
@@ -193,7 +199,9 @@ class Jobs:
         finally:
             self._over(job, work, *answer)
 
-    async def _work(self, job: Job, work: Work, given: Mapping[str, Any]) -> tuple[str, Any]:
+    async def _work(
+        self, job: Job, work: Work, given: Mapping[str, Any]
+    ) -> tuple[str, Any]:
         """Start a worker, and return its answer; nothing of it is left afterwards."""
         work.started = monotonic()
         work.doing = "starting"
@@ -211,7 +219,10 @@ class Jobs:
                     return answer
                 await asyncio.to_thread(process.join)
                 # 9 is the signal of Linux when memory runs out
-                return "refused", KILLED_TEXT if process.exitcode == -9 else MISTAKE_TEXT
+                return (
+                    "refused",
+                    KILLED_TEXT if process.exitcode == -9 else MISTAKE_TEXT,
+                )
         except TimeoutError:
             return "refused", self.limits.too_long()
         finally:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from ...exceptions import FileFormatError, InputError
 
-COMMAND_LINE_ADVICE = "Use fewer, or the command line, which has no such limit: mcllo help assess."
+COMMAND_LINE_ADVICE = (
+    "Use fewer, or the command line, which has no such limit: mcllo help assess."
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Limits:
         """Return the refusal of a file."""
         most = f"{self.n_bytes / 1e6:,.3g} MB"
         return FileFormatError(
-            f"a file must have at most {most} here; this one has more.", remedy=COMMAND_LINE_ADVICE
+            f"a file must have at most {most} here; this one has more.",
+            remedy=COMMAND_LINE_ADVICE,
         )
 
     def check_table(self, name: str, n_rows: int, n_columns: int) -> None:

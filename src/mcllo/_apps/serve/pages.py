@@ -117,7 +117,10 @@ class Pages:
         defaults = {"problem": "", "job": None}
         template = environment().get_template(f"{name}.html.jinja")
         return template.render(
-            root=self.root, limits=self.limits, version=__version__, **(defaults | content)
+            root=self.root,
+            limits=self.limits,
+            version=__version__,
+            **(defaults | content),
         )
 
 
@@ -131,9 +134,17 @@ def recommended_words(found: Mapping[str, Any]) -> str:
     n_ties = len(found["ties"])
     if n_ties == 0:
         return f"{words} All others are worse, beyond chance."
-    others = "One other recalibration" if n_ties == 1 else f"{n_ties} other recalibrations"
-    simplest = "it" if found["simplest"] == found["method"] else method_title(found["simplest"])
-    return f"{words} {others} cannot be told from it; {simplest} is the simplest of these."
+    others = (
+        "One other recalibration" if n_ties == 1 else f"{n_ties} other recalibrations"
+    )
+    simplest = (
+        "it"
+        if found["simplest"] == found["method"]
+        else method_title(found["simplest"])
+    )
+    return (
+        f"{words} {others} cannot be told from it; {simplest} is the simplest of these."
+    )
 
 
 def expected_words(recalibrated: Mapping[str, Any]) -> str:

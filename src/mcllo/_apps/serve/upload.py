@@ -95,7 +95,12 @@ def sweep(parent: Path) -> list[Path]:
     for folder in parent.glob(f"{NAME}*"):
         with suppress(OSError):  # somebody else's, or gone by now
             old = time.time() - folder.stat().st_mtime > MAX_SECONDS_WITHOUT_LOCK
-            if old and folder.is_dir() and not folder.is_symlink() and not in_use(folder):
+            if (
+                old
+                and folder.is_dir()
+                and not folder.is_symlink()
+                and not in_use(folder)
+            ):
                 shutil.rmtree(folder, ignore_errors=True)
                 gone.append(folder)
     return gone
@@ -170,7 +175,9 @@ async def bounded(chunks: AsyncIterator[bytes], limits: Limits) -> AsyncIterator
         raise limits.too_large()
 
 
-def _keep_first(parts: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits) -> str:
+def _keep_first(
+    parts: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits
+) -> str:
     """Copy the first file of a form to `folder`, and return its name."""
     for _, part in parts:
         if isinstance(part, str) or not part.filename:  # no file was chosen
@@ -196,7 +203,9 @@ MAX_NAME_BYTES = 80
 FORBIDDEN_CHARS = '<>:"/\\|?*\n'
 """What some system does not have in a name."""
 DEFAULT_NAME = "table"
-RESULT_STEMS = {Path(name).stem for name in (REPORT, RECALIBRATIONS, MODEL, RECALIBRATED_STEM)}
+RESULT_STEMS = {
+    Path(name).stem for name in (REPORT, RECALIBRATIONS, MODEL, RECALIBRATED_STEM)
+}
 
 
 def safe_name(given: str) -> str:
@@ -213,7 +222,9 @@ def safe_name(given: str) -> str:
         name = name.replace(char, "_")
     name = name.strip().lstrip(".-~ ").rstrip(". ")
     stem, dot, ending = name.rpartition(".")
-    if not stem or len(ending) > 8:  # too long for an ending: it is a name with a dot in it
+    if (
+        not stem or len(ending) > 8
+    ):  # too long for an ending: it is a name with a dot in it
         stem = name
         dot = ending = ""
     # by bytes, because that is what file systems count, but never through a character

@@ -104,7 +104,9 @@ def compare(file: str, *, reading: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def recalibrate(file: str, *, reading: Mapping[str, Any], method: str, out: str) -> dict[str, Any]:
+def recalibrate(
+    file: str, *, reading: Mapping[str, Any], method: str, out: str
+) -> dict[str, Any]:
     """Learn a recalibration from the table, and apply it to the same rows."""
     from ..._comparison.methods import HeldOut
 
@@ -136,9 +138,13 @@ TASKS: dict[str, Callable[..., Any]] = {
 }
 
 
-def main(messages: Connection, folder: Path, task: str, given: Mapping[str, Any]) -> None:
+def main(
+    messages: Connection, folder: Path, task: str, given: Mapping[str, Any]
+) -> None:
     """Do one piece of work in `folder`, and say how it goes and how it went."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the server, which ends its workers
     Thread(target=_end_with_server, daemon=True).start()
     os.umask(0o077)
     # Files have the names that the command line would give them, so that its lines can be shown.

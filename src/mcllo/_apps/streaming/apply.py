@@ -81,7 +81,9 @@ def apply_file(
     first_dropped = None
     # Batch by batch into a temporary file, which takes its name when all rows were written.
     with (
-        open_writer(out, source.separator, encoding=source.encoding, formats=formats) as writer,
+        open_writer(
+            out, source.separator, encoding=source.encoding, formats=formats
+        ) as writer,
         progress("recalibrating", out=out) as advance,
     ):
         for batch in source.batches(roles.numbers):
@@ -96,12 +98,16 @@ def apply_file(
                 rows = batch.take(kept) if len(kept) < batch.num_rows else batch
             if len(kept):
                 try:
-                    recalibrated = _recalibrate(calibrator, rows.select(places), roles, logits)
+                    recalibrated = _recalibrate(
+                        calibrator, rows.select(places), roles, logits
+                    )
                 except InputError as error:
                     if error.row is not None:
                         error = error.but(row=int(kept[error.row]) + n_done)
                     raise in_file_words(error, source, roles) from None
-                for place, name, column in zip(places, roles.numbers, recalibrated, strict=True):
+                for place, name, column in zip(
+                    places, roles.numbers, recalibrated, strict=True
+                ):
                     signed = name in number_format.signed
                     new = format_like_input(column, number_format, signed, as_text)
                     rows = rows.set_column(place, rows.schema.names[place], new)
@@ -119,7 +125,9 @@ def apply_file(
     return Applied(n_done - n_dropped, tuple(names), without_repeats(notes))
 
 
-def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | None) -> Roles:
+def _roles(
+    source: Source, names: list[str], prefix: str, classes: list[str] | None
+) -> Roles:
     """Return the columns to recalibrate: those of the calibrator's classes, or of one of two."""
     positive = source.manner.positive
     if positive is not None:
@@ -142,7 +150,9 @@ def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | N
     if missing and not prefix:
         hint = prefix_hint(source.columns, names)
         if hint is not None:
-            error = FileFormatError(f"{source.name} has no class column {missing[0]!r}.")
+            error = FileFormatError(
+                f"{source.name} has no class column {missing[0]!r}."
+            )
             raise error.with_remedy(f"{hint.template}.", **hint.values)
     source.require(columns, "class column")
     return Roles(columns, names=names)
@@ -169,7 +179,9 @@ def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> lis
     table = table.rename_columns(list(roles.names))
     order = [str(label) for label in calibrator.classes_.tolist()]
     found = _predict(calibrator, table.select(order), logits)
-    in_file = roles.names[: len(roles.numbers)]  # of two classes the file may have the first alone
+    in_file = roles.names[
+        : len(roles.numbers)
+    ]  # of two classes the file may have the first alone
     return [pa.array(found[:, order.index(name)]) for name in in_file]
 
 
@@ -179,5 +191,7 @@ def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
             return calibrator.predict_proba(table)
         fitted = getattr(calibrator, "fit_", None)
         if isinstance(fitted, MCLLOMap) and calibrator.is_plain:
-            return fitted.recalibrate(logits=table)  # no probability is rounded to 0 on the way
+            return fitted.recalibrate(
+                logits=table
+            )  # no probability is rounded to 0 on the way
         return calibrator.predict_proba(clean_logits(table).probs)

@@ -84,7 +84,9 @@ from .file_blocks import blocks_of_sources
 from .sums import BinSums, Block, RowSums, bin_sums
 
 
-def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = 5e6) -> MCLLOFit:
+def fit_blocks(
+    blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = 5e6
+) -> MCLLOFit:
     """Fit the MCLLO model to rows in blocks, with a ridge towards the identity if any.
 
     ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
@@ -109,7 +111,9 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float =
         return Derivatives(value, terms.gradient - sums.statistic, terms.hessian)
 
     most = most_information(sums.scores.weight, sums.squares)
-    likelihood: FreeLikelihood[Objective] = FreeLikelihood(objective, sums.free, lambda: most)
+    likelihood: FreeLikelihood[Objective] = FreeLikelihood(
+        objective, sums.free, lambda: most
+    )
     end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])
 
     def rows() -> Predictions | None:
@@ -131,7 +135,9 @@ def _robust_covariance(blocks: Blocks, fit: MCLLOFit) -> Floats:
         return blocks.terms(fit.theta).hessian
 
     def variance() -> Floats:
-        found: ScoreSums = blocks.total(partial(block_scores, theta=fit.theta), "errors")
+        found: ScoreSums = blocks.total(
+            partial(block_scores, theta=fit.theta), "errors"
+        )
         return found.covariance
 
     return sandwich(fit, hessian, variance)
@@ -178,7 +184,9 @@ class BlockAssessment(Assessment):
         numbers = self.subsample.to_dict()
         return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
 
-    def to_dict(self, alpha: float | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    def to_dict(
+        self, alpha: float | None = None, tolerance: float = TOLERANCE
+    ) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         own = {"subsample": self.subsample, "reliability": self.reliability}
         return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
@@ -212,7 +220,11 @@ def assess_blocks(
     check_choices(statistic, method)
     check_resamples(n_resamples)
     entropy = seed_entropy(seed)
-    options: dict[str, Any] = {"statistic": statistic, "method": method, "n_resamples": n_resamples}
+    options: dict[str, Any] = {
+        "statistic": statistic,
+        "method": method,
+        "n_resamples": n_resamples,
+    }
     sums = blocks.first
     facts = blocks.facts
     if sums.fraction is not None:
@@ -237,7 +249,9 @@ def assess_blocks(
     left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"]
     if facts.n_clipped:
         left_out.append("zeros")
-    posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    posterior = (
+        posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    )
     curves = bins.reliability(facts.classes)
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(
@@ -255,7 +269,9 @@ def assess_blocks(
             "brier": float(scores.spread.sum()) / scores.weight,
         },
         null_distributions={},
-        omnibus_tests={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
+        omnibus_tests={}
+        if sums.weighted
+        else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
         in_the_large=shares_table(facts.classes, columns),
         top_label_curve=curves[0],
         details=Details(
@@ -275,7 +291,9 @@ def assess_blocks(
     )
 
 
-def _assess_gathered(blocks: Blocks, seed: int, options: dict[str, Any]) -> BlockAssessment:
+def _assess_gathered(
+    blocks: Blocks, seed: int, options: dict[str, Any]
+) -> BlockAssessment:
     """Assess rows that are few enough to be in memory, as `assess` does."""
     facts = blocks.facts
     clip_given = blocks.layout.reading.clip is not None
@@ -291,7 +309,9 @@ def _assess_gathered(blocks: Blocks, seed: int, options: dict[str, Any]) -> Bloc
     found = assess_predictions(taken, seed=seed, **options)
     same = {field.name: getattr(found, field.name) for field in fields(found)}
     curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
-    return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
+    return BlockAssessment(
+        **same | {"predictions": facts}, subsample=None, reliability=curves
+    )
 
 
 def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
@@ -337,7 +357,9 @@ def _test_calibration(
     of = f"{format_count(some.n_samples)} of {format_count(fit.n_samples)}"
     with suppress_warnings():  # the fit of all rows has said what there is to say
         check = run_test(some, fit_predictions(some), seed=seed, **options)
-    return test, replace(check, reason=f"On {of} rows, chosen at random with seed {seed}")
+    return test, replace(
+        check, reason=f"On {of} rows, chosen at random with seed {seed}"
+    )
 
 
 MIN_BYTES_FOR_BLOCKS = 50_000_000
@@ -404,12 +426,16 @@ class OpenedFile:
 
     def blocks(self, workers: int | None = None) -> StreamedBlocks:
         """Return the rows in blocks."""
-        return blocks_of_sources(self.sources, n_jobs=workers, **self._columns_of_blocks())
+        return blocks_of_sources(
+            self.sources, n_jobs=workers, **self._columns_of_blocks()
+        )
 
     def _columns_of_blocks(self) -> dict[str, Any]:
         """Return the options that rows in blocks have: no groups, subgroups or kinds of weight."""
         left_out = ("groups", "by", "weight_kind")
-        return {name: value for name, value in self.columns.items() if name not in left_out}
+        return {
+            name: value for name, value in self.columns.items() if name not in left_out
+        }
 
 
 def assess_file(
@@ -429,7 +455,8 @@ def assess_file(
     needs = {
         "{groups}": reading.get("groups") is not None,
         "{by}": reading.get("by") is not None,
-        "{weight_kind:{kind!r}}": counts_no_rows(kind) and reading.get("weight") is not None,
+        "{weight_kind:{kind!r}}": counts_no_rows(kind)
+        and reading.get("weight") is not None,
         "{baseline:{rule!r}}": bool(rule),
         "a report": whole,
     }

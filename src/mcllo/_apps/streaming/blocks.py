@@ -84,7 +84,9 @@ class Blocks(ABC):
         if sums.scores.weight == 0.0:
             raise no_weight()
         layout = self.layout.with_default_baseline(sums.class_weight)
-        if layout != self.layout:  # log odds and so all sums are those of another baseline
+        if (
+            layout != self.layout
+        ):  # log odds and so all sums are those of another baseline
             self._settle(layout)
             sums = self.total(row_sums, "reading")
         if self.layout.reading.clip is None:
@@ -127,7 +129,9 @@ class Blocks(ABC):
         for start, size in sums.sizes:
             starts[start] = n_before
             n_before += size
-        found = self.total(partial(pick_rows, rows=rows, starts=starts), "choosing rows")
+        found = self.total(
+            partial(pick_rows, rows=rows, starts=starts), "choosing rows"
+        )
         return found.join(sums.changes)
 
 
@@ -233,13 +237,17 @@ class Spill:
         files: dict[str, SpilledArray] = {}
         try:
             for name, part in self._parts(block.rows).items():
-                files[name] = SpilledArray.write(self._folder / f"{block.start}-{name}", part)
+                files[name] = SpilledArray.write(
+                    self._folder / f"{block.start}-{name}", part
+                )
                 self.n_bytes += part.nbytes
             # room for as much again: other programs write to the same disk
             self.full = shutil.disk_usage(self._folder).free < self.n_bytes
         except OSError:
             self.full = True
-        self.blocks.append(SpilledBlock(block.start, block.n_samples, self.layout, files))
+        self.blocks.append(
+            SpilledBlock(block.start, block.n_samples, self.layout, files)
+        )
 
     def sort(self) -> None:
         """Put the blocks in the order of the rows; threads may have finished in any."""
@@ -285,7 +293,11 @@ class StreamedBlocks(Blocks):
     """
 
     def __init__(
-        self, source: BlockSource, *, n_jobs: int | None = None, spill: bool | None = None
+        self,
+        source: BlockSource,
+        *,
+        n_jobs: int | None = None,
+        spill: bool | None = None,
     ) -> None:
         self.source = source
         self.layout = source.layout

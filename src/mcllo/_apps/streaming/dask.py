@@ -30,7 +30,13 @@ import numpy as np
 from ..._fit.fit import MCLLOFit
 from ..._utils.atomic_files import progress
 from ..._validation.frames import as_column, as_matrix, column_names, is_dask
-from ..._validation.labels import Classes, class_names, column_classes, column_order, label_values
+from ..._validation.labels import (
+    Classes,
+    class_names,
+    column_classes,
+    column_order,
+    label_values,
+)
 from ..._validation.weights import counts_no_rows
 from ...exceptions import InputError
 from .assess_file import BlockAssessment, assess_blocks, fit_blocks
@@ -66,7 +72,9 @@ def blocks_of_dask(
     same rows, or plain arrays beside a Dask array of known size.
     """
     if probs is not None and logits is not None:
-        raise InputError("give probs or logits, not both, when they are Dask collections.")
+        raise InputError(
+            "give probs or logits, not both, when they are Dask collections."
+        )
     if y is None:
         raise InputError("y must hold one label per row; got None.")
     named = None if classes is None else tuple(class_names(classes))
@@ -183,13 +191,17 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
 
     classes = tuple(calibrator.classes_.tolist())
     values, names = _table(X, "X", classes)
-    fitted = calibrator.for_stream()  # a copy: a later `fit` changes nothing of what was asked for
+    fitted = (
+        calibrator.for_stream()
+    )  # a copy: a later `fit` changes nothing of what was asked for
     if names is not None:
         sent = dask.delayed(fitted, traverse=False)
         meta = values._meta.astype("float64")
         return values.map_partitions(predict_frame, sent, meta=meta)
     if values.shape[1] != len(classes):
-        raise InputError(f"X must have a column per class ({len(classes)}); got {values.shape[1]}.")
+        raise InputError(
+            f"X must have a column per class ({len(classes)}); got {values.shape[1]}."
+        )
     sent = dask.delayed((fitted, _starts(values)), traverse=False)
     meta = np.empty((0, 0), dtype=np.float64)
     return values.map_blocks(predict_chunk, sent, dtype=np.float64, meta=meta)
@@ -208,11 +220,15 @@ def _mcllo_chunk(job: Any, *parts: Any, block_id: Any = None) -> Any:
     return job(block_id[0], *parts)
 
 
-def _mcllo_partition(first: Any, job: Any, *rest: Any, partition_info: Any = None) -> Any:
+def _mcllo_partition(
+    first: Any, job: Any, *rest: Any, partition_info: Any = None
+) -> Any:
     return job(partition_info["number"], first, *rest)
 
 
-def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+def _find_classes(
+    rows: DaskRows, n_classes: int, names: Sequence[Hashable] | None
+) -> Classes:
     """Return the classes as `Predictions.from_arrays` would of all rows at once."""
     y = rows.parts[1]
     if y.ndim == 2 and y.shape[1] > 1:
@@ -239,7 +255,9 @@ def _kind_of_labels(y: Any) -> str | None:
     return kinds.get(getattr(dtype, "kind", ""))
 
 
-def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[str] | None]:
+def _table(
+    values: Any, name: str, classes: Classes | None
+) -> tuple[Any, list[str] | None]:
     """Return the class columns, one chunk across, and their names (None for an array)."""
     if not is_dask(values):
         raise InputError(
@@ -274,13 +292,17 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
 
         value = da.from_array(as_column(value, name), chunks=-1)
     if not _is_array(value):
-        raise InputError(f"{name} must be a Dask array or series; got {type(value).__name__}.")
+        raise InputError(
+            f"{name} must be a Dask array or series; got {type(value).__name__}."
+        )
     value = value[:, None] if value.ndim == 1 else value.rechunk({1: -1})
     if table is None or _unknown(table.chunks[0]) or _unknown(value.chunks[0]):
         return value
     if len(value) != len(table):
         sizes = f"{len(table)} and {len(value)}"
-        raise InputError(f"probs and {name} must have the same number of rows; got {sizes}.")
+        raise InputError(
+            f"probs and {name} must have the same number of rows; got {sizes}."
+        )
     return value.rechunk({0: table.chunks[0]})
 
 
@@ -316,7 +338,13 @@ __all__ = ["assess_dask", "fit_dask", "lazy_labels", "lazy_predict"]
 
 
 def assess_dask(
-    probs: Any, y: Any, rule: str, baseline: Any, by: Any, options: dict[str, Any], **data: Any
+    probs: Any,
+    y: Any,
+    rule: str,
+    baseline: Any,
+    by: Any,
+    options: dict[str, Any],
+    **data: Any,
 ) -> BlockAssessment:
     """Assess Dask collections; `options` are those of `assess`, `data` how rows are read."""
     if data.pop("prefix", ""):

@@ -44,7 +44,11 @@ class PartitionJob:
         """Return the sum of ``work(block)``, None of no rows."""
         if len(values) == 0 and len(y) == 0:
             return None
-        start = number * PARTITION_ROW_OFFSET if self.starts is None else self.starts[number]
+        start = (
+            number * PARTITION_ROW_OFFSET
+            if self.starts is None
+            else self.starts[number]
+        )
         with one_blas_thread():
             validated = self._validated(number, values, y, weight)
             blocks = (Block(start + first, rows) for first, rows in validated)
@@ -75,7 +79,9 @@ class PartitionJob:
                 codes = coded_words(places, words, classes)
             weight_of_block = None if weight is None else weight[cut]
             with locate_error(number, self.starts, first):
-                rows = self.layout.read(table[cut], labels, weight_of_block, codes=codes)
+                rows = self.layout.read(
+                    table[cut], labels, weight_of_block, codes=codes
+                )
             yield first, rows
 
 
@@ -135,7 +141,9 @@ def predict_labels(probs: Floats, classes: NDArray[Any]) -> NDArray[Any]:
 
 
 @contextmanager
-def locate_error(number: int, starts: tuple[int, ...] | None, first: int = 0) -> Iterator[None]:
+def locate_error(
+    number: int, starts: tuple[int, ...] | None, first: int = 0
+) -> Iterator[None]:
     """Name the row of the whole in an error, or the partition and its row."""
     try:
         yield

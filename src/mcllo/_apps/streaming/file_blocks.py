@@ -27,7 +27,9 @@ MAX_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most: round, 300 MB of ten classes."""
 
 
-def blocks_of_files(path: StrPath | Sequence[StrPath], **options: Any) -> StreamedBlocks:
+def blocks_of_files(
+    path: StrPath | Sequence[StrPath], **options: Any
+) -> StreamedBlocks:
     """Return the rows of files as blocks; no file is in memory as a whole, but for packed ones.
 
     Parameters
@@ -79,7 +81,15 @@ def blocks_of_sources(
     reading = Reading(None, baseline, logits, normalize, clip)
     named = None if classes is None else class_names(classes)
     source = FileSource(
-        sources, reading, label, named, weight, prefix, rows, first_rows, data_check_rows
+        sources,
+        reading,
+        label,
+        named,
+        weight,
+        prefix,
+        rows,
+        first_rows,
+        data_check_rows,
     )
     return StreamedBlocks(source, n_jobs=n_jobs, spill=spill)
 
@@ -127,7 +137,9 @@ class FileSource:
             if source.kind == "parquet":
                 total += 8.0 * (len(self.names) + 1) * sum(source.row_groups)
             elif source.spool is None:
-                ratio = 4.0 if source.compression else 1.0  # of gzip and tables of numbers, about
+                ratio = (
+                    4.0 if source.compression else 1.0
+                )  # of gzip and tables of numbers, about
                 total += source.n_packed * ratio
         return total
 
@@ -165,7 +177,9 @@ class FileSource:
                         values = found.values
                         reading = replace(reading, classes=self.names)
                     else:
-                        values = found.table.select(self.roles.numbers).rename_columns(self.names)
+                        values = found.table.select(self.roles.numbers).rename_columns(
+                            self.names
+                        )
                     return Layout.from_first_rows(reading, values, found.labels)
                 except MclloError as error:
                     raise self.table.explained(error, source, found) from None
@@ -182,12 +196,16 @@ class FileSource:
                 columns=self.roles.columns,
                 use_threads=False,
             )
-            meant = source.convert_numbers(batches, self.roles.numbers, self.roles.plain)
+            meant = source.convert_numbers(
+                batches, self.roles.numbers, self.roles.plain
+            )
             for table in _merge_batches(meant):
                 yield from self._read(source, table, done, start + done)
                 done += table.num_rows
 
-    def _read(self, source: Source, table: Any, done: int, start: int) -> Iterator[Block]:
+    def _read(
+        self, source: Source, table: Any, done: int, start: int
+    ) -> Iterator[Block]:
         """Validate a table whose first row is row `done` of the file and `start` of the whole."""
         found = self.table.understood(source, table, done)
         if len(found.labels) == 0:

@@ -51,7 +51,9 @@ class FittedMethod:
         if fitted.method == "mcllo":
             return str(fitted.describe())
         n_classes = len(fitted.classes_)
-        text = f"{fitted.method} map of {n_classes} classes from {self.n_samples:,} rows"
+        text = (
+            f"{fitted.method} map of {n_classes} classes from {self.n_samples:,} rows"
+        )
         return f"{text}: {fitted.summary()}" if hasattr(fitted, "summary") else text
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +95,9 @@ def fit_method(
     if method not in CALIBRATORS:
         known = known_methods(method)
         message = "{found} is not known; {known}"
-        raise InputError(message, argument="method", value=method, values={"known": known})
+        raise InputError(
+            message, argument="method", value=method, values={"known": known}
+        )
     wanted = {name: value for name, value in given.items() if value is not None}
     baseline = reading.get("baseline") or rule or None
     _check_options(method, {**wanted, "baseline": baseline})
@@ -192,7 +196,8 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
             verb = "has" if len(others) == 1 else "have"
             known = f"{join_words(others)} {verb} it"
             message = (
-                "{found} must be left out: {method:{its_name!r}} has no such option ({known})."
+                "{found} must be left out: {method:{its_name!r}} "
+                "has no such option ({known})."
             )
             values = {"its_name": method, "known": known}
             raise InputError(message, argument=name, value=value, values=values)

@@ -57,12 +57,22 @@ from ..._model.kernel import Derivatives, LogPartition
 from ..._model.likelihood import identity_theta, sufficient_statistic
 from ..._utils.results import Codes, Floats
 from ..._validation.frames import as_column, as_numbers
-from ..._validation.labels import Classes, baseline_column, check_not_reserved, default_baseline
+from ..._validation.labels import (
+    Classes,
+    baseline_column,
+    check_not_reserved,
+    default_baseline,
+)
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex, clean_logits, clean_probs
 from ..._validation.weights import RowFacts, clean_rows
 from ...metrics._bins import top_label, width_edges, width_index
-from ...metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
+from ...metrics._reliability import (
+    ReliabilityCurve,
+    central_range,
+    curve_of_sums,
+    ratio,
+)
 
 
 def sum_in_order(parts: Iterable[Any]) -> Any:
@@ -114,12 +124,16 @@ class Reading:
     normalize: bool = False
     clip: float | None = None
 
-    def simplex(self, values: Any, columns: Sequence[Hashable] | None = None) -> Simplex:
+    def simplex(
+        self, values: Any, columns: Sequence[Hashable] | None = None
+    ) -> Simplex:
         """Return clean probabilities of a block."""
         names = self.classes if columns is None else columns
         if self.logits:
             return clean_logits(values, columns=names)
-        return clean_probs(values, columns=names, normalize=self.normalize, clip=self.clip)
+        return clean_probs(
+            values, columns=names, normalize=self.normalize, clip=self.clip
+        )
 
 
 @dataclass(frozen=True)
@@ -151,7 +165,9 @@ class Layout:
         labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
         """
         simplex = reading.simplex(values)
-        rows = Predictions._labelled(simplex, y, reading.classes, reading.baseline, RowFacts())
+        rows = Predictions._labelled(
+            simplex, y, reading.classes, reading.baseline, RowFacts()
+        )
         return cls.from_classes(reading, rows.classes)
 
     def with_default_baseline(self, class_weight: Floats) -> Layout:
@@ -178,13 +194,19 @@ class Layout:
         n = len(simplex.probs)
         facts = RowFacts()
         if sample_weight is not None:
-            weight = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+            weight = as_numbers(
+                as_column(sample_weight, "sample_weight"), "sample_weight"
+            )
             # `clean_rows` refuses weights that are all 0; a block of them is no mistake
             no_weight = weight.shape == (n,) and not weight.any()
             facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
-        if codes is None or len(codes) != n:  # of another length: the validator refuses it
+        if (
+            codes is None or len(codes) != n
+        ):  # of another length: the validator refuses it
             return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
-        return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
+        return Predictions._build(
+            simplex, codes, self.classes, self.baseline_index, facts
+        )
 
 
 def block_rows(n_classes: int) -> int:
@@ -404,7 +426,9 @@ class BinSums:
         """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
         return OmnibusTest.of_groups(self.excess, self.spread)
 
-    def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
+    def reliability(
+        self, classes: Classes, level: float = 0.95
+    ) -> list[ReliabilityCurve]:
         """Return the curve of the most probable class, then those of the classes."""
         edges = width_edges(N_CURVE_BINS)
         curves = []
@@ -413,7 +437,9 @@ class BinSums:
             counts, predicted, hits, variance = sums
             mean = ratio(predicted, counts)
             bands = _bands(counts, mean, variance, level)
-            curves.append(curve_of_sums(label, edges, (counts, predicted, hits), bands, level))
+            curves.append(
+                curve_of_sums(label, edges, (counts, predicted, hits), bands, level)
+            )
         return curves
 
 
@@ -493,7 +519,9 @@ class BinCells:
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return weight, predictions, weight of hits and variance in the cells."""
         index = self.index(values)
-        hits = np.flatnonzero(hit)  # few of most classes, so their cells are looked up by row
+        hits = np.flatnonzero(
+            hit
+        )  # few of most classes, so their cells are looked up by row
         predicted = values if weight is None else values * weight
         own = None if weight is None else weight[hits]
         return (
@@ -540,7 +568,9 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     return excess, spread
 
 
-def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+def _bands(
+    counts: Floats, mean: Floats, variance: Floats, level: float
+) -> tuple[Floats, Floats]:
     """Return where the observed frequency should lie: normal, or binomial where rows are few.
 
     A binomial count varies at least as much as one of unequal chances with the same mean.
@@ -553,7 +583,9 @@ def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tupl
     low = np.maximum(mean - reach, 0.0)
     high = np.minimum(mean + reach, 1.0)
     are_counts = bool((counts == np.floor(counts)).all())
-    if not are_counts:  # weights that are no counts do not tell how the frequency varies
+    if (
+        not are_counts
+    ):  # weights that are no counts do not tell how the frequency varies
         return np.full_like(low, np.nan), np.full_like(high, np.nan)
     are_few = (counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)
     for m in np.flatnonzero(are_few):

@@ -25,7 +25,9 @@ from ..._utils.linalg import solve_each
 from ..._utils.results import Codes, Floats
 from .temperature_with_lapse import ScoredRows, last_decrement
 
-MAX_LOG_ODDS_AT_ONCE = 2**21  # of the baselines that are fitted at once: bounds the memory
+MAX_LOG_ODDS_AT_ONCE = (
+    2**21
+)  # of the baselines that are fitted at once: bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,11 @@ def fit_baselines(
     hessian = np.empty((c, len(identity), len(identity)))
     for part, log_odds, statistics in _baseline_batches(rows, max_log_odds):
         problems = BatchedProblems(
-            statistics, theta[part], penalty=ridge, centre=identity, tol=last_decrement(tol)
+            statistics,
+            theta[part],
+            penalty=ridge,
+            centre=identity,
+            tol=last_decrement(tol),
         )
         minima = problems.minima(log_odds, rows.weight)
         theta[part] = minima.theta
@@ -98,7 +104,9 @@ def _baseline_batches(
 ) -> Iterator[tuple[slice, Floats, Floats]]:
     """Yield baselines, their log odds (c - 1, B, n) and their sufficient statistics (B, 2c - 2)."""
     c, n_rows = rows.scores.shape
-    label_sums = rows.loss.statistic  # of label j: at (j, k) the sum of x_k, last their number
+    label_sums = (
+        rows.loss.statistic
+    )  # of label j: at (j, k) the sum of x_k, last their number
     n_at_once = max(1, max_log_odds // (c * n_rows))
     for first in range(0, c, n_at_once):
         part = slice(first, first + n_at_once)

@@ -43,7 +43,8 @@ from ..._utils.results import Codes, Floats, Result
 Mask = NDArray[np.bool_]
 
 RIDGE = 5.0  # r: the Hessian of 20 rows of even odds (1/4 each), so that small leaves hardly move
-MIN_HESSIAN_OF_SIDE = 1.0  # of each side of a split: four rows of even odds, or many sure ones
+# of each side of a split: four rows of even odds, or many sure ones
+MIN_HESSIAN_OF_SIDE = 1.0
 N_BINS = 32  # quantiles between which splits are; a round number
 MAX_ROWS_PER_SEARCH = 4_000  # for the splits of one round; a round number
 N_LEAVES = 4
@@ -154,7 +155,9 @@ def compute_features(scores: Floats) -> Floats:
     if len(scores) == 2:
         return np.asarray(scores[:1] - scores[1:], dtype=np.float64)
     x = np.array(scores, dtype=np.float64)
-    x -= softmax(x.copy())  # so that a number added to all logits of a row changes nothing
+    x -= softmax(
+        x.copy()
+    )  # so that a number added to all logits of a row changes nothing
     return x
 
 
@@ -199,9 +202,12 @@ class Bins:
         order = np.argsort(x.max(axis=0), kind="stable")
         self.n_parts = max(1, n_rows // MAX_ROWS_PER_SEARCH)
         self.parts = [order[first :: self.n_parts] for first in range(self.n_parts)]
-        first_bin_of_feature = N_BINS * np.arange(n_features)[:, None]  # numbered one after another
+        first_bin_of_feature = (
+            N_BINS * np.arange(n_features)[:, None]
+        )  # numbered one after another
         self.in_bin = [
-            _indicators(self.codes[:, part] + first_bin_of_feature) for part in self.parts
+            _indicators(self.codes[:, part] + first_bin_of_feature)
+            for part in self.parts
         ]
 
     def threshold(self, feature: int, code: int) -> float:
@@ -229,7 +235,9 @@ def _edges(values: Floats, weight: Floats) -> Floats:
     weight_up_to = np.cumsum(weight_of_value)
     asked = weight_up_to[-1] * np.arange(1, N_BINS) / N_BINS
     quantile = np.unique(np.searchsorted(weight_up_to, asked))
-    quantile = quantile[quantile < len(distinct) - 1]  # nothing is larger than the last value
+    quantile = quantile[
+        quantile < len(distinct) - 1
+    ]  # nothing is larger than the last value
     return np.asarray(0.5 * (distinct[quantile] + distinct[quantile + 1]))
 
 
@@ -262,8 +270,12 @@ class Boosting:
         self.is_label = codes == np.arange(self.n_trees)[:, None]
         self.rate = 0.1  # as usual
         if c > 2:
-            self.rate *= (c - 1.0) / c  # Friedman's factor: c sums, of which one is redundant
-        self.grown: list[tuple[Codes, Floats, Floats]] = []  # features, thresholds, values
+            self.rate *= (
+                c - 1.0
+            ) / c  # Friedman's factor: c sums, of which one is redundant
+        self.grown: list[
+            tuple[Codes, Floats, Floats]
+        ] = []  # features, thresholds, values
 
     def trees(self) -> Trees:
         """Return what was grown."""
@@ -294,7 +306,9 @@ class Boosting:
             feature = int(features[place_of_split])
             code = int(codes[place_of_split])
             thresholds[place_of_split] = self.bins.threshold(feature, code)
-        self.grown.append((features, thresholds, values.reshape(self.n_trees, N_LEAVES)))
+        self.grown.append(
+            (features, thresholds, values.reshape(self.n_trees, N_LEAVES))
+        )
 
     def _split(self, gradient: Floats, hessian: Floats) -> tuple[Codes, Codes, Codes]:
         """Return features and bins of the splits, shape (K, 3), and the leaf of each row (K, n)."""

@@ -279,13 +279,17 @@ class AutoCalibrator(GatedCalibrator):
         return self.stack_.n_copies
 
     def _learn(self, predictions: Predictions) -> None:
-        stack = fit_flexible_stack(predictions) if self.flexible else fit_stack(predictions)
+        stack = (
+            fit_flexible_stack(predictions) if self.flexible else fit_stack(predictions)
+        )
         self.gate_ = None
         if self.gate is not None:
             self.gate_ = self._decide(predictions, check_gate(self.gate), stack)
         self.stack_ = stack
 
-    def _decide(self, predictions: Predictions, level: float, stack: Stack) -> GateDecision:
+    def _decide(
+        self, predictions: Predictions, level: float, stack: Stack
+    ) -> GateDecision:
         """Ask two tests whether the predictions are calibrated."""
         kind = "split_ratio"
         p = stack.pvalue

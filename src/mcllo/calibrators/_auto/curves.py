@@ -90,7 +90,9 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     mean = float(np.average(x, weights=rows.unit))
     squares = (x - mean) ** 2
     variance = float(np.average(squares, weights=rows.unit))
-    scale = float(np.sqrt(variance + 1e-4))  # rows that are all but the same tell of no others
+    scale = float(
+        np.sqrt(variance + 1e-4)
+    )  # rows that are all but the same tell of no others
     features = _features((x - mean) / scale)
     is_second = rows.codes == 1
 

@@ -79,12 +79,17 @@ class Folds:
         is_own = self.folds == fold
         rows = self.rows[is_own]
         lost = np.bincount(rows, self.weight[is_own], minlength=n_samples)
-        return lost.astype(np.float64, copy=False)  # of no parts, bincount returns integers
+        return lost.astype(
+            np.float64, copy=False
+        )  # of no parts, bincount returns integers
 
     def weights_kept(self, row_weight: Floats) -> list[Floats]:
         """Return the weights of the rows that are left, for each fold."""
         n_samples = len(row_weight)
-        return [row_weight - self.left_out_weight(fold, n_samples) for fold in range(self.n_folds)]
+        return [
+            row_weight - self.left_out_weight(fold, n_samples)
+            for fold in range(self.n_folds)
+        ]
 
 
 def assign_folds(
@@ -112,7 +117,9 @@ def assign_folds(
 
     places = np.arange(len(order))
     if groups is not None:
-        _, first_row, group = np.unique(groups[order], return_index=True, return_inverse=True)
+        _, first_row, group = np.unique(
+            groups[order], return_index=True, return_inverse=True
+        )
         order_of_groups = np.argsort(first_row)
         place_of_group = np.argsort(order_of_groups)  # the inverse of a permutation
         places = place_of_group[group]
@@ -137,7 +144,9 @@ def _order_by_confidence(scores: Floats) -> Codes:
 def _are_counts(weight: Floats) -> bool:
     """Whether weights are whole numbers of rows, few enough to be counted exactly."""
     is_whole = np.floor(weight) == weight
-    return bool(is_whole.all() and weight.sum() <= 2.0**53)  # beyond, floats skip whole numbers
+    return bool(
+        is_whole.all() and weight.sum() <= 2.0**53
+    )  # beyond, floats skip whole numbers
 
 
 def _count_folds(n_places: int) -> int:

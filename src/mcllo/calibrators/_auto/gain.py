@@ -26,7 +26,8 @@ from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import Predictions
 from .stacking import cross_fit, fit_members
 
-MAX_ENTRIES = 400_000  # probabilities that the gain is computed from: bounds the time of `assess`
+# probabilities that the gain is computed from: bounds the time of `assess`
+MAX_ENTRIES = 400_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,9 @@ def cross_fitted_gain(
     with suppress_warnings():
         try:
             crossed = cross_fit(rows, fit_members(rows), None)
-        except np.linalg.LinAlgError:  # one row of weight 1e20 leaves the others no digits
+        except (
+            np.linalg.LinAlgError
+        ):  # one row of weight 1e20 leaves the others no digits
             return CrossFittedGain.without("the weights are too unequal", confidence)
     if crossed is None:
         return CrossFittedGain.without("no rows can be left out", confidence)

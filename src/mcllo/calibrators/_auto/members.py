@@ -257,7 +257,8 @@ class MembersFit:
             maps["mcllo"] = self._fit_baseline_average(rows_g, soft, tol, left_out)
 
         similar = None
-        rows_s = rows_g  # where no member knows look-alike classes, full maps are of log g
+        # where no member knows look-alike classes, full maps are of log g
+        rows_s = rows_g
         if "similar" in names:
             similar, log_s = self._fit_similar(g, rows_g, tol, near)
             rows_s = replace(rows, scores=log_s)
@@ -271,7 +272,11 @@ class MembersFit:
         return Members(soft, maps, similar, self._fit_curves(rows_g, soft, tol))
 
     def _fit_baseline_average(
-        self, rows: ScoredRows, soft: SoftTemperature, tol: float, left_out: ScoredRows | None
+        self,
+        rows: ScoredRows,
+        soft: SoftTemperature,
+        tol: float,
+        left_out: ScoredRows | None,
     ) -> Floats:
         """Return theta of 'mcllo'."""
         start = None if left_out is None else self._baselines_without(left_out, soft)
@@ -281,7 +286,9 @@ class MembersFit:
         mean: Floats = map_parameters(baselines.theta).mean(axis=0)
         return mean
 
-    def _baselines_without(self, left_out: ScoredRows, soft: SoftTemperature) -> BaselineMaps:
+    def _baselines_without(
+        self, left_out: ScoredRows, soft: SoftTemperature
+    ) -> BaselineMaps:
         """Return where baselines' maps begin without these rows, of log g by their own `soft`."""
         assert self._baselines is not None
         if len(left_out.codes) == 0 or self.rows.scores.size < MIN_SCORES_FOR_PART_TOL:
@@ -312,7 +319,9 @@ class MembersFit:
             self._inverses["similar"] = inverse_of_share
         else:
             inverse = self._inverse("similar", rows)
-            similar, log_s, _ = fit_similar(g, rows, tol, near.similar, inverse, LEFT_OUT_TRACE_TOL)
+            similar, log_s, _ = fit_similar(
+                g, rows, tol, near.similar, inverse, LEFT_OUT_TRACE_TOL
+            )
         return similar, log_s
 
     def _fit_ridge_maps(
@@ -328,14 +337,20 @@ class MembersFit:
                 # From the fit to all rows, moved as the map before did without the rows left out.
                 inverse = self._inverse(name, rows)
                 start = near.maps[name] + moved
-                theta, _ = fit_ridge(rows, ridge, start, inverse, tol, LEFT_OUT_TRACE_TOL)
+                theta, _ = fit_ridge(
+                    rows, ridge, start, inverse, tol, LEFT_OUT_TRACE_TOL
+                )
                 moved = theta - near.maps[name]
             else:
                 if blocks is None:
                     blocks = curvature(rows, theta)
-                theta, learned = fit_ridge(rows, ridge, theta, by_blocks(blocks, ridge), tol)
+                theta, learned = fit_ridge(
+                    rows, ridge, theta, by_blocks(blocks, ridge), tol
+                )
                 self._inverses[name] = divide_inverse(learned)
-                if theta.size <= 200:  # parameters: a new Hessian costs less than it saves
+                if (
+                    theta.size <= 200
+                ):  # parameters: a new Hessian costs less than it saves
                     blocks = curvature(rows, theta)
                     self._inverses[name] = of_share(blocks, ridge)
             maps[name] = theta
@@ -349,22 +364,30 @@ class MembersFit:
             by_all_rows = by_factors(rows, start, float(ridge[0, 0]))
             self._inverses["full"] = divide_inverse(by_all_rows)
         inverse = self._inverse("full", rows)
-        theta, _ = fit_ridge(rows, ridge, start, inverse, FULL_MAP_TOL if tol >= TOL else tol)
+        theta, _ = fit_ridge(
+            rows, ridge, start, inverse, FULL_MAP_TOL if tol >= TOL else tol
+        )
         return theta
 
-    def _fit_curves(self, rows: ScoredRows, soft: SoftTemperature, tol: float) -> dict[str, Curve]:
+    def _fit_curves(
+        self, rows: ScoredRows, soft: SoftTemperature, tol: float
+    ) -> dict[str, Curve]:
         """Return the curves of two classes; none of more."""
         if len(rows.scores) > 2:
             return {}
         max_log_odds = math.log(2.0 / soft.slip - 1.0)  # g is at least slip / 2
         curves = {"spline": fit_spline(rows, max_log_odds, tol)}
-        if self.rows.total >= MIN_ROWS_FOR_VENN_ABERS:  # all rows: parts have the same members
+        if (
+            self.rows.total >= MIN_ROWS_FOR_VENN_ABERS
+        ):  # all rows: parts have the same members
             curves["venn_abers"] = fit_venn_abers(rows)
         return curves
 
     def _inverse(self, name: str, rows: ScoredRows) -> Product:
         """Return products with the inverse Hessian of so many rows, from what all rows taught."""
-        share = round(rows.total / self.rows.total, 2)  # rounded: folds of a size share one
+        share = round(
+            rows.total / self.rows.total, 2
+        )  # rounded: folds of a size share one
         return self._inverses[name](share)
 
 
@@ -375,9 +398,13 @@ def _ridges(n_classes: int) -> dict[str, Floats]:
         if name == "vector":
             ridges[name] = np.full((n_classes, 2), DIAGONAL_RIDGE * n_classes)
         elif name == "full":
-            ridges[name] = np.full((n_classes, n_classes + 1), DIAGONAL_RIDGE * n_classes)
+            ridges[name] = np.full(
+                (n_classes, n_classes + 1), DIAGONAL_RIDGE * n_classes
+            )
         elif name in OFF_DIAGONAL:
-            ridges[name] = structured_ridge(n_classes, OFF_DIAGONAL[name], DIAGONAL_RIDGE)
+            ridges[name] = structured_ridge(
+                n_classes, OFF_DIAGONAL[name], DIAGONAL_RIDGE
+            )
     return ridges
 
 

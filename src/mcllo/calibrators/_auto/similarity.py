@@ -66,7 +66,11 @@ from ..._model.newton import (
     minimize_lbfgs,
 )
 from ..._utils.results import Floats, Result
-from .temperature_with_lapse import ScoredRows, decrement_to_forget_start, last_decrement
+from .temperature_with_lapse import (
+    ScoredRows,
+    decrement_to_forget_start,
+    last_decrement,
+)
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
@@ -114,7 +118,9 @@ def fit_ridge(
     loss = _linear_map_loss(rows, is_vector_map)
     objective = PenalizedLoss(loss, identity_map(len(ridge), is_vector_map), ridge)
     learned = InverseHessian(inverse)
-    x = _search(objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol)
+    x = _search(
+        objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol
+    )
     return x.reshape(ridge.shape), learned
 
 
@@ -190,7 +196,9 @@ def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
 
     class_factor = np.diag(weighted_g.sum(axis=1))
     class_factor -= weighted_g @ g.T
-    class_factor /= max(float(trace_per_row.sum()), 1e-300)  # 0 where all rows are certain
+    class_factor /= max(
+        float(trace_per_row.sum()), 1e-300
+    )  # 0 where all rows are certain
     feature_factor = (x * trace_per_row) @ x.T
     a, u = np.linalg.eigh(class_factor)
     b, w = np.linalg.eigh(feature_factor)
@@ -281,7 +289,9 @@ def fit_similar(
         # Newton's method, of some rows where there are many.
         newton_loss = loss
         if some_rows is not None:
-            newton_loss = SimilarLoss(np.exp(some_rows.scores), some_rows, loss.similarity)
+            newton_loss = SimilarLoss(
+                np.exp(some_rows.scores), some_rows, loss.similarity
+            )
         solution = minimize(
             newton_loss,
             np.zeros(len(loss.ridge)),
@@ -296,7 +306,9 @@ def fit_similar(
     if needs_search:
         learned = InverseHessian(inverse)
         x = _search(loss.value_and_gradient, x, learned, tol, start_influence_tol)
-    fitted = SimilarClasses(loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:])
+    fitted = SimilarClasses(
+        loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:]
+    )
     return fitted, loss.log_probabilities(x), inverse_of_share
 
 
@@ -307,7 +319,9 @@ class SimilarLoss:
     are kept from one evaluation to the next.
     """
 
-    def __init__(self, g: Floats, rows: ScoredRows, known_similarity: Floats | None = None) -> None:
+    def __init__(
+        self, g: Floats, rows: ScoredRows, known_similarity: Floats | None = None
+    ) -> None:
         c = len(rows.scores)
         self.g = g
         self.rows = rows
@@ -353,7 +367,9 @@ class SimilarLoss:
             logs[:, part] = eta - log_partition
         return logs
 
-    def _value_and_gradient(self, x: Floats, hessian: Floats | None) -> tuple[float, Floats]:
+    def _value_and_gradient(
+        self, x: Floats, hessian: Floats | None
+    ) -> tuple[float, Floats]:
         """Return both, and add to the Hessian where there is one."""
         value = 0.5 * float(self.ridge @ (x * x))
         value -= float((x + self.identity) @ self.statistic)
@@ -386,7 +402,9 @@ class SimilarLoss:
         return features
 
 
-def _add_hessian(hessian: Floats, features: Floats, p: Floats, weighted_p: Floats) -> None:
+def _add_hessian(
+    hessian: Floats, features: Floats, p: Floats, weighted_p: Floats
+) -> None:
     """Add a stretch of rows to the Hessian of (b, a); `weighted_p` is w p."""
     k = N_SHARED_FEATURES
     weighted_features = features * weighted_p

@@ -188,7 +188,9 @@ def fit_members(predictions: Predictions) -> FittedMembers:
     if groups is None:
         return FittedMembers(fit, None, 0)
     weight = predictions.row_weight / design_effect(predictions.row_weight, groups)
-    return FittedMembers(MembersFit(scores, predictions.codes, weight), groups, n_copies)
+    return FittedMembers(
+        MembersFit(scores, predictions.codes, weight), groups, n_copies
+    )
 
 
 def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Codes | None, int]:
@@ -249,10 +251,14 @@ def cross_fit(
     groups = _groups_of_parts(predictions, members.groups, folds)
     n_errors = _count_errors(fit, folds, groups)
 
-    every = thinning_stride(len(folds.rows), n_classes, 20_000)  # probabilities, for `optimism`
+    every = thinning_stride(
+        len(folds.rows), n_classes, 20_000
+    )  # probabilities, for `optimism`
     log_likelihoods, left_out_probs = predict_left_out(fit, folds, every)
     fold_of_part = folds.cross_fitting_folds()
-    fold_weights, final_weights = fit_cross_fitted_weights(log_likelihoods, fold_of_part, folds)
+    fold_weights, final_weights = fit_cross_fitted_weights(
+        log_likelihoods, fold_of_part, folds
+    )
 
     def gain_over(member: int, fold_weights: Floats) -> tuple[Floats, float, float]:
         """Return by how much each part's own pool beats a member; the mean, and its error."""
@@ -314,13 +320,17 @@ def _min_left_out_parts(n_classes: int, n_parts: int) -> int:
     return 4_000
 
 
-def _groups_of_parts(predictions: Predictions, groups: Codes | None, folds: Folds) -> Codes | None:
+def _groups_of_parts(
+    predictions: Predictions, groups: Codes | None, folds: Folds
+) -> Codes | None:
     """Return the units that a standard error is computed from; None where rows count."""
     if groups is not None:
         return groups[folds.rows]
     if predictions.weight_kind == "frequency" and predictions.has_whole_weights:
         return None
-    return folds.rows  # of weights that are no counts each row is a unit, whatever its weight
+    return (
+        folds.rows
+    )  # of weights that are no counts each row is a unit, whatever its weight
 
 
 def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
@@ -334,7 +344,9 @@ def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
     return float(len(np.unique(groups[is_error])))
 
 
-def predict_left_out(fit: MembersFit, folds: Folds, every: int) -> tuple[Floats, Floats]:
+def predict_left_out(
+    fit: MembersFit, folds: Folds, every: int
+) -> tuple[Floats, Floats]:
     """Fit the members without each fold and predict the parts of that fold.
 
     Returns
@@ -436,12 +448,16 @@ class _PoolObjective:
     the Hessian is one block for each, shape (S, K, K).
     """
 
-    def __init__(self, likelihoods: Floats, pseudo_counts: Floats, row_weight: Floats) -> None:
+    def __init__(
+        self, likelihoods: Floats, pseudo_counts: Floats, row_weight: Floats
+    ) -> None:
         self.likelihoods = likelihoods
         self.pseudo_counts = pseudo_counts
         self.row_weight = row_weight
         self.total = row_weight.sum(axis=1, keepdims=True) + pseudo_counts.sum()
-        self.weights = np.empty((len(row_weight), len(pseudo_counts)))  # of the last evaluation
+        self.weights = np.empty(
+            (len(row_weight), len(pseudo_counts))
+        )  # of the last evaluation
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian."""
@@ -471,7 +487,9 @@ class _PoolObjective:
         scaled_gradient = w * terms.gradient.reshape(w.shape)
         share = np.linalg.solve(scaled_hessian, scaled_gradient[..., None])[..., 0]
         largest_share = share.max(axis=1, keepdims=True)
-        share /= np.maximum(1.0, largest_share / 0.95)  # at most 95 % of a weight in one step
+        share /= np.maximum(
+            1.0, largest_share / 0.95
+        )  # at most 95 % of a weight in one step
         return np.asarray(-w * share, np.float64).ravel()
 
 
@@ -563,7 +581,9 @@ class Stack(Result):
         """``min(1, 1 / E)``, a p-value of calibration."""
         return float(np.exp(-max(0.0, self.log_evidence)))
 
-    def pool(self, scores: Floats, probs: Floats, at_once: int = MAX_PROBS_AT_ONCE) -> Floats:
+    def pool(
+        self, scores: Floats, probs: Floats, at_once: int = MAX_PROBS_AT_ONCE
+    ) -> Floats:
         """Return the pooled probabilities, shape (n, c), of transposed scores and their rows."""
         pooled = self.weights["identity"] * probs
         n_rows = max(1, at_once // probs.shape[1])
@@ -628,7 +648,12 @@ def fit_left_out(
         # The gain is the reason why the recalibration is made, which flatters it.
         raw, pooled = crossed.pool_left_out()
         corrected_gain, corrected_gain_se = correct_optimism(
-            crossed.gain_per_part, raw, pooled, folds.weight, crossed.groups, crossed.every
+            crossed.gain_per_part,
+            raw,
+            pooled,
+            folds.weight,
+            crossed.groups,
+            crossed.every,
         )
         final_weights = crossed.final_weights
     else:

@@ -42,7 +42,8 @@ from ..._utils.results import Codes, Floats, Result
 
 SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
 SOFTENING_PENALTY = 0.05  # k(v) where u < 1
-LAPSE_PSEUDO_COUNT = 0.5  # rows for a lapse, and against one: Jeffreys' prior, as a density of s
+# rows for a lapse, and against one: Jeffreys' prior, as a density of s
+LAPSE_PSEUDO_COUNT = 0.5
 TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
@@ -57,7 +58,9 @@ def last_decrement(left: float) -> float:
     return min(0.1, math.sqrt(left / 0.01))
 
 
-def decrement_to_forget_start(first_decrement: float, start_influence_tol: float) -> float:
+def decrement_to_forget_start(
+    first_decrement: float, start_influence_tol: float
+) -> float:
     """Return the decrement at which a search knows its start but for so much, in nats.
 
     A search that begins at the fit to all rows must not know, in the end, of the rows left out.
@@ -177,7 +180,9 @@ def fit_soft_temperature(
         some_gaps = gaps.first()
         x = _start(gaps if some_gaps is None else some_gaps)
         if some_gaps is not None:
-            tol = last_decrement(1e-5)  # nats left: many rows need not be followed as far as `TOL`
+            tol = last_decrement(
+                1e-5
+            )  # nats left: many rows need not be followed as far as `TOL`
             x = _search(some_gaps, x, tol)
     v, s = _search(gaps, x, tol, start_influence_tol)
     return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
@@ -191,7 +196,9 @@ def _start(gaps: ScoredRows) -> Floats:
     return np.array([v, -math.log(gaps.total)])
 
 
-def _search(gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf) -> Floats:
+def _search(
+    gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf
+) -> Floats:
     """Return (v, s) at the minimum that is found from x."""
     objective = Memoized(SoftLoss(gaps))
     if math.isfinite(start_influence_tol):
