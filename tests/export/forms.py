@@ -41,9 +41,8 @@ def measured(name, form):
         if form == "PostgreSQL":
             return _in_postgres(calibrator)
         if form == TRANSLATED:
-            few = (
-                len(calibrator.classes_) <= 20
-            )  # long queries take sqlglot half a minute each
+            # long queries take sqlglot half a minute each
+            few = len(calibrator.classes_) <= 20
             found = [
                 _translated(calibrator, other)
                 for other in (OTHERS if few else OTHERS[:1])

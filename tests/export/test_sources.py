@@ -16,7 +16,7 @@ from mcllo.calibrators import Identity, MCLLOCalibrator, TemperatureScaling
 from mcllo.export import ExportError
 from mcllo.export._javascript import write_type_declaration
 from mcllo.export._programs import build_program
-from mcllo.export._targets import declaration_path
+from mcllo.export._targets import type_declaration_path
 
 ODD = ["näh", "😀 astral", 'quo"te', "back\\slash", "new\nline", "</script>"]
 
@@ -149,7 +149,7 @@ def test_a_module_has_its_types(tmp_path):
         == declared
         == {"method", "classes", "predictRow", "predictProba", "predict"}
     )
-    assert declaration_path("a/b.js").name == "b.d.ts"
+    assert type_declaration_path("a/b.js").name == "b.d.ts"
     numbers = Identity().fit([[0.5, 0.5], [0.2, 0.8]], [3, 4])
     assert "ReadonlyArray<number>" in write_type_declaration(build_program(numbers))
 

@@ -396,19 +396,20 @@ class GraphBuilder:
         return self.add_node("ReduceSum", weighted, self.add_integers([1]), keepdims=0)
 
     def _pignistic_probabilities(
-        self, up: GraphTensor, down: GraphTensor, node_weights: Any
+        self, cumulated_low: GraphTensor, cumulated_high: GraphTensor, node_weights: Any
     ) -> GraphTensor:
         """Return what each class gets when the mass of every run of d + 1 classes is shared."""
         c = self.n_classes
-        single = up
-        change = up
+        single = cumulated_low
+        change = cumulated_low
         for d in range(c):
             top = self.elementwise_min(
-                self.slice_last_axis(up, 1, c + 1 - d),
-                self.slice_last_axis(down, d + 1, c + 1),
+                self.slice_last_axis(cumulated_low, 1, c + 1 - d),
+                self.slice_last_axis(cumulated_high, d + 1, c + 1),
             )
             bottom = self.elementwise_max(
-                self.slice_last_axis(up, 0, c - d), self.slice_last_axis(down, d, c)
+                self.slice_last_axis(cumulated_low, 0, c - d),
+                self.slice_last_axis(cumulated_high, d, c),
             )
             length = self.elementwise_max(top - bottom, 0.0)
             mass = self._integrate_over_nodes(length, node_weights)
@@ -541,7 +542,7 @@ def append_program(model: Any, program: Program, output: str | None = None) -> A
     recalibrated = onnx.ModelProto()
     recalibrated.CopyFrom(model)
     body = recalibrated.graph
-    opset = _ensure_opset(recalibrated, onnx)
+    opset = _read_or_add_opset(recalibrated, onnx)
     found = _find_probability_output(body, program, output)
     zipmap = _find_producing_node(body, found.name, "ZipMap")
     if zipmap is None:
@@ -590,7 +591,7 @@ def append_program(model: Any, program: Program, output: str | None = None) -> A
     return recalibrated
 
 
-def _ensure_opset(model: Any, onnx: Any) -> int:
+def _read_or_add_opset(model: Any, onnx: Any) -> int:
     """Return the version of a model's plain operators; give it one where it has none."""
     version = 0
     for opset in model.opset_import:

@@ -54,9 +54,8 @@ class Language:
             return f"[{', '.join(self.literal(item) for item in value)}]"
         if isinstance(value, bool):
             return self.true if value else self.false
-        if (
-            value is None or value != value
-        ):  # NaN, which says that a bin keeps what it was given
+        is_nan = value != value  # which says that a bin keeps what it was given
+        if value is None or is_nan:
             return self.none
         if isinstance(value, str):
             return self.quote(value)

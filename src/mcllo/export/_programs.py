@@ -689,16 +689,18 @@ def _log_frequency_ratios(
     return [learned.offset, to_come]
 
 
-def _add_linear_member(program: Program, theta: Any, log_g: Value) -> Value:
+def _add_linear_member(program: Program, coefficients: Any, log_g: Value) -> Value:
     """Return ``softmax(theta (log g, 1))``; two columns are a weight and an intercept."""
     c = len(program.classes)
-    if np.shape(theta) not in ((c, 2), (c, c + 1)):
+    if np.shape(coefficients) not in ((c, 2), (c, c + 1)):
         raise ExportError(
             "a member of this pool is no linear map of log g, and `export/_programs` does not "
             "know it; export a single method, such as mcllo or temperature."
         )
-    weight = theta[:, 0] if theta.shape[1] == 2 else theta[:, :-1]
-    return program.add_step("softmax", program.affine_map(log_g, weight, theta[:, -1]))
+    weight = coefficients[:, 0] if coefficients.shape[1] == 2 else coefficients[:, :-1]
+    return program.add_step(
+        "softmax", program.affine_map(log_g, weight, coefficients[:, -1])
+    )
 
 
 PROGRAMS: dict[str, Callable[[Program, Any, Value, Value], Value]] = {

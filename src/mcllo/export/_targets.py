@@ -308,7 +308,7 @@ def compare_with_calibrator(
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """A form that calibrators can be written in.
 
     Attributes
@@ -329,32 +329,34 @@ class Target:
     write: Callable[..., str | bytes]
 
 
-def _onnx_bytes(program: Program, **options: Any) -> bytes:
+def _write_onnx_bytes(program: Program, **options: Any) -> bytes:
     return bytes(write_onnx(program, **options).SerializeToString())
 
 
 ALL_TARGETS = (
-    Target("onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _onnx_bytes),
-    Target(
+    ExportTarget(
+        "onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _write_onnx_bytes
+    ),
+    ExportTarget(
         "sql",
         "one SELECT",
         ("dialect", "table", "prefix", "columns", "keep"),
         write_sql,
     ),
-    Target("js", "an ES module", (), write_javascript),
-    Target("torch", "an nn.Module", (), write_torch),
-    Target("python", "Python without packages", (), write_python),
+    ExportTarget("js", "an ES module", (), write_javascript),
+    ExportTarget("torch", "an nn.Module", (), write_torch),
+    ExportTarget("python", "Python without packages", (), write_python),
 )
 TARGETS = {target.name: target for target in ALL_TARGETS}
 """All forms, by name."""
 
 
-def find_target(to: str) -> Target:
+def find_target(target_name: str) -> ExportTarget:
     """Return the target of this name, or say which there are."""
-    if to not in TARGETS:
+    if target_name not in TARGETS:
         known = ", ".join(map(repr, TARGETS))
-        raise InputError(argument="to", rule=f"be one of {known}", value=to)
-    return TARGETS[to]
+        raise InputError(argument="to", rule=f"be one of {known}", value=target_name)
+    return TARGETS[target_name]
 
 
 def export(
@@ -426,7 +428,7 @@ def export(
     if path is not None:
         _write_content(path, content)
         if to == "js" and str(path) != "-":
-            write_text(declaration_path(path), write_type_declaration(program))
+            write_text(type_declaration_path(path), write_type_declaration(program))
     return content
 
 
@@ -443,9 +445,9 @@ def _write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
             temporary.write_bytes(content)
 
 
-def declaration_path(path: str | os.PathLike[str]) -> Path:
+def type_declaration_path(module_path: str | os.PathLike[str]) -> Path:
     """Return where the types of a module belong: ``m.mjs`` has ``m.d.mts``, ``m.js`` ``m.d.ts``."""
-    module = Path(path)
+    module = Path(module_path)
     ending = ".d.mts" if module.suffix == ".mjs" else ".d.ts"
     return module.with_name(module.stem + ending)
 
