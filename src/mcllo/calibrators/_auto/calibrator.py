@@ -119,7 +119,7 @@ class AutoCalibrator(GatedCalibrator):
 
     Recalibrations from none to rich are fitted: the identity, a temperature with a lapse rate,
     MCLLO averaged over all baselines, a map that knows which classes are similar, and full linear
-    maps of the log probabilities under a ridge; for two classes a spline and Venn-Abers.
+    maps of that map's log probabilities under a ridge; for two classes a spline and Venn-Abers.
     Cross-validation decides how much of each goes into a weighted mean. There is nothing to tune.
 
     Parameters
@@ -133,7 +133,12 @@ class AutoCalibrator(GatedCalibrator):
         the level: the score test over all baselines, and a split likelihood ratio of the members,
         which sees what MCLLO cannot and, where it leaves no doubt, decides alone. For 3 to 20
         classes both hold at any number of rows: calibrated predictions are changed in at most this
-        share of data sets.
+        share of data sets. There the score test draws at most 1,999 samples, so that it can never
+        open a gate below 0.001; the split ratio can. For two classes the likelihood ratio test
+        stands for the score test; above 20 classes, and with groups or weights that are no counts,
+        the default test of `calibration_test` does. With groups, such weights, or copies that were
+        detected (`n_copies_`) there is no split ratio: the other test decides alone, at half the
+        level.
     prior : {"fit", "keep", "unlabelled"} or array of shape (n_classes,)
         Class frequencies of the rows to come: those that the labels show, those predicted, those of
         the rows to recalibrate, or known ones; see `MCLLOCalibrator`. With "fit" a class that no
@@ -162,7 +167,9 @@ class AutoCalibrator(GatedCalibrator):
         cross-validation, less what it adds that a recalibration is made only where cross-validation
         shows a gain. Where little is known of a recalibration it may be 0 or less. Where
         cross-validation shows no gain nothing is recalibrated, with or without a gate: the identity
-        then has weight 1, and this tells what a recalibration would do. With ``prior="keep"`` and
+        then has weight 1, and this tells what a recalibration would do. Where a gain has no
+        standard error, because one row or group was left out, nothing is recalibrated either, and
+        at most 0 is expected. With ``prior="keep"`` and
         "unlabelled" it is that of the recalibration before these, on rows like those learned from.
     correction_ : Correction or None
         The trees, how far they are trusted, and what they add to the gain; or the reason why there
@@ -184,28 +191,33 @@ class AutoCalibrator(GatedCalibrator):
 
     Notes
     -----
-    Two classes have a spline and Venn-Abers instead of maps of classes. Above 12 classes there is
-    no MCLLO, above 20 one full map, above 100 a vector map alone. Rows of one group (`Predictions`
+    The identity and the temperature are always there. Two classes have a spline and, from 200 rows
+    on, Venn-Abers besides; 3 to 12 classes MCLLO, the class-similarity map and two full maps (held
+    back more and less); 13 to 20 the same without MCLLO; 21 to 100 the class-similarity map and one
+    full map; more than 100 a vector map. Rows of one group (`Predictions`
     with `groups`) are left out together. The order of the rows does not matter unless predictions
     are tied.
 
-    The weighted mean with weights from cross-validation is stacking [1]_ [2]_. The split likelihood
-    ratio of the gate is that of [3]_.
+    The weighted mean with weights from cross-validation is stacking [1]_ [2]_ [3]_. The split
+    likelihood ratio of the gate is that of [4]_.
 
-    Trees (`flexible`) are grown by gradient boosting with Newton steps [4]_ from the logarithm of
+    Trees (`flexible`) are grown by gradient boosting with Newton steps [5]_ from the logarithm of
     the mean, four leaves each. Cross-validation judges members and trees together, on rows that
-    neither has seen [5]_, and gives the corrected probabilities a part ``G^2 / (G^2 + (s / 3)^2)``
+    neither has seen [6]_, and gives the corrected probabilities a part ``G^2 / (G^2 + (s / 3)^2)``
     of the answer, G what they gain beyond the mean and s its standard error. Nothing is random.
 
     References
     ----------
     .. [1] D. H. Wolpert (1992). Stacked generalization. Neural Networks 5:241-259.
-    .. [2] L. Breiman (1996). Stacked regressions. Machine Learning 24:49-64.
-    .. [3] L. Wasserman, A. Ramdas, S. Balakrishnan (2020). Universal inference. Proceedings of the
+    .. [2] P. Smyth, D. H. Wolpert (1999). Linearly combining density estimators via stacking.
+           Machine Learning 36:59-83.
+    .. [3] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using stacking to average Bayesian
+           predictive distributions. Bayesian Analysis 13:917-1007.
+    .. [4] L. Wasserman, A. Ramdas, S. Balakrishnan (2020). Universal inference. Proceedings of the
            National Academy of Sciences 117:16880-16890.
-    .. [4] J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals
+    .. [5] J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals
            of Statistics 29:1189-1232.
-    .. [5] M. J. van der Laan, E. C. Polley, A. E. Hubbard (2007). Super learner. Statistical
+    .. [6] M. J. van der Laan, E. C. Polley, A. E. Hubbard (2007). Super learner. Statistical
            Applications in Genetics and Molecular Biology 6:25.
 
     Examples

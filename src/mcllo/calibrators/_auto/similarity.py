@@ -9,9 +9,10 @@ full map              ``eta = theta (x, 1)``                       theta (c, c +
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
 ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
 search                L-BFGS (`_model/newton.minimize_lbfgs`) from the inverse of the Hessian where
-                      it begins: of the whole where parameters are few, of its diagonal blocks, one
-                      for each class, up to 20 classes, and beyond of ``V (x) S + r``, V what
-                      classes have of it and S what features have
+                      it begins: of the whole up to 420 parameters (full maps of 20 classes, vector
+                      maps of 210); of one block for each class for larger vector maps; of
+                      ``V (x) S + r`` for full maps of more classes, V what classes have of it and
+                      S what features have
 ====================  ==========================================================================
 
 Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
@@ -76,8 +77,8 @@ OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
 
 MAX_PARAMETERS_FOR_FULL_HESSIAN = 420
-"""Parameters up to which the whole Hessian is inverted, a full map of 20 classes; beyond, one block
-for each class."""
+"""Parameters up to which the whole Hessian is inverted: a full map of 20 classes, a vector map of
+210. Beyond, one block for each class."""
 
 
 def structured_ridge(n_classes: int, off_diagonal: float, diagonal: float) -> Floats:
