@@ -6,7 +6,7 @@ import pytest
 
 from mcllo import Predictions
 from mcllo._fit.linear_fit import transposed_scores
-from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.calibrator import describe_stack
 from mcllo.calibrators._auto.folds import assign_folds
 from mcllo.calibrators._auto.members import MembersFit
 from mcllo.calibrators._auto.optimism import correct_optimism
@@ -63,7 +63,7 @@ def test_an_unsure_one_is_not():
         else:
             assert (stack.promise, stack.promise_se) == (stack.gain, stack.gain_se)
     worst = min(made, key=lambda stack: stack.promise)
-    assert describe(worst).endswith("a gain that chance alone could show")
+    assert describe_stack(worst).endswith("a gain that chance alone could show")
 
 
 def test_one_row_left_out_promises_nothing():

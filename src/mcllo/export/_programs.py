@@ -75,7 +75,7 @@ from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import Calibrator, normalize_rows
 from ..calibrators._beta import MIN_PROB
-from ..calibrators._xu_davoine import PlausibleSets, belief, quadrature
+from ..calibrators._xu_davoine import PlausibleSets, belief, plausibility_quadrature
 from ..exceptions import InputError
 
 Value = int
@@ -321,7 +321,7 @@ RUN: dict[str, Any] = {
     "steps": _steps,
     "lines": _lines,
     "share": _share,
-    "trees": lambda x, **numbers: Trees(**numbers).sums(x.T).T,
+    "trees": lambda x, **numbers: Trees(**numbers).sum_leaf_values(x.T).T,
     "runs": _runs,
 }
 """What each step means."""
@@ -480,7 +480,7 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
             "output='plug_in' to export it."
         )
     sets = calibrator.sets_
-    _, node_weights = quadrature()
+    _, node_weights = plausibility_quadrature()
     return made.step(
         "runs",
         s,

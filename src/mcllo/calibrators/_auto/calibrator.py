@@ -3,7 +3,7 @@
 ====================  ==========================================================================
 members and weights   `stacking.Stack`, fitted to all rows
 gate                  two tests share the level: calibration, and the split ratio of the members
-`describe`            what the weights say of the predictions, in one sentence
+`describe_stack`            what the weights say of the predictions, in one sentence
 ====================  ==========================================================================
 """
 
@@ -19,7 +19,7 @@ from ..._utils.formatting import format_count
 from ..._utils.results import Floats
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex
-from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide
+from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide_gate
 from .boosted import Correction
 from .flexible import fit_flexible_stack
 from .members import Members
@@ -40,7 +40,7 @@ MEMBER_NAMES = {
 MEMBERS_WITH_CURVES = ("spline", "Venn-Abers")
 
 
-def shares(weights: dict[str, float]) -> dict[str, float]:
+def weights_by_kind(weights: dict[str, float]) -> dict[str, float]:
     """Return the weights by kind of member, largest first."""
     kinds: dict[str, float] = {}
     for name, weight in weights.items():
@@ -50,9 +50,9 @@ def shares(weights: dict[str, float]) -> dict[str, float]:
     return {kind: kinds[kind] for kind in by_weight}
 
 
-def reason(stack: Stack) -> str:
+def explain_weights(stack: Stack) -> str:
     """Return what the weights say about the predictions."""
-    kinds = shares(stack.weights)
+    kinds = weights_by_kind(stack.weights)
     if not stack.gain > 0.0:
         return "no gain is expected of a recalibration"
     if kinds["identity"] >= 0.5:
@@ -75,11 +75,11 @@ def reason(stack: Stack) -> str:
     return "predictions are underconfident"
 
 
-def describe(stack: Stack) -> str:
+def describe_stack(stack: Stack) -> str:
     """Return shares, reason, cross-validated losses, and whether their difference may be chance."""
     named = ", ".join(
         f"{100.0 * share:.0f} % {kind}"
-        for kind, share in shares(stack.weights).items()
+        for kind, share in weights_by_kind(stack.weights).items()
         if share >= 0.005  # less would be printed as 0 %
     )
     if not math.isfinite(stack.gain_se):
@@ -89,7 +89,7 @@ def describe(stack: Stack) -> str:
         return words
     what = "log loss" if stack.gain > 0.0 else "log loss of a recalibration"
     words = (
-        f"{named}: {reason(stack)}; cross-validated {what} {stack.loss:.4f} "
+        f"{named}: {explain_weights(stack)}; cross-validated {what} {stack.loss:.4f} "
         f"against {stack.raw_loss:.4f} raw"
     )
     if stack.promise < 0.0 < stack.gain:
@@ -296,10 +296,10 @@ class AutoCalibrator(GatedCalibrator):
         )
         self.gate_ = None
         if self.gate is not None:
-            self.gate_ = self._decide(predictions, check_gate(self.gate), stack)
+            self.gate_ = self._decide_gate(predictions, check_gate(self.gate), stack)
         self.stack_ = stack
 
-    def _decide(
+    def _decide_gate(
         self, predictions: Predictions, level: float, stack: Stack
     ) -> GateDecision:
         """Ask two tests whether the predictions are calibrated."""
@@ -311,7 +311,7 @@ class AutoCalibrator(GatedCalibrator):
             is_plain = not needs_robust(predictions.with_importance_weights())
             # Over all baselines up to 20 classes; beyond, and for weights or groups, the default.
             rule = "all" if is_plain and predictions.n_classes <= 20 else ""
-            test, _ = decide(predictions, level, rule)
+            test, _ = decide_gate(predictions, level, rule)
             if test.pvalue <= p:
                 kind = test.test
                 p = test.pvalue
@@ -321,28 +321,28 @@ class AutoCalibrator(GatedCalibrator):
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what is expected of it."""
-        words = describe(self.stack_)
+        words = describe_stack(self.stack_)
         if self._prior_kind in ("keep", "unlabelled"):
             words += f" (on rows like these, before prior={self.prior!r})"
         elif self._require_learned().kept:
             words += " (classes without a label aside)"
         return words if self.gate_ is None else f"{words}; {self.gate_}"
 
-    def _what_becomes_of_absent(self) -> str:
+    def _absent_class_consequence(self) -> str:
         if self._prior_kind == "fit":
-            return super()._what_becomes_of_absent()
+            return super()._absent_class_consequence()
         return "it keeps its probability, as far from 0 and 1 as the others' become"
 
     @property
-    def _recalibrations(self) -> bool:
-        return super()._recalibrations and self.weights_["identity"] < 1.0
+    def _changes_predictions(self) -> bool:
+        return super()._changes_predictions and self.weights_["identity"] < 1.0
 
-    def _recalibrated(self, simplex: Simplex) -> Floats:
+    def _apply_map(self, simplex: Simplex) -> Floats:
         return self.stack_.pool(transposed_scores(simplex), simplex.probs)
 
     def _state(self) -> dict[str, Any]:
         return {**self.stack_.to_dict(), **super()._state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        super()._restore_state(state)
         self.stack_ = Stack.from_dict(state)

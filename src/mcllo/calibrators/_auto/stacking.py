@@ -94,7 +94,7 @@ from .boosted import Correction
 from .folds import N_FOLDS, Folds, assign_folds
 from .members import MAX_CLASSES_FOR_FULL, Members, MembersFit, label_log_likelihoods
 from .optimism import correct_optimism
-from .temperature_with_lapse import of_label
+from .temperature_with_lapse import values_of_labels
 
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
@@ -221,7 +221,7 @@ def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Codes | Non
 
     def recalibrated(rows: Predictions) -> Floats:
         # The first member that knows single classes, as MCLLO does in the data checks.
-        answers = fit.whole.answers(transposed_scores(rows))
+        answers = fit.whole.all_probabilities(transposed_scores(rows))
         return answers[2].T
 
     copies = find_copies(predictions, recalibrated, COPIES_KEPT_TOGETHER_LEVEL)
@@ -271,7 +271,7 @@ def cross_fit(
     if min_parts is None:
         min_parts = _min_left_out_parts(n_classes, len(folds.rows))
     folds = folds.take_first(min_parts)
-    groups = _groups_of_parts(predictions, members.groups, folds)
+    groups = _standard_error_units(predictions, members.groups, folds)
     n_errors = _count_errors(fit, folds, groups)
 
     every = thinning_stride(
@@ -343,7 +343,7 @@ def _min_left_out_parts(n_classes: int, n_parts: int) -> int:
     return 4_000
 
 
-def _groups_of_parts(
+def _standard_error_units(
     predictions: Predictions, groups: Codes | None, folds: Folds
 ) -> Codes | None:
     """Return the units that a standard error is computed from; None where rows count."""
@@ -359,7 +359,7 @@ def _groups_of_parts(
 def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
     """Return how many left-out rows, or groups with such rows, are not of their likeliest class."""
     scores = fit.rows.scores
-    score_of_label = of_label(scores, fit.rows.codes)
+    score_of_label = values_of_labels(scores, fit.rows.codes)
     is_row_error = score_of_label < scores.max(axis=0)
     is_error = is_row_error[folds.rows]
     if groups is None:
@@ -386,11 +386,11 @@ def predict_left_out(
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
-    members_of_folds = fit.parts(folds.weights_kept(rows.unit))
+    members_of_folds = fit.fit_parts(folds.weights_kept(rows.weight_or_ones))
     for fold, members in enumerate(members_of_folds):
         parts = np.flatnonzero(folds.folds == fold)
         own_rows = folds.rows[parts]
-        answers = members.answers(rows.scores.take(own_rows, axis=1))
+        answers = members.all_probabilities(rows.scores.take(own_rows, axis=1))
         log_likelihoods[parts] = label_log_likelihoods(answers, rows.codes[own_rows])
         is_kept = parts % every == 0
         for member_probs, answer in zip(probs, answers, strict=True):
@@ -619,7 +619,7 @@ class Stack(Result):
         pooled /= pooled.sum(axis=1, keepdims=True)
         if self.correction is None:
             return pooled
-        return self.correction.applied(scores, pooled)
+        return self.correction.apply_to_pool(scores, pooled)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Stack:
@@ -711,7 +711,7 @@ def fit_left_out(
 def _identity_stack(predictions: Predictions, fit: MembersFit) -> Stack:
     """Return the pool of which nothing can be left out, so that no gain can be seen."""
     rows = np.flatnonzero(predictions.row_weight > 0.0)
-    answers = fit.whole.answers(transposed_scores(predictions))
+    answers = fit.whole.all_probabilities(transposed_scores(predictions))
     log_likelihoods = label_log_likelihoods(answers, predictions.codes)
     raw_loss = float(-log_likelihoods[rows, IDENTITY].mean())
     weights = dict.fromkeys(fit.whole.names, 0.0)
