@@ -71,7 +71,13 @@ from ._utils.statements import (
 from ._validation.probabilities import DEFAULT_CLIP, clean_logits, clean_probs
 from ._validation.weights import clean_weight
 from .calibrators import CALIBRATORS
-from .calibrators._choice import Fold, check_folds, is_ours, make_calibrator, reads
+from .calibrators._choice import (
+    Fold,
+    check_folds,
+    input_kind,
+    is_mcllo_calibrator,
+    make_calibrator,
+)
 from .exceptions import InputError, LabelShiftWarning, MclloWarning
 
 __all__ = ["FittedPair", "RecalibratedClassifierCV"]
@@ -96,30 +102,30 @@ class ClassifierScores:
         table = np.concatenate([part.table for part in parts])
         return ClassifierScores(parts[0].kind, table)
 
-    def given_to(self, calibrator: Any) -> dict[str, Array]:
+    def calibrator_arguments(self, calibrator: Any) -> dict[str, Array]:
         """Return the arguments; a calibrator of another package gets probabilities as X."""
         if self.kind == "probs":
             return {"X": self.table}
-        if is_ours(calibrator):
+        if is_mcllo_calibrator(calibrator):
             return {"logits": self.table}
-        if reads(calibrator) == "probs":
+        if input_kind(calibrator) == "probs":
             return {"X": clean_logits(self.table).probs}
         return {"X": self.table}
 
-    def predicted(self, calibrator: Any) -> Floats:
+    def predict_with(self, calibrator: Any) -> Floats:
         """Return what a fitted calibrator makes of them.
 
         A classifier is surer of rows it was fitted to: other shares there are no shift of labels.
         """
         with suppress_warnings(LabelShiftWarning):
-            return calibrator.predict_proba(**self.given_to(calibrator))
+            return calibrator.predict_proba(**self.calibrator_arguments(calibrator))
 
 
 def classifier_scores(
     classifier: Any, X: Any, classes: Array, calibrator: Any
 ) -> ClassifierScores:
     """Return what a calibrator reads of these rows, a column for each of `classes`."""
-    kind = reads(calibrator)
+    kind = input_kind(calibrator)
     has_probs = hasattr(classifier, "predict_proba")
     has_decisions = hasattr(classifier, "decision_function")
     if has_decisions and (kind == "logits" or not has_probs):
@@ -135,7 +141,7 @@ def classifier_scores(
             f"column per class; {type(classifier).__name__} {own}"
         )
     probs = np.asarray(classifier.predict_proba(X))
-    probs = _align(probs, classifier, classes, missing=0.0)
+    probs = _align_columns(probs, classifier, classes, missing=0.0)
     if kind == "logits":
         return ClassifierScores("logits", np.log(clean_probs(probs).probs))
     return ClassifierScores("probs", probs)
@@ -154,13 +160,15 @@ def _decision_logits(
     if has_columns and not _is_one_vs_one(classifier):
         # A class that the classifier never saw has the least probability that clipping leaves.
         log_sum = np.logaddexp.reduce(values, axis=1)
-        return _align(
+        return _align_columns(
             values, classifier, classes, missing=log_sum + np.log(DEFAULT_CLIP)
         )
     if n_known == 2 and values.size == len(values) and is_only_source:
         d = values.reshape(-1)
         log_probs = -np.logaddexp(0.0, np.column_stack([d, -d]))
-        return _align(log_probs, classifier, classes, missing=np.log(DEFAULT_CLIP))
+        return _align_columns(
+            log_probs, classifier, classes, missing=np.log(DEFAULT_CLIP)
+        )
     return None
 
 
@@ -175,7 +183,9 @@ def _is_one_vs_one(classifier: Any) -> bool:
     return shape == "ovo" and len(classifier.classes_) > 2
 
 
-def _align(scores: Array, classifier: Any, classes: Array, missing: Any) -> Array:
+def _align_columns(
+    scores: Array, classifier: Any, classes: Array, missing: Any
+) -> Array:
     """Return columns in the order of `classes`; what the classifier never saw is `missing`."""
     known = np.asarray(getattr(classifier, "classes_", classes)).tolist()
     if scores.ndim != 2 or scores.shape[1] != len(known):
@@ -242,7 +252,7 @@ class FittedPair:
             Rows sum to 1.
         """
         scores = classifier_scores(self.estimator, X, self.classes, self.calibrator)
-        return scores.predicted(self.calibrator)
+        return scores.predict_with(self.calibrator)
 
 
 class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -355,7 +365,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if isinstance(self.cv, str):
             cv = f"cv must be folds, as in sklearn.model_selection; got {self.cv!r}."
             raise InputError(NO_PREFIT if self.cv == "prefit" else cv, argument="cv")
-        estimator = self._classifier()
+        estimator = self._classifier_or_default()
         is_frozen = isinstance(estimator, FrozenEstimator)
         if is_frozen:
             check_is_fitted(estimator)
@@ -373,20 +383,20 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if "classes" in calibrator.get_params(deep=False):
             calibrator.set_params(classes=classes.tolist())
         weight = clean_weight(sample_weight, len(labels))
-        fit_arguments, split_arguments = self._route(X, weight, fit_params)
-        rows = _TrainingRows(X, labels, weight, fit_arguments)
-        recipe = _Recipe(estimator, calibrator, classes)
+        fit_arguments, split_arguments = self._route_fit_params(X, weight, fit_params)
+        rows = _FitInputs(X, labels, weight, fit_arguments)
+        recipe = _FitRecipe(estimator, calibrator, classes)
         recipe.warn_of_unused_weights(rows)
 
         if is_frozen and self.ensemble is not True:
-            pairs = [recipe.pair(rows, rows)]
+            pairs = [recipe.fit_pair(rows, rows)]
         else:
             splitter = check_cv(self.cv, labels, classifier=True)
             folds = list(splitter.split(X, labels, **split_arguments))
             if self.ensemble:
-                pairs = self._each_fold(recipe.pair, rows, folds)
+                pairs = self._run_folds(recipe.fit_pair, rows, folds)
             else:
-                pairs = [self._cross_predicted(recipe, rows, folds)]
+                pairs = [self._fit_on_cross_predictions(recipe, rows, folds)]
 
         self.classes_ = classes
         self.calibrated_classifiers_ = pairs
@@ -432,7 +442,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._classifier())
+        inner = get_tags(self._classifier_or_default())
         tags.input_tags = inner.input_tags
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
@@ -447,11 +457,11 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=type(self).__name__)
         router.add_self_request(self)
-        router.add(estimator=self._classifier(), method_mapping=to_fit)
+        router.add(estimator=self._classifier_or_default(), method_mapping=to_fit)
         router.add(splitter=self.cv, method_mapping=to_split)
         return router
 
-    def _classifier(self) -> Any:
+    def _classifier_or_default(self) -> Any:
         """Return the classifier; scikit-learn's own default where there is none."""
         if self.estimator is not None:
             return self.estimator
@@ -460,7 +470,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             default.set_fit_request(sample_weight=True)
         return default
 
-    def _route(
+    def _route_fit_params(
         self, X: Any, weight: Floats | None, fit_params: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what goes to the classifier's ``fit`` and what to the folds' ``split``."""
@@ -474,16 +484,16 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             to_split = {}
             if "groups" in to_fit:
                 to_split["groups"] = to_fit.pop("groups")
-            weight_argument = _weight_argument(self._classifier())
+            weight_argument = _weight_argument(self._classifier_or_default())
             if weight is not None and weight_argument is not None:
                 to_fit[weight_argument] = weight
         return _check_method_params(X, to_fit), to_split
 
-    def _each_fold(self, do: Any, rows: _TrainingRows, folds: list[Fold]) -> list[Any]:
-        """Return ``do(training rows, held-out rows)`` of each fold."""
+    def _run_folds(self, job: Any, rows: _FitInputs, folds: list[Fold]) -> list[Any]:
+        """Return ``job(training rows, held-out rows)`` of each fold."""
         # A generator: rows are copied for one fold after the other, as workers become free.
         jobs = (
-            delayed(_call_and_catch_warnings)(do, rows.take(train), rows.take(test))
+            delayed(_call_and_catch_warnings)(job, rows.take(train), rows.take(test))
             for train, test in folds
         )
         results = []
@@ -494,21 +504,23 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         issue_each_once(warnings)
         return results
 
-    def _cross_predicted(
-        self, recipe: _Recipe, rows: _TrainingRows, folds: list[Fold]
+    def _fit_on_cross_predictions(
+        self, recipe: _FitRecipe, rows: _FitInputs, folds: list[Fold]
     ) -> FittedPair:
         """Return a classifier of all rows and a calibrator of all out-of-fold predictions."""
         remedy = "Use ensemble=True or another cv."
         folds = check_folds(folds, len(rows.y), " when ensemble=False", remedy)
-        scores_of_folds = self._each_fold(recipe.scores, rows, folds)
+        scores_of_folds = self._run_folds(recipe.held_out_scores, rows, folds)
         held_out = rows.take(np.concatenate([test for _, test in folds]))
-        calibrator = recipe.calibrated(ClassifierScores.join(scores_of_folds), held_out)
-        classifier = recipe.classifier(rows)
+        calibrator = recipe.fit_calibrator(
+            ClassifierScores.join(scores_of_folds), held_out
+        )
+        classifier = recipe.fit_classifier(rows)
         return FittedPair(classifier, calibrator, recipe.classes)
 
 
 @dataclass(frozen=True, eq=False)
-class _TrainingRows:
+class _FitInputs:
     """Features, labels, weights and what else the classifier is given, to be indexed together."""
 
     X: Any
@@ -516,49 +528,51 @@ class _TrainingRows:
     weight: Floats | None
     given: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, index: NDArray[np.intp]) -> _TrainingRows:
+    def take(self, index: NDArray[np.intp]) -> _FitInputs:
         weight = None if self.weight is None else self.weight[index]
         given = _check_method_params(self.X, self.given, indices=index)
-        return _TrainingRows(
-            _safe_indexing(self.X, index), self.y[index], weight, given
-        )
+        return _FitInputs(_safe_indexing(self.X, index), self.y[index], weight, given)
 
 
 @dataclass(frozen=True, eq=False)
-class _Recipe:
+class _FitRecipe:
     """How to fit a pair; the classifier and the calibrator are cloned, never changed."""
 
     estimator: Any
     calibrator: Any
     classes: Array
 
-    def classifier(self, rows: _TrainingRows) -> Any:
+    def fit_classifier(self, rows: _FitInputs) -> Any:
         """Return a classifier fitted on these rows."""
         return clone(self.estimator).fit(rows.X, rows.y, **rows.given)
 
-    def calibrated(self, scores: ClassifierScores, rows: _TrainingRows) -> Any:
+    def fit_calibrator(self, scores: ClassifierScores, rows: _FitInputs) -> Any:
         """Return a calibrator fitted on the scores of these rows."""
         weights = {}
         if rows.weight is not None and _takes_weights(self.calibrator):
             weights["sample_weight"] = rows.weight
-        table = scores.given_to(self.calibrator)
+        table = scores.calibrator_arguments(self.calibrator)
         return clone(self.calibrator).fit(**table, y=rows.y, **weights)
 
-    def pair(self, train: _TrainingRows, held_out: _TrainingRows) -> FittedPair:
+    def fit_pair(self, train: _FitInputs, held_out: _FitInputs) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
-        classifier = self.classifier(train)
+        classifier = self.fit_classifier(train)
         scores = classifier_scores(
             classifier, held_out.X, self.classes, self.calibrator
         )
-        return FittedPair(classifier, self.calibrated(scores, held_out), self.classes)
-
-    def scores(self, train: _TrainingRows, held_out: _TrainingRows) -> ClassifierScores:
-        """Return the scores of held-out rows by a classifier fitted on others."""
-        return classifier_scores(
-            self.classifier(train), held_out.X, self.classes, self.calibrator
+        return FittedPair(
+            classifier, self.fit_calibrator(scores, held_out), self.classes
         )
 
-    def warn_of_unused_weights(self, rows: _TrainingRows) -> None:
+    def held_out_scores(
+        self, train: _FitInputs, held_out: _FitInputs
+    ) -> ClassifierScores:
+        """Return the scores of held-out rows by a classifier fitted on others."""
+        return classifier_scores(
+            self.fit_classifier(train), held_out.X, self.classes, self.calibrator
+        )
+
+    def warn_of_unused_weights(self, rows: _FitInputs) -> None:
         """Say who does without the weights that were given."""
         if rows.weight is None:
             return
@@ -575,10 +589,10 @@ class _Recipe:
             warn(MclloWarning(f"{name} {told} the classifier uses the weights."))
 
 
-def _call_and_catch_warnings(do: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
+def _call_and_catch_warnings(job: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
     """Return what a job returns and what it warned of, in whichever process it ran."""
     with catch_warnings() as caught:
-        result = do(*args)
+        result = job(*args)
     return result, caught
 
 

@@ -13,10 +13,10 @@ from sklearn.naive_bayes import GaussianNB
 
 from mcllo import Predictions, load_calibrator
 from mcllo.calibrators import AutoCalibrator, TemperatureScaling
-from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.calibrator import describe_stack
 from mcllo.calibrators._auto.members import Members, label_log_likelihoods
 from mcllo.calibrators._auto.stacking import Stack
-from mcllo.calibrators._auto.temperature_with_lapse import SoftTemperature
+from mcllo.calibrators._auto.temperature_with_lapse import TemperatureWithLapse
 from mcllo.calibrators._mcllo import GateDecision
 from mcllo.metrics import log_loss
 
@@ -67,7 +67,7 @@ def test_leaking_classes():
     y = (z + 0.8 * np.roll(z, 1, axis=1) + rng.gumbel(size=z.shape)).argmax(axis=1)
     fit = AutoCalibrator(on="logits").fit(z, y)
     assert fit.weights_["full_tight"] + fit.weights_["full_loose"] > 0.5
-    logs = label_log_likelihoods(fit.members_.answers(z.T), y)
+    logs = label_log_likelihoods(fit.members_.all_probabilities(z.T), y)
     losses = dict(zip(fit.members_.names, -logs.mean(axis=0), strict=True))
     assert losses["full_loose"] < losses["mcllo"] - 0.01
     assert "classes leak into each other" in fit.summary()
@@ -248,9 +248,9 @@ NAMES = ("identity", "temperature", "mcllo", "full_tight", "full_loose")
 
 
 def sentence(*weights, u=1.0, gain=0.0475, se=0.01):
-    members = Members(SoftTemperature(u, 0.01), {})
+    members = Members(TemperatureWithLapse(u, 0.01), {})
     shares = dict(zip(NAMES, weights, strict=True))
-    return describe(Stack(members, shares, 0.2295 - gain, 0.2295, gain, se))
+    return describe_stack(Stack(members, shares, 0.2295 - gain, 0.2295, gain, se))
 
 
 def test_sentences():

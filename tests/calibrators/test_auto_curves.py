@@ -118,7 +118,7 @@ def test_fewer_than_200_rows_have_no_venn_abers():
         rows, x, _ = rows_of(n, seed=5)
         fit = MembersFit(np.stack([0.0 * x, x]), rows.codes)
         assert fit.whole.names[2:] == expected
-        part = fit.parts([(np.arange(n) >= 100).astype(float)])[0]
+        part = fit.fit_parts([(np.arange(n) >= 100).astype(float)])[0]
         assert part.names == fit.whole.names
 
 

@@ -11,12 +11,12 @@ from mcllo.calibrators import AutoCalibrator
 from mcllo.calibrators._auto.boosted import (
     MIN_HESSIAN_OF_SIDE,
     RIDGE,
-    Bins,
     Boosting,
+    FeatureBins,
     Trees,
-    compute_features,
+    tree_features,
 )
-from mcllo.calibrators._model_file import checksum
+from mcllo.calibrators._model_file import content_checksum
 from mcllo.exceptions import FileFormatError
 from mcllo.export import ExportError
 from mcllo.metrics import log_loss
@@ -237,7 +237,7 @@ def test_damaged_trees_are_refused(where, value, words, three, tmp_path):
     for key in where[:-1]:
         place = place[key]
     place[where[-1]] = value
-    content["checksum"] = checksum(content)
+    content["checksum"] = content_checksum(content)
     path.write_text(json.dumps(content))
     with pytest.raises(FileFormatError) as caught:
         load_calibrator(path)
@@ -267,11 +267,11 @@ def one_round():
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(3, 60))
     codes, weight = rng.integers(0, 3, 60), rng.integers(0, 3, 60).astype(float)
-    x = compute_features(scores)
+    x = tree_features(scores)
     boosting = Boosting(
-        Bins(x, weight), np.log(np.full((3, 60), 1.0 / 3.0)), codes, weight
+        FeatureBins(x, weight), np.log(np.full((3, 60), 1.0 / 3.0)), codes, weight
     )
-    boosting.grow()
+    boosting.grow_round()
     return x, codes, weight, boosting
 
 
@@ -295,9 +295,9 @@ def test_the_first_split_is_the_best_of_all():
 
 def test_leaves_are_newton_steps_and_trees_repeat_them():
     x, codes, weight, boosting = one_round()
-    trees = boosting.trees()
+    trees = boosting.grown_trees()
     moved = boosting.eta - np.log(1.0 / 3.0)
-    np.testing.assert_allclose(trees.sums(x), moved, atol=1e-15)
+    np.testing.assert_allclose(trees.sum_leaf_values(x), moved, atol=1e-15)
     for k in range(3):
         g, h = (1.0 / 3.0 - (codes == k)) * weight, 2.0 / 9.0 * weight
         assert len(np.unique(moved[k])) > 2
@@ -315,4 +315,4 @@ def test_a_tree_by_hand():
         np.array([[[1.0, 2.0, 3.0, 4.0]]]),
     )
     x = np.array([[-1.0, 0.0, 0.1, 5.0, 6.0], [1.0, 2.0, 0.0, 9.0, 0.0]])
-    assert trees.sums(x).tolist() == [[1.0, 2.0, 3.0, 3.0, 4.0]]
+    assert trees.sum_leaf_values(x).tolist() == [[1.0, 2.0, 3.0, 3.0, 4.0]]

@@ -20,11 +20,11 @@ from mcllo._model.likelihood import (
 )
 from mcllo._model.linear_map import LinearMapLoss
 from mcllo._model.newton import minimize
-from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_parameters
+from mcllo.calibrators._auto.baseline_maps import baseline_to_full_theta, fit_baselines
 from mcllo.calibrators._auto.similarity import (
-    by_factors,
-    curvature,
     fit_ridge,
+    hessian_blocks,
+    kronecker_inverse,
     structured_ridge,
 )
 from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows
@@ -54,7 +54,7 @@ def single(x, y, weight, b):
 
 def test_identity():
     x, y, weight = sample()
-    theta = map_parameters(np.tile(identity_theta(3), (4, 1)))
+    theta = baseline_to_full_theta(np.tile(identity_theta(3), (4, 1)))
     for b in range(4):
         np.testing.assert_allclose(
             (theta[b] @ np.vstack([x, np.ones(150)])), x - x[b], atol=1e-12
@@ -67,7 +67,7 @@ def test_hand_sized_map():
     # c = 2. Baseline 0: eta_1 = 5 + 3 (x_1 - x_0); baseline 1: eta_0 = 4 + 2 (x_0 - x_1).
     baselines = np.array([[5.0, 3.0], [4.0, 2.0]])
     expected = [[[0, 0, 0], [-3, 3, 5]], [[2, -2, 4], [0, 0, 0]]]
-    np.testing.assert_array_equal(map_parameters(baselines), expected)
+    np.testing.assert_array_equal(baseline_to_full_theta(baselines), expected)
 
 
 @pytest.mark.parametrize(("weighted", "most"), [(True, 10**6), (False, 1)])
@@ -103,7 +103,7 @@ def test_without_some_rows_is_a_newton_step_of_the_others(weighted):
         ScoredRows(x[:, own].copy(), y[own], None if weight is None else weight[own])
         for own in (last, ~last)
     )
-    without = whole.without(out)
+    without = whole.without_rows(out)
     found = without.theta
     alone = fit_baselines(kept, 3.0, 1e-14).theta
     for b in range(4):
@@ -136,7 +136,7 @@ def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
         ScoredRows(x, y, weight),
         identity_parameters(len(ridge), ridge.shape[1] == 2),
     )
-    inverse = build_block_preconditioner(curvature(rows, start, most_whole), ridge)
+    inverse = build_block_preconditioner(hessian_blocks(rows, start, most_whole), ridge)
     return fit_ridge(rows, ridge, start, inverse, tol)[0]
 
 
@@ -195,7 +195,7 @@ def test_fit_against_a_general_optimiser(diagonal):
 def test_two_factors_give_the_same_fit():
     x, y, weight = sample(c=5)
     rows, ridge, start = ScoredRows(x, y, weight), np.full((5, 6), 3.0), np.eye(5, 6)
-    found, _ = fit_ridge(rows, ridge, start, by_factors(rows, start, 3.0), 1e-12)
+    found, _ = fit_ridge(rows, ridge, start, kronecker_inverse(rows, start, 3.0), 1e-12)
     np.testing.assert_allclose(found, fitted(x, y, weight, ridge), atol=1e-5)
 
 
@@ -206,7 +206,7 @@ def test_two_factors_are_the_inverse_where_rows_are_alike():
     theta[:, -1] = np.log([0.1, 0.3, 0.2, 0.15, 0.25])
     hessian = LinearMapLoss(x, y, weight)(theta.ravel()).hessian + 3.0 * np.eye(30)
     v = np.random.default_rng(2).normal(size=30)
-    product = by_factors(ScoredRows(x, y, weight), theta, 3.0)
+    product = kronecker_inverse(ScoredRows(x, y, weight), theta, 3.0)
     np.testing.assert_allclose(
         product(v), np.linalg.solve(hessian, v), rtol=1e-9, atol=1e-12
     )
@@ -224,7 +224,7 @@ def test_curvature_is_the_hessian(diagonal):
     theta = identity_parameters(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
     whole, blocks = (
-        curvature(ScoredRows(x, y, weight), theta, most) for most in (250, 0)
+        hessian_blocks(ScoredRows(x, y, weight), theta, most) for most in (250, 0)
     )
     np.testing.assert_allclose(whole[0], hessian, rtol=1e-9, atol=1e-9)
     # of a class's rows the five for each feature that matter most count one by one: here all
@@ -234,7 +234,7 @@ def test_curvature_is_the_hessian(diagonal):
 
 def test_curvature_from_some_rows_stands_for_all():
     x, y, _ = sample(n=20_000, weighted=False)
-    rough = curvature(ScoredRows(x, y, None), np.eye(4, 5))[0]
+    rough = hessian_blocks(ScoredRows(x, y, None), np.eye(4, 5))[0]
     exact = LinearMapLoss(x, y)(np.eye(4, 5).ravel()).hessian
     # 600 rows: errors of about 1 / sqrt(600) = 0.04
     difference = np.abs(rough - exact).max() / np.abs(exact).max()
@@ -268,7 +268,7 @@ def test_hand_sized_rows():
 
 
 def test_every_second_row_counts_twice():
-    rows = ScoredRows(SCORES, CODES, np.array([1.0, 2.0, 3.0, 4.0])).every(2)
+    rows = ScoredRows(SCORES, CODES, np.array([1.0, 2.0, 3.0, 4.0])).thin(2)
     np.testing.assert_array_equal(rows.scores, SCORES[:, ::2])
     np.testing.assert_array_equal(rows.weight, [2.0, 6.0])
-    assert ScoredRows(SCORES, CODES).every(2).total == 4.0
+    assert ScoredRows(SCORES, CODES).thin(2).total == 4.0

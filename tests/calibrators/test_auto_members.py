@@ -18,10 +18,10 @@ from mcllo.calibrators._auto.members import (
 )
 from mcllo.calibrators._auto.temperature_with_lapse import (
     ScoredRows,
-    SoftLoss,
-    SoftTemperature,
+    TemperatureWithLapse,
+    TemperatureWithLapseLoss,
     decrement_to_forget_start,
-    fit_soft_temperature,
+    fit_temperature_with_lapse,
 )
 
 
@@ -35,7 +35,7 @@ def sample(n=200, c=3, seed=0):
 
 def test_identity_theta_is_the_temperature():
     scores = sample()[0]
-    members = Members(SoftTemperature(0.5, 0.1), {"full_tight": np.eye(3, 4)})
+    members = Members(TemperatureWithLapse(0.5, 0.1), {"full_tight": np.eye(3, 4)})
     answers = members.probabilities(scores)
     expected = 0.9 * softmax(0.5 * scores, axis=0) + 0.1 / 3.0
     np.testing.assert_allclose(answers["temperature"], expected, atol=1e-14)
@@ -45,8 +45,10 @@ def test_identity_theta_is_the_temperature():
 def test_hand_sized_example():
     # Slip 0, u = 1, p = (0.8, 0.2). Vector map with weights 2: 0.64 : 0.04 = 16/17, 1/17.
     theta = np.array([[2.0, 0.0], [2.0, 0.0]])
-    members = Members(SoftTemperature(1.0, 0.0), {"vector": theta})
-    logs = label_log_likelihoods(members.answers(np.log([[0.8], [0.2]])), np.array([1]))
+    members = Members(TemperatureWithLapse(1.0, 0.0), {"vector": theta})
+    logs = label_log_likelihoods(
+        members.all_probabilities(np.log([[0.8], [0.2]])), np.array([1])
+    )
     np.testing.assert_allclose(np.exp(logs), [[0.2, 0.2, 1.0 / 17.0]], atol=1e-15)
     assert members.names == ("identity", "temperature", "vector")
 
@@ -54,7 +56,7 @@ def test_hand_sized_example():
 def test_mcllo_against_the_fits_of_single_baselines():
     scores, codes = sample()
     fit = MembersFit(scores, codes, tol=1e-12)
-    logs = fit.whole.soft.both(scores)[1]
+    logs = fit.whole.soft.probs_and_logs(scores)[1]
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
     expected = fit_mean_over_baselines(soft, penalty=DIAGONAL_RIDGE * 3).recalibrate(
         np.exp(logs).T
@@ -85,7 +87,7 @@ def test_members_by_number_of_classes():
 def test_a_part_is_a_fit_of_its_own(c):
     scores, codes = sample(300, c)
     weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
-    part = MembersFit(scores, codes, tol=1e-13).parts(
+    part = MembersFit(scores, codes, tol=1e-13).fit_parts(
         [np.ones(300), weight], tol=1e-13
     )[1]
     kept = weight > 0.0
@@ -104,16 +106,16 @@ def test_parts_forget_the_rows_left_out():
     out = weight == 0.0
     fit = MembersFit(scores, codes)
     found = label_log_likelihoods(
-        fit.parts([weight])[0].answers(scores[:, out]), codes[out]
+        fit.fit_parts([weight])[0].all_probabilities(scores[:, out]), codes[out]
     ).sum(axis=0)
     alone = MembersFit(scores[:, ~out], codes[~out]).whole
-    expected = label_log_likelihoods(alone.answers(scores[:, out]), codes[out]).sum(
-        axis=0
-    )
+    expected = label_log_likelihoods(
+        alone.all_probabilities(scores[:, out]), codes[out]
+    ).sum(axis=0)
     assert np.abs(found - expected).max() < 0.5 * LEFT_OUT_TRACE_TOL
-    seen = label_log_likelihoods(fit.whole.answers(scores[:, out]), codes[out]).sum(
-        axis=0
-    )
+    seen = label_log_likelihoods(
+        fit.whole.all_probabilities(scores[:, out]), codes[out]
+    ).sum(axis=0)
     assert (seen - expected)[4:].min() > 1.0
 
 
@@ -137,7 +139,10 @@ def test_without_c_many_rows_say_the_same(monkeypatch):
         monkeypatch.setattr(compiled, "kernel_library", kernel)
         fit = MembersFit(scores, codes)
         answers.append(
-            [each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))]
+            [
+                each.probabilities(scores)
+                for each in (fit.whole, *fit.fit_parts([weight]))
+            ]
         )
     for in_c, in_numpy in zip(*answers, strict=True):
         for name, expected in in_c.items():
@@ -173,23 +178,25 @@ def plain(x, scores, codes, weight):
 
 
 def fitted(scores, codes, weight=None, start=None):
-    return fit_soft_temperature(ScoredRows(scores, codes, weight), start)
+    return fit_temperature_with_lapse(ScoredRows(scores, codes, weight), start)
 
 
 def loss_of(scores, codes, weight=None):
-    return SoftLoss(ScoredRows(scores - scores.max(axis=0), codes, weight))
+    return TemperatureWithLapseLoss(
+        ScoredRows(scores - scores.max(axis=0), codes, weight)
+    )
 
 
 def test_no_slip_and_no_change_is_the_softmax():
     scores = sample_soft_temperature(20, 3, 1.0, 0.0)[0]
-    logs = SoftTemperature(1.0, 0.0).both(scores)[1]
+    logs = TemperatureWithLapse(1.0, 0.0).probs_and_logs(scores)[1]
     np.testing.assert_allclose(logs, log_softmax(scores, axis=0), atol=1e-13)
 
 
 def test_hand_sized_example_soft_temperature():
     # u = 2 turns odds 1 : 1/2 into 1 : 1/4, that is 0.8 and 0.2; a slip of 0.1 adds 0.05 to 0.9
     # times these: 0.77 and 0.23.
-    logs = SoftTemperature(2.0, 0.1).both(np.log([[2.0], [1.0]]))[1]
+    logs = TemperatureWithLapse(2.0, 0.1).probs_and_logs(np.log([[2.0], [1.0]]))[1]
     np.testing.assert_allclose(np.exp(logs), [[0.77], [0.23]], atol=1e-15)
 
 
@@ -240,7 +247,7 @@ def test_rows_without_an_error_do_not_sharpen_without_limit():
 def test_labels_worse_than_chance_give_a_flat_answer():
     scores = np.log([[0.98] * 200, [0.01] * 200, [0.01] * 200])
     found = fitted(scores, np.full(200, 2))
-    assert np.abs(np.exp(found.both(scores)[1]) - 1.0 / 3.0).max() < 0.02
+    assert np.abs(np.exp(found.probs_and_logs(scores)[1]) - 1.0 / 3.0).max() < 0.02
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-50.0, 50.0))
@@ -254,9 +261,9 @@ def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
     found = fitted(scores, codes)
     order = np.array([2, 0, 1])
     other = fitted(scores[order] + shift, np.argsort(order)[codes])
-    logs = found.both(scores)[1]
+    logs = found.probs_and_logs(scores)[1]
     np.testing.assert_allclose(
-        other.both(scores[order] + shift)[1], logs[order], atol=1e-5
+        other.probs_and_logs(scores[order] + shift)[1], logs[order], atol=1e-5
     )
     again = fitted(scores, codes, start=found)
-    np.testing.assert_allclose(again.both(scores)[1], logs, atol=1e-5)
+    np.testing.assert_allclose(again.probs_and_logs(scores)[1], logs, atol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 
 from mcllo import Predictions
 from mcllo._fit.linear_fit import transposed_scores
-from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.calibrator import describe_stack
 from mcllo.calibrators._auto.folds import assign_folds
 from mcllo.calibrators._auto.members import MembersFit
 from mcllo.calibrators._auto.optimism import correct_optimism
@@ -63,7 +63,18 @@ def test_an_unsure_one_is_not():
         else:
             assert (stack.promise, stack.promise_se) == (stack.gain, stack.gain_se)
     worst = min(made, key=lambda stack: stack.promise)
-    assert describe(worst).endswith("a gain that chance alone could show")
+    assert describe_stack(worst).endswith("a gain that chance alone could show")
+
+
+def test_one_row_left_out_promises_nothing():
+    # Of two rows of more than 50 classes one is left out: its gain has no standard error.
+    probs = np.random.default_rng(0).dirichlet(np.ones(60), size=2)
+    y = [int(np.argsort(row)[30 + k]) for k, row in enumerate(probs)]
+    stack = fit_stack(Predictions.from_arrays(probs, y, classes=range(60)))
+    assert stack.gain > 0.0
+    assert stack.gain_se == np.inf
+    assert stack.weights["identity"] == 1.0
+    assert (stack.promise, stack.promise_se) == (0.0, np.inf)
 
 
 def test_tables_of_parts_are_what_the_gains_come_from():

@@ -11,12 +11,15 @@ from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likel
 from mcllo.calibrators._auto.similarity import (
     SimilarClasses,
     SimilarLoss,
+    class_similarity,
     fit_similar,
-    similarity,
 )
-from mcllo.calibrators._auto.temperature_with_lapse import ScoredRows, SoftTemperature
+from mcllo.calibrators._auto.temperature_with_lapse import (
+    ScoredRows,
+    TemperatureWithLapse,
+)
 
-SOFT = SoftTemperature(0.8, 0.05)
+SOFT = TemperatureWithLapse(0.8, 0.05)
 
 
 def sample(n=300, c=6, seed=0):
@@ -31,7 +34,7 @@ def sample(n=300, c=6, seed=0):
 
 
 def rows_of(scores, codes, weight=None):
-    g, logs = SOFT.both(scores)
+    g, logs = SOFT.probs_and_logs(scores)
     return g, ScoredRows(logs, codes, weight)
 
 
@@ -100,9 +103,9 @@ def test_hand_sized_similarity():
     # One row (0.5, 0.3, 0.2): of the rest, class 0 sees 0.3 : 0.2, class 1 0.5 : 0.2.
     g = np.array([[0.5], [0.3], [0.2]])
     expected = [[0.0, 0.6, 0.4], [5 / 7, 0.0, 2 / 7], [5 / 8, 3 / 8, 0.0]]
-    np.testing.assert_allclose(similarity(g), expected, atol=1e-15)
-    nothing = SimilarClasses(similarity(g), np.zeros(5), np.zeros(3))
-    probs, logs = nothing.both(g, np.log(g))
+    np.testing.assert_allclose(class_similarity(g), expected, atol=1e-15)
+    nothing = SimilarClasses(class_similarity(g), np.zeros(5), np.zeros(3))
+    probs, logs = nothing.probs_and_logs(g, np.log(g))
     np.testing.assert_allclose(logs, np.log(g), atol=1e-15)
     np.testing.assert_allclose(probs, g, atol=1e-15)
 
@@ -136,7 +139,9 @@ def test_a_fit_that_begins_elsewhere_ends_at_the_same_place():
     found, again, _ = fit_similar(*part, 1e-12, near, inverses(0.5))
     np.testing.assert_allclose(found.shared, alone.shared, atol=1e-5)
     np.testing.assert_allclose(again, told, atol=1e-5)
-    np.testing.assert_allclose(told, alone.both(part[0], part[1].scores)[1], atol=1e-12)
+    np.testing.assert_allclose(
+        told, alone.probs_and_logs(part[0], part[1].scores)[1], atol=1e-12
+    )
     np.testing.assert_allclose(np.exp(told).sum(axis=0), 1.0, atol=1e-12)
 
 
@@ -158,7 +163,7 @@ def test_it_pays_where_classes_look_alike():
     loss = dict(
         zip(
             fit.whole.names,
-            -label_log_likelihoods(fit.whole.answers(new), labels).mean(0),
+            -label_log_likelihoods(fit.whole.all_probabilities(new), labels).mean(0),
             strict=True,
         )
     )

@@ -21,7 +21,7 @@ from mcllo.calibrators._auto.stacking import (
     pooled_log_likelihood,
     predict_left_out,
 )
-from mcllo.calibrators._auto.temperature_with_lapse import SoftTemperature
+from mcllo.calibrators._auto.temperature_with_lapse import TemperatureWithLapse
 
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):
@@ -37,7 +37,7 @@ def left_out_logs(fit, folds):
 
 def test_hand_sized_pool():
     # Temperature with u = 0, nearly, gives (1/2, 1/2): half of it and half of (0.9, 0.1).
-    members = Members(SoftTemperature(1e-300, 0.0), {})
+    members = Members(TemperatureWithLapse(1e-300, 0.0), {})
     weights = {"identity": 0.5, "temperature": 0.5}
     stack, probs = Stack(members, weights, 1.0, 1.0, 0.0, 1.0), np.array([[0.9, 0.1]])
     np.testing.assert_allclose(
@@ -65,7 +65,7 @@ def test_left_out_logs_against_separate_fits():
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
         alone = MembersFit(scores[:, kept], predictions.codes[kept]).whole
         expected = label_log_likelihoods(
-            alone.answers(scores[:, [row]]), predictions.codes[[row]]
+            alone.all_probabilities(scores[:, [row]]), predictions.codes[[row]]
         )[0]
         # fits to parts stop at a decrement of 2e-4, errors are below 0.05 standard errors
         np.testing.assert_allclose(logs[part], expected, atol=5e-3)
@@ -73,7 +73,9 @@ def test_left_out_logs_against_separate_fits():
         assert (
             np.abs(
                 logs[part]
-                - label_log_likelihoods(own.answers(scores), predictions.codes)[row]
+                - label_log_likelihoods(
+                    own.all_probabilities(scores), predictions.codes
+                )[row]
             ).max()
             > 0.0
         )

@@ -17,13 +17,13 @@ from mcllo.calibrators._xu_davoine import (
     PlausibleSets,
     ScalarLikelihood,
     belief,
-    cumulate,
-    extremes,
+    cumulate_from_zero,
+    extreme_probabilities,
+    integrate_belief,
+    plausibility_quadrature,
     plausible_sets,
-    quadrature,
-    run_belief,
-    scalar_sets,
-    soft_max,
+    plausible_sets_of_scalar,
+    softmax_at,
 )
 
 ORDERS = ("score", "index", "envelope")
@@ -38,13 +38,13 @@ def toy_likelihood(score, *, smooth):
     return ScalarLikelihood(s.T.copy(), own)
 
 
-LOG_SETS = scalar_sets(toy_likelihood("log", smooth=False))
+LOG_SETS = plausible_sets_of_scalar(toy_likelihood("log", smooth=False))
 
 
 def test_a_known_theta_leaves_nothing_open():
     point = np.full(64, 1.3)
     scores = np.log(TOY_X)
-    expected = soft_max(scores.T, 1.3).T
+    expected = softmax_at(scores.T, 1.3).T
     for order in ORDERS:
         found = belief(scores, PlausibleSets(1.3, point, point), order)
         for numbers in (found.bel, found.pl, found.betp):
@@ -69,7 +69,7 @@ HAND_SIZED = [
 def test_hand_sized_runs():
     for upper, lower, *expected in HAND_SIZED:
         ends = (np.array([0.0, *end, 1.0])[:, None, None] for end in (upper, lower))
-        found = run_belief(*ends, np.ones(1))[:, :, 0]
+        found = integrate_belief(*ends, np.ones(1))[:, :, 0]
         np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
@@ -86,18 +86,20 @@ def test_runs_against_cutting_at_all_breakpoints():
         expected[0, members] += (right - left) * (len(members) == 1)
         expected[1, members] += right - left
         expected[2, members] += (right - left) / len(members)
-    found = run_belief(upper[:, None, None], lower[:, None, None], np.ones(1))[:, :, 0]
+    found = integrate_belief(upper[:, None, None], lower[:, None, None], np.ones(1))[
+        :, :, 0
+    ]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
 def test_extremes_against_a_fine_grid(cumulative):
     scores = np.log(np.random.default_rng(5).dirichlet(np.ones(5), size=8)).T
-    low, high = extremes(scores, LOG_SETS, cumulative=cumulative)
+    low, high = extreme_probabilities(scores, LOG_SETS, cumulative=cumulative)
     for q in (0, 20, 40, 63):
         theta = np.linspace(LOG_SETS.low[q], LOG_SETS.high[q], 4001)
-        p = soft_max(scores[:, None, :], theta[:, None])
-        curve = cumulate(p)[1:] if cumulative else p
+        p = softmax_at(scores[:, None, :], theta[:, None])
+        curve = cumulate_from_zero(p)[1:] if cumulative else p
         np.testing.assert_allclose(low[:, q], curve.min(axis=1), atol=1e-6)
         np.testing.assert_allclose(high[:, q], curve.max(axis=1), atol=1e-6)
         assert (low[:, q] <= curve.min(axis=1) + 1e-12).all()
@@ -121,11 +123,13 @@ def test_against_sampling_levels_and_z():
     rng = np.random.default_rng(1)
     s, z = rng.random(20_000), rng.random(20_000)
     radius = np.sqrt(-2.0 * np.log(s))
-    nodes = np.sqrt(-2.0 * np.log(np.append(1.0, quadrature()[0])))
+    nodes = np.sqrt(-2.0 * np.log(np.append(1.0, plausibility_quadrature()[0])))
     low = np.interp(radius, nodes, np.append(LOG_SETS.theta, LOG_SETS.low))
     high = np.interp(radius, nodes, np.append(LOG_SETS.theta, LOG_SETS.high))
     ascending = np.log([[0.25], [0.35], [0.40]])
-    upper, lower = (cumulate(soft_max(ascending, end)) for end in (low, high))
+    upper, lower = (
+        cumulate_from_zero(softmax_at(ascending, end)) for end in (low, high)
+    )
     member = (lower[:-1] < z) & (z <= upper[1:])
     pl, bel = (
         member.mean(axis=1)[::-1],
@@ -173,7 +177,7 @@ def test_lower_and_upper_enclose_the_probability(seed, c, order):
     np.testing.assert_allclose(found.betp.sum(axis=1), 1.0)
     assert (found.bel.sum(axis=1) <= 1.0 + 1e-12).all()
     assert (found.pl.sum(axis=1) >= 1.0 - 1e-12).all()
-    plug_in = soft_max(scores.T, theta).T
+    plug_in = softmax_at(scores.T, theta).T
     assert (plug_in <= found.pl + 1e-12).all()
     if order != "index":
         mixed = rng.permutation(c)
@@ -276,12 +280,12 @@ class ClassProfile:
 
 def bounds(sets):
     """Return lower and upper probability from sets of a logit."""
-    weight = quadrature()[1]
+    weight = plausibility_quadrature()[1]
     return weight @ expit(sets.low), weight @ expit(sets.high)
 
 
 def test_quadrature_is_exact_for_polynomials_and_roots():
-    u, w = quadrature()
+    u, w = plausibility_quadrature()
     assert (np.diff(u) < 0.0).all()
     for power in (0.0, 0.5, 1.0, 7.0):  # integral of u^power over (0, 1)
         np.testing.assert_allclose(w @ u**power, 1.0 / (power + 1.0), rtol=1e-12)
@@ -300,7 +304,7 @@ def test_hand_sized_likelihood():
     scores, target = np.tile([[0.0], [1.0]], 4), np.array([1.0, 1.0, 1.0, 0.0])
     likelihood = ScalarLikelihood(scores, target)
     np.testing.assert_allclose(likelihood(np.zeros(1)).value, 4 * np.log(2.0))
-    np.testing.assert_allclose(scalar_sets(likelihood).theta, np.log(3.0))
+    np.testing.assert_allclose(plausible_sets_of_scalar(likelihood).theta, np.log(3.0))
 
 
 def test_likelihood_against_its_formula():
@@ -326,11 +330,11 @@ def test_likelihood_against_its_formula():
 @pytest.mark.parametrize(("score", "smooth"), [("log", False), ("prob", True)])
 def test_ends_against_brent(score, smooth):
     likelihood = toy_likelihood(score, smooth=smooth)
-    sets = scalar_sets(likelihood)
+    sets = plausible_sets_of_scalar(likelihood)
     best = likelihood(np.array([sets.theta])).value
-    for u, low, high in list(zip(quadrature()[0], sets.low, sets.high, strict=True))[
-        ::7
-    ]:
+    for u, low, high in list(
+        zip(plausibility_quadrature()[0], sets.low, sets.high, strict=True)
+    )[::7]:
 
         def excess(theta, u=u):
             return likelihood(np.array([theta])).value - best + np.log(u)
@@ -374,7 +378,7 @@ def test_binary_platt_model(smooth, tau, bel, pl, betp):
     y = np.array([0, 0, 1, 0, 1, 0, 1, 1])
     target = np.where(y == 1, 5 / 6, 1 / 6) if smooth else y.astype(float)
     profile = PlattProfile(s, target, 1.0)
-    sets = plausible_sets(profile, quadrature()[0])
+    sets = plausible_sets(profile, plausibility_quadrature()[0])
     np.testing.assert_allclose(expit(sets.theta), tau, atol=1e-7)
     low, high = bounds(sets)
     np.testing.assert_allclose(
@@ -401,9 +405,11 @@ def test_vector_model(k, plug_in, se, exact, rayleigh):
     profile = ClassProfile(k)
     np.testing.assert_allclose(expit(profile.centre), plug_in, atol=1e-5)
     np.testing.assert_allclose(profile.se, se, atol=1e-5)
-    quadratic = plausible_sets(Quadratic(profile.centre, profile.se), quadrature()[0])
+    quadratic = plausible_sets(
+        Quadratic(profile.centre, profile.se), plausibility_quadrature()[0]
+    )
     np.testing.assert_allclose(bounds(quadratic), rayleigh, atol=1e-4)
-    sets = plausible_sets(profile, quadrature()[0])
+    sets = plausible_sets(profile, plausibility_quadrature()[0])
     np.testing.assert_allclose(sets.theta, profile.centre, atol=1e-6)
     np.testing.assert_allclose(bounds(sets), exact, atol=1e-4)
 
@@ -418,13 +424,15 @@ def test_sets_are_nested_and_have_their_level(seed, spread, anti_informative):
     y[1] = x[1].argmin()
     scores = np.log(x).T.copy()
     likelihood = ScalarLikelihood(scores, scores[y, np.arange(20)])
-    sets = scalar_sets(likelihood)
+    sets = plausible_sets_of_scalar(likelihood)
     assert (np.diff(sets.high) > 0.0).all()
     assert (np.diff(sets.low) < 0.0).all()
     best = likelihood(np.array([sets.theta])).value
     for ends in (sets.low, sets.high):
         drop = [likelihood(np.array([theta])).value - best for theta in ends]
-        np.testing.assert_allclose(drop, -np.log(quadrature()[0]), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(
+            drop, -np.log(plausibility_quadrature()[0]), rtol=1e-6, atol=1e-8
+        )
 
 
 @pytest.mark.parametrize("margin", [1e-3, 1e-9])
@@ -433,6 +441,6 @@ def test_nearly_infinite_estimates_are_found(margin):
     x[:, 0] = 0.5 + margin, 0.5 - margin
     y = np.zeros(30, dtype=int)
     y[0] = 1  # the one row that is wrong, by a hair
-    sets = scalar_sets(ScalarLikelihood(x, x[y, np.arange(30)]))
+    sets = plausible_sets_of_scalar(ScalarLikelihood(x, x[y, np.arange(30)]))
     assert np.isfinite([sets.low, sets.high]).all()
     assert 0.0 < sets.low[-1] < sets.theta < sets.high[0]

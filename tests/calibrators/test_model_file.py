@@ -24,8 +24,8 @@ from mcllo.calibrators._model_file import (
     MAX_DEPTH,
     MAX_FILE_BYTES,
     MAX_NUMBER,
-    checksum,
-    document,
+    content_checksum,
+    model_document,
     training_summary,
 )
 from mcllo.exceptions import FileFormatError, InputError
@@ -47,7 +47,7 @@ def files():
     for name, make in mcllo.CALIBRATORS.items():
         calibrator = make() if name != "matrix" else make(penalty=1.0)
         given = np.log(X) if calibrator.input == "logits" else X
-        made[name] = document(calibrator.fit(given, y), covariance=False)
+        made[name] = model_document(calibrator.fit(given, y), covariance=False)
     return made
 
 
@@ -67,7 +67,7 @@ def with_prior():
             if prior == "unlabelled" and name != "temperature":
                 with suppress_warnings():
                     fitted.adapt(X[:40])
-            made[name, prior] = document(fitted, covariance=False)
+            made[name, prior] = model_document(fitted, covariance=False)
     return made
 
 
@@ -365,7 +365,7 @@ def test_a_changed_file_is_noticed(files, tmp_path):
 
 def test_formatting_does_not_matter(files, tmp_path):
     content = dict(reversed(files["mcllo"].items()))
-    assert checksum(content) == files["mcllo"]["checksum"]
+    assert content_checksum(content) == files["mcllo"]["checksum"]
     loaded(json.dumps(content, indent=7, ensure_ascii=False), tmp_path / "m.json")
 
 
@@ -525,7 +525,7 @@ WRONG_TYPES = [
 def test_what_breaks_a_type_breaks_the_schema(files):
     for method, where, value in WRONG_TYPES:
         content = changed(files[method], where, value)
-        content["checksum"] = checksum(content)
+        content["checksum"] = content_checksum(content)
         assert not VALID.is_valid(content), (method, where)
     without = dict(files["mcllo"])
     del without["checksum"]  # a new file needs it

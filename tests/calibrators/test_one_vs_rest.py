@@ -8,7 +8,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo.calibrators import BetaCalibration, IsotonicCalibration
 from mcllo.calibrators._base import normalize_rows
-from mcllo.calibrators._beta import features, fit_beta, is_step
+from mcllo.calibrators._beta import beta_features, fit_beta, is_separable
 from mcllo.exceptions import SeparationWarning
 
 ROW = np.array([[0.5, 0.3, 0.2]])
@@ -34,7 +34,7 @@ def test_hand_sized_example():
     s, hit = np.repeat([0.4, 0.6], 4), np.array([1, 0, 0, 0, 1, 1, 1, 0], dtype=bool)
     a, b, m = fit_beta(s, hit)
     np.testing.assert_allclose((a + b) * np.log(0.6 / 0.4), 2 * np.log(3.0), atol=1e-6)
-    q = expit(features(np.array([0.4, 0.6])).T @ [a, b, m])
+    q = expit(beta_features(np.array([0.4, 0.6])).T @ [a, b, m])
     np.testing.assert_allclose(q, [0.25, 0.75], atol=1e-6)
 
 
@@ -91,14 +91,16 @@ def test_two_classes_are_one_map():
     fitted = BetaCalibration().fit(np.column_stack([1 - s, s]), y)
     a, b, m = fitted.coef_[1]
     np.testing.assert_allclose(fitted.coef_[0], [b, a, -m], atol=1e-6)
-    q = expit(features(s).T @ fitted.coef_[1])
+    q = expit(beta_features(s).T @ fitted.coef_[1])
     np.testing.assert_allclose(
         fitted.predict_proba(np.column_stack([1 - s, s]))[:, 1], q
     )
 
 
 def test_a_constant_column_gives_the_share():
-    q = expit(features(np.full(1, 0.3)).T @ fit_beta(np.full(8, 0.3), np.arange(8) < 2))
+    q = expit(
+        beta_features(np.full(1, 0.3)).T @ fit_beta(np.full(8, 0.3), np.arange(8) < 2)
+    )
     np.testing.assert_allclose(q, 0.25, atol=1e-6)
 
 
@@ -118,10 +120,10 @@ def test_a_step_warns_and_answers():
 
 def test_what_is_a_step():
     s = np.array([0.1, 0.4, 0.4, 0.9])
-    assert is_step(s, np.array([0, 0, 1, 1], dtype=bool))
-    assert not is_step(s, np.array([0, 1, 0, 0], dtype=bool))
-    assert not is_step(np.full(4, 0.3), np.array([0, 0, 1, 1], dtype=bool))
-    assert not is_step(s, np.ones(4, dtype=bool))
+    assert is_separable(s, np.array([0, 0, 1, 1], dtype=bool))
+    assert not is_separable(s, np.array([0, 1, 0, 0], dtype=bool))
+    assert not is_separable(np.full(4, 0.3), np.array([0, 0, 1, 1], dtype=bool))
+    assert not is_separable(s, np.ones(4, dtype=bool))
 
 
 @settings(deadline=None, max_examples=30)
@@ -133,7 +135,7 @@ def test_maps_never_fall_and_average_to_the_share(seed):
     coef = fit_beta(s, hit)
     assert (coef[:2] >= 0.0).all()
     np.testing.assert_allclose(
-        expit(features(s).T @ coef).mean(), hit.mean(), atol=1e-6
+        expit(beta_features(s).T @ coef).mean(), hit.mean(), atol=1e-6
     )
 
 

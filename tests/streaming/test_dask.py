@@ -446,7 +446,7 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path, persisted):
 
 def test_workers_validate_and_predict(client, tmp_path):
     ddf = dd.read_parquet(write_parquet(tmp_path / "rows"))
-    fitted = MCLLOCalibrator()._fitted_already(
+    fitted = MCLLOCalibrator()._adopt_fit(
         fit_blocks(blocks_of_dask(ddf[NAMES], ddf["word"]))
     )
     table = frame()

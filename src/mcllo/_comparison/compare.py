@@ -65,7 +65,7 @@ from .._validation.predictions import (
     judged_predictions,
     reads_rows,
 )
-from ..calibrators._choice import Fold, fitted_to, recalibrated
+from ..calibrators._choice import Fold, apply_calibrator, clone_and_fit
 from ..exceptions import InputError, LabelShiftWarning
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
@@ -409,12 +409,12 @@ def _recalibrate(
         return _Recalibrated(probs, seconds, note, method.family)
     with catch_warnings() as found:
         start = time.perf_counter()
-        fitted = fitted_to(method.calibrator, learn)
+        fitted = clone_and_fit(method.calibrator, learn)
         seconds = time.perf_counter() - start
         with suppress_warnings(
             LabelShiftWarning
         ):  # of folds, and of rows whose labels are known
-            probs = recalibrated(fitted, judge)
+            probs = apply_calibrator(fitted, judge)
     note = found[0].text() if found else ""
     return _Recalibrated(probs, seconds, note, method.family)
 

@@ -41,10 +41,10 @@ from .._validation.predictions import Predictions
 from ..calibrators import CALIBRATORS
 from ..calibrators._choice import (
     Fold,
-    changed_parameters,
     check_folds,
-    is_ours,
+    is_mcllo_calibrator,
     make_calibrator,
+    non_default_parameters,
 )
 from ..exceptions import InputError
 from .recommend import UNCALIBRATED, recommend
@@ -70,10 +70,10 @@ class Method:
     @property
     def family(self) -> str:
         """The key of a method as theory knows it, without penalty, gate or other choices."""
-        if not is_ours(self.calibrator):
+        if not is_mcllo_calibrator(self.calibrator):
             return ""
         harmless = {"baseline", "classes", "on", "normalize"}  # which change no family
-        has_choices = bool(changed_parameters(self.calibrator).keys() - harmless)
+        has_choices = bool(non_default_parameters(self.calibrator).keys() - harmless)
         return "" if has_choices else self.calibrator.method
 
 
@@ -124,9 +124,9 @@ def _method(what: Any, has_logits: bool) -> Method:
     if not isinstance(what, str):
         own = make_calibrator(what, CALIBRATORS)
         options = ", ".join(
-            f"{name}={value!r}" for name, value in changed_parameters(own).items()
+            f"{name}={value!r}" for name, value in non_default_parameters(own).items()
         )
-        key = own.method if is_ours(own) else type(own).__name__
+        key = own.method if is_mcllo_calibrator(own) else type(own).__name__
         return Method(f"{key}({options})" if options else key, own)
     if what not in CALIBRATORS:
         raise InputError(

@@ -7,7 +7,8 @@ a method says         ``method``, ``includes_identity``, ``needs_logs`` (whether
                       `_learn_prior` where the method has a ``prior``
 `predict_proba`       read, then `_apply`
 a saved calibrator    JSON that anyone can read: parameters, classes, and the plain numbers of
-                      `_state`, which `_restore` takes back; by default those named in ``_learned``
+                      `_state`, which `_restore_state` takes back; by default those named in
+                      ``_learned``
 `Identity`            the calibrator that changes nothing, for tables and as a yardstick
 `OneVsRest`           from ``q_k >= 0``, a number for each class alone, to the row
                       ``q_k / sum_j q_j``; classes that no label had keep their predicted
@@ -45,7 +46,7 @@ from .._validation.probabilities import Simplex, check_scores, clean_probs
 from .._validation.rounding import clip_again
 from .._validation.weights import clean_rows
 from ..exceptions import AbsentClassWarning, InputError
-from ._model_file import document, training_summary
+from ._model_file import model_document, training_summary
 
 ZeroRow = Literal["original", "uniform"]
 
@@ -57,7 +58,9 @@ chance of ``exp(-3)``, 5 %, or more."""
 MAX_NAMED_CLASSES = 6
 
 
-def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
+def absent_class_warning(
+    predictions: Predictions, consequence: str
+) -> AbsentClassWarning:
     """Return the warning that labels lack classes, and what so many rows say of these.
 
     Of n rows without it a class has a share of at most ``1 - 0.05^(1/n)`` with 95 % confidence
@@ -66,7 +69,7 @@ def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
     """
     columns = np.flatnonzero(predictions.class_weight == 0.0)
     expected = (predictions.row_weight @ predictions.probs)[columns]
-    n, unit = _effective_rows(predictions)
+    n, unit = _effective_size_and_unit(predictions)
     limit = -float(np.expm1(math.log(0.05) / n))  # 1 - 0.05^(1/n) without cancellation
     named = [
         f"{label!r} ({count:.3g} expected)"
@@ -89,11 +92,12 @@ def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
         "limit": limit,
         "rows": n,
     }
-    message = f"no row has class {', '.join(named)}: {say}. {becomes[0].upper()}{becomes[1:]}."
+    sentence = f"{consequence[0].upper()}{consequence[1:]}."
+    message = f"no row has class {', '.join(named)}: {say}. {sentence}"
     return AbsentClassWarning(message, numbers=numbers)
 
 
-def _effective_rows(predictions: Predictions) -> tuple[float, str]:
+def _effective_size_and_unit(predictions: Predictions) -> tuple[float, str]:
     """Return as how many independent rows these count, and what they are called."""
     weight = predictions.row_weight
     if predictions.groups is not None:
@@ -181,15 +185,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_options()
         self._check_prior()
-        self._forget()
+        self._clear_fitted_attributes()
         try:
-            predictions = self._read(X, y, sample_weight, logits)
+            predictions = self._validate_training_rows(X, y, sample_weight, logits)
         except InputError as error:
             raise _explain_prefixed_columns(
                 error, X if logits is None else logits, y
             ) from None
         if self._absent and predictions.absent:
-            warn(absence(predictions, self._what_becomes_of_absent()))
+            warn(absent_class_warning(predictions, self._absent_class_consequence()))
         self._learn(self._reweight_to_prior(predictions))
         self._learn_prior(predictions)
         self.training_ = training_summary(predictions)
@@ -210,7 +214,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        simplex = self._rows(X, logits)
+        simplex = self._validate_rows(X, logits)
         return self._apply(simplex)
 
     def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
@@ -248,7 +252,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             are always there; intervals of recalibrated probabilities need the covariance.
         """
         check_is_fitted(self, "classes_")
-        text = json.dumps(document(self, covariance), indent=1, allow_nan=False) + "\n"
+        document = model_document(self, covariance)
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
         if str(path) == "-":
             standard_output().write(text)
         else:
@@ -282,7 +287,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "on"):
             check_choice("on", self.on, ("log_probs", "logits"))
 
-    def _what_becomes_of_absent(self) -> str:
+    def _absent_class_consequence(self) -> str:
         """Return what becomes of a class that no label has."""
         return self._absent
 
@@ -311,12 +316,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             state[name] = none_for_nan(learned)  # JSON has no NaN
         return state
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore_state(self, state: dict[str, Any]) -> None:
         """Take back what `_state` returned."""
         for name, read in self._learned:
             setattr(self, f"{name}_", read(state[name]))
 
-    def _forget(self) -> None:
+    def _clear_fitted_attributes(self) -> None:
         """Remove whatever an earlier fit set: what ends with an underscore, as scikit-learn has it.
 
         A fit that fails must not leave half of an earlier one behind.
@@ -325,12 +330,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if name.endswith("_"):
                 delattr(self, name)
 
-    def _remember(self, classes: tuple[Any, ...]) -> None:
+    def _set_classes(self, classes: tuple[Any, ...]) -> None:
         """Set the attributes that say what the columns are."""
         self.classes_ = label_array(classes)
         self.n_features_in_ = len(classes)
 
-    def _read(
+    def _validate_training_rows(
         self, X: Any, y: Any, sample_weight: Any, scores: Any = None
     ) -> Predictions:
         """Validate training rows and remember their classes and names."""
@@ -372,7 +377,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             facts = clean_rows(len(simplex.probs), sample_weight)
             predictions = Predictions._labelled(simplex, y, named, None, facts)
-        self._remember(predictions.classes)
+        self._set_classes(predictions.classes)
         if not isinstance(X, Predictions):
             names = column_names(X if logits is None else logits)
             if names is not None:
@@ -385,12 +390,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if logits is not None and X is not None:
             rule = "be left out where logits are given, or they where X is"
             raise InputError(argument="X", rule=rule, found="both")
-        check_kind(X if logits is None else logits)
+        refuse_sparse_or_complex(X if logits is None else logits)
         if self.input == "logits" and logits is None and not isinstance(X, Predictions):
             return None, X
         return X, logits
 
-    def _rows(self, X: Any, scores: Any = None) -> Simplex:
+    def _validate_rows(self, X: Any, scores: Any = None) -> Simplex:
         """Validate rows to predict; columns of a frame are found by class name."""
         check_is_fitted(self, "classes_")
         X, logits = self._resolve_scores(X, scores)
@@ -412,7 +417,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(
                     f"{self.method} needs logits; these predictions have none."
                 )
-            return self._simplex_of(X)
+            return self._clipped_simplex(X)
         normalize = bool(getattr(self, "normalize", False))
         if logits is not None:
             return validate_rows_to_recalibrate(classes, None, logits)
@@ -427,7 +432,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return simplex
 
-    def _simplex_of(self, predictions: Predictions) -> Simplex:
+    def _clipped_simplex(self, predictions: Predictions) -> Simplex:
         """Return rows that were read already, clipped as those learned from were."""
         clip = getattr(self, "clip_", None)
         if clip is not None and predictions.n_clipped:
@@ -516,18 +521,18 @@ class OneVsRest(Calibrator):
 
     def _learn(self, predictions: Predictions) -> None:
         self.absent_ = tuple(np.flatnonzero(predictions.class_weight == 0.0).tolist())
-        self._learn_classes(predictions)
+        self._learn_each_class(predictions)
 
     def _apply(self, simplex: Simplex) -> Floats:
-        answers = self._answers(simplex.probs)
+        answers = self._recalibrate_each_class(simplex.probs)
         return normalize_rows(
             answers, simplex.probs, absent=self.absent_, zero_row=self.zero_row
         )
 
-    def _learn_classes(self, predictions: Predictions) -> None:
+    def _learn_each_class(self, predictions: Predictions) -> None:
         """Set what the method learns about each class."""
 
-    def _answers(self, probs: Floats) -> Floats:
+    def _recalibrate_each_class(self, probs: Floats) -> Floats:
         """Return ``q_k`` of every class, shape (n_samples, n_classes)."""
         raise NotImplementedError
 
@@ -563,7 +568,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise InputError(argument=name, rule=f"be one of {known}", value=value)
 
 
-def check_kind(X: Any) -> None:
+def refuse_sparse_or_complex(X: Any) -> None:
     """Refuse sparse and complex tables in the words that scikit-learn's users know."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise InputError(
@@ -575,14 +580,14 @@ def check_kind(X: Any) -> None:
         )
 
 
-def float_array(numbers: Any) -> Floats:
+def floats_from_json(numbers: Any) -> Floats:
     """Return saved numbers as an array; None becomes NaN."""
     return np.array(numbers, dtype=float)
 
 
-def float_arrays(rows: Any) -> list[Floats]:
+def list_of_floats_from_json(rows: Any) -> list[Floats]:
     """Return saved lists of numbers as arrays."""
-    return [float_array(row) for row in rows]
+    return [floats_from_json(row) for row in rows]
 
 
 def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
 from ..exceptions import SeparationWarning
-from ._base import OneVsRest, float_array
+from ._base import OneVsRest, floats_from_json
 
 MIN_PROB = 1e-12  # distance of s from 0 and 1: their logarithms must be finite
 IDENTITY = np.array([1.0, 1.0, 0.0])  # a, b and m that change nothing
@@ -75,9 +75,9 @@ class BetaCalibration(OneVsRest):
     """
 
     method = "beta"
-    _learned = (("coef", float_array), ("absent", tuple))
+    _learned = (("coef", floats_from_json), ("absent", tuple))
 
-    def _learn_classes(self, predictions: Predictions) -> None:
+    def _learn_each_class(self, predictions: Predictions) -> None:
         is_there = predictions.row_weight > 0.0
         probs = predictions.probs[is_there]
         codes = predictions.codes[is_there]
@@ -87,7 +87,7 @@ class BetaCalibration(OneVsRest):
         for k in np.flatnonzero(predictions.class_weight):
             is_class = codes == k
             self.coef_[k] = fit_beta(probs[:, k], is_class, weight)
-            if is_step(probs[:, k], is_class):
+            if is_separable(probs[:, k], is_class):
                 steps.append(predictions.classes[k])
         if steps:
             says = (
@@ -100,15 +100,15 @@ class BetaCalibration(OneVsRest):
             numbers = {"classes": tuple(steps)}
             warn(SeparationWarning(short, detail=says, numbers=numbers, values=values))
 
-    def _answers(self, probs: Floats) -> Floats:
-        logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)
+    def _recalibrate_each_class(self, probs: Floats) -> Floats:
+        logit = np.einsum("fnk,kf->nk", beta_features(probs), self.coef_)
         log_answer = -np.logaddexp(0.0, -logit)
         log_answer[:, list(self.absent_)] = -np.inf
         # Divided by the row's largest answer, so that not all of them can underflow to 0.
         return np.exp(log_answer - log_answer.max(axis=1, keepdims=True))
 
 
-def features(s: Floats) -> Floats:
+def beta_features(s: Floats) -> Floats:
     """Return ``log s``, ``-log(1 - s)`` and 1, stacked on a new first axis."""
     inside = np.clip(s, MIN_PROB, 1.0 - MIN_PROB)
     log_s = np.log(inside)
@@ -122,25 +122,25 @@ def fit_beta(
     """Return a, b and m for one class, by the sign rule."""
     if is_class.all():
         return IDENTITY
-    design = features(s)
-    coef = _fit_columns(design, is_class, weight, [0, 1, 2])
+    design = beta_features(s)
+    coef = _fit_logistic_columns(design, is_class, weight, [0, 1, 2])
     if coef[0] < 0.0:
-        coef = _fit_columns(design, is_class, weight, [1, 2])
+        coef = _fit_logistic_columns(design, is_class, weight, [1, 2])
     elif coef[1] < 0.0:
-        coef = _fit_columns(design, is_class, weight, [0, 2])
+        coef = _fit_logistic_columns(design, is_class, weight, [0, 2])
     if coef[:2].min() < 0.0:
-        coef = _fit_columns(design, is_class, weight, [2])
+        coef = _fit_logistic_columns(design, is_class, weight, [2])
     return coef
 
 
-def is_step(s: Floats, is_class: NDArray[np.bool_]) -> bool:
+def is_separable(s: Floats, is_class: NDArray[np.bool_]) -> bool:
     """Whether a threshold on s tells the class from the rest, so that no finite fit is best."""
     if is_class.all() or s.min() == s.max():
         return False
     return bool(s[~is_class].max() <= s[is_class].min())
 
 
-def _fit_columns(
+def _fit_logistic_columns(
     design: Floats,
     is_class: NDArray[np.bool_],
     weight: Floats | None,

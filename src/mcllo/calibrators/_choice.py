@@ -1,14 +1,16 @@
 """Which calibrator is meant, by its key, as an object of ours, or of another package.
 
-====================  ==============================================================================
-`make_calibrator`     a key of the registry or an unfitted calibrator -> a calibrator of one's own
-`reads`               what its X holds: "probs" or "logits"; another package's reads probabilities
-`is_ours`             whether it takes ``logits=`` and `Predictions`, and knows all classes
-`check_folds`         folds that hold out each row exactly once, which one row's judgement needs
-`changed_parameters`  what is not the default
-`fitted_to`           a clone fitted to `Predictions`, whoever wrote it; `recalibrated` is what it
-                      makes of others
-====================  ==============================================================================
+========================  ==========================================================================
+`make_calibrator`         a key of the registry or an unfitted calibrator -> a calibrator of one's
+                          own
+`input_kind`              what its X holds: "probs" or "logits"; another package's reads
+                          probabilities
+`is_mcllo_calibrator`     whether it takes ``logits=`` and `Predictions`, and knows all classes
+`check_folds`             folds that hold out each row exactly once, which one row's judgement needs
+`non_default_parameters`  what is not the default
+`clone_and_fit`           a clone fitted to `Predictions`, whoever wrote it
+`apply_calibrator`        what it makes of other rows
+========================  ==========================================================================
 """
 
 from __future__ import annotations
@@ -31,35 +33,43 @@ from ._base import Calibrator, label_array
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
+def make_calibrator(
+    key_or_calibrator: Any, registry: Mapping[str, type[Calibrator]]
+) -> Any:
     """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
-    if isinstance(what, str):
-        if what not in registry:
+    if isinstance(key_or_calibrator, str):
+        if key_or_calibrator not in registry:
             platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (
-                what == "sigmoid"
+                key_or_calibrator == "sigmoid"
             )
             raise InputError(
                 "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",
-                value=what,
-                values={"known": ", ".join(registry), "key": what, "platt": platt},
+                value=key_or_calibrator,
+                values={
+                    "known": ", ".join(registry),
+                    "key": key_or_calibrator,
+                    "platt": platt,
+                },
             )
-        return registry[what]()
-    is_calibrator = hasattr(what, "fit") and hasattr(what, "predict_proba")
-    if isinstance(what, type) or not is_calibrator:
+        return registry[key_or_calibrator]()
+    is_calibrator = hasattr(key_or_calibrator, "fit") and hasattr(
+        key_or_calibrator, "predict_proba"
+    )
+    if isinstance(key_or_calibrator, type) or not is_calibrator:
         raise InputError(
             f"calibrator must be one of {', '.join(registry)}, or a calibrator such as "
-            f"mcllo.MCLLOCalibrator(penalty=1.0); got {show(what)}."
+            f"mcllo.MCLLOCalibrator(penalty=1.0); got {show(key_or_calibrator)}."
         )
-    return clone(what)
+    return clone(key_or_calibrator)
 
 
-def is_ours(calibrator: Any) -> bool:
+def is_mcllo_calibrator(calibrator: Any) -> bool:
     """Whether a calibrator is one of this package."""
     return isinstance(calibrator, Calibrator)
 
 
-def reads(calibrator: Any) -> str:
+def input_kind(calibrator: Any) -> str:
     """Return what X of a calibrator holds; one of another package reads probabilities."""
     return str(getattr(calibrator, "input", "probs"))
 
@@ -85,7 +95,7 @@ def check_folds(
     return pairs
 
 
-def changed_parameters(calibrator: Any) -> dict[str, Any]:
+def non_default_parameters(calibrator: Any) -> dict[str, Any]:
     """Return the parameters of a calibrator that are not the default ones."""
     parameters = signature(type(calibrator)).parameters
     changed = {}
@@ -99,23 +109,23 @@ def changed_parameters(calibrator: Any) -> dict[str, Any]:
     return changed
 
 
-def fitted_to(calibrator: Any, learn: Predictions) -> Any:
+def clone_and_fit(calibrator: Any, predictions: Predictions) -> Any:
     """Return a clone fitted to these rows; a baseline that was left open is theirs."""
     own = clone(calibrator)
-    if is_ours(own):
+    if is_mcllo_calibrator(own):
         if "baseline" in own.get_params() and own.baseline is None:
-            own.set_params(baseline=learn.baseline)
-        return own.fit(learn)
-    labels = label_array(learn.classes)[learn.codes]
-    weight = learn.sample_weight
+            own.set_params(baseline=predictions.baseline)
+        return own.fit(predictions)
+    labels = label_array(predictions.classes)[predictions.codes]
+    weight = predictions.sample_weight
     if weight is None or not has_fit_parameter(own, "sample_weight"):
-        return own.fit(learn.probs, labels)
-    return own.fit(learn.probs, labels, sample_weight=weight)
+        return own.fit(predictions.probs, labels)
+    return own.fit(predictions.probs, labels, sample_weight=weight)
 
 
-def recalibrated(fitted: Any, rows: Predictions) -> Floats:
+def apply_calibrator(fitted: Any, rows: Predictions) -> Floats:
     """Return what a fitted calibrator makes of these rows, columns in the order of the classes."""
-    if is_ours(fitted):
+    if is_mcllo_calibrator(fitted):
         return fitted.predict_proba(rows)
     probs = np.asarray(fitted.predict_proba(rows.probs), dtype=np.float64)
     known = np.asarray(getattr(fitted, "classes_", rows.classes)).tolist()

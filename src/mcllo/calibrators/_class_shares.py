@@ -182,7 +182,7 @@ def estimate_class_shares(
     slopes = ratio[:, inner] / row_likelihood[:, None]
     n_labels = n_learned * reference[there][inner]
     errors = np.zeros(len(there))
-    errors[inner] = _standard_errors(slopes, shares[inner], n_labels)
+    errors[inner] = _class_share_errors(slopes, shares[inner], n_labels)
 
     # Empirical Bayes: a change that is small beside its error is taken back, most of it. Of
     # independent rows without a change Wald's statistic has the mean c - 1.
@@ -231,7 +231,7 @@ def _maximize_by_em(
     return shares, max_iter
 
 
-def _standard_errors(slopes: Floats, shares: Floats, n_labels: Floats) -> Floats:
+def _class_share_errors(slopes: Floats, shares: Floats, n_labels: Floats) -> Floats:
     """Return the standard errors of the module's table; `n_labels` are those learned from."""
     basis = np.eye(len(shares))[:, 1:]
     basis[0] = -1.0  # changes that sum to 0

@@ -19,7 +19,7 @@ from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins, bin_index, inner_edges
-from ._base import OneVsRest, ZeroRow, check_choice, float_arrays
+from ._base import OneVsRest, ZeroRow, check_choice, list_of_floats_from_json
 
 EMPTY_BIN_RULES = ("midpoint", "zero", "prior", "identity")
 
@@ -91,9 +91,9 @@ class HistogramBinning(OneVsRest):
     method = "histogram"
     includes_identity = False
     _learned = (
-        ("edges", float_arrays),
-        ("counts", float_arrays),
-        ("table", float_arrays),
+        ("edges", list_of_floats_from_json),
+        ("counts", list_of_floats_from_json),
+        ("table", list_of_floats_from_json),
         ("absent", tuple),
     )
 
@@ -123,17 +123,17 @@ class HistogramBinning(OneVsRest):
                 f"smoothing must be finite and >= 0; got smoothing={self.smoothing}."
             )
 
-    def _learn_classes(self, predictions: Predictions) -> None:
+    def _learn_each_class(self, predictions: Predictions) -> None:
         self.edges_ = []
         self.counts_ = []
         self.table_ = []
         for k in range(predictions.n_classes):
-            edges, counts, answers = self._fit_class(predictions, k)
+            edges, counts, answers = self._fit_bins_of_class(predictions, k)
             self.edges_.append(edges)
             self.counts_.append(counts)
             self.table_.append(answers)
 
-    def _fit_class(
+    def _fit_bins_of_class(
         self, predictions: Predictions, k: int
     ) -> tuple[Floats, Floats, Floats]:
         """Return inner edges, counts and answers of the bins of class k."""
@@ -166,7 +166,7 @@ class HistogramBinning(OneVsRest):
         answers = np.where(counts > 0.0, answers, where_empty[self.empty])
         return edges, counts, answers
 
-    def _answers(self, probs: Floats) -> Floats:
+    def _recalibrate_each_class(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
         for k, table in enumerate(self.table_):
             bin_of_row = bin_index(probs[:, k], self.edges_[k])

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._utils.results import Floats
 from .._validation.predictions import Predictions
-from ._base import OneVsRest, float_arrays
+from ._base import OneVsRest, list_of_floats_from_json
 
 
 class IsotonicCalibration(OneVsRest):
@@ -59,9 +59,9 @@ class IsotonicCalibration(OneVsRest):
     """
 
     method = "isotonic"
-    _learned = (("knots", float_arrays), ("absent", tuple))
+    _learned = (("knots", list_of_floats_from_json), ("absent", tuple))
 
-    def _learn_classes(self, predictions: Predictions) -> None:
+    def _learn_each_class(self, predictions: Predictions) -> None:
         from sklearn.isotonic import IsotonicRegression
 
         self.knots_ = []
@@ -73,7 +73,7 @@ class IsotonicCalibration(OneVsRest):
             knots = np.stack([regression.X_thresholds_, regression.y_thresholds_])
             self.knots_.append(knots)
 
-    def _answers(self, probs: Floats) -> Floats:
+    def _recalibrate_each_class(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
         for k, (at, value) in enumerate(self.knots_):
             answers[:, k] = np.interp(probs[:, k], at, value)

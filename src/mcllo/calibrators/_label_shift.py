@@ -62,7 +62,7 @@ from ._class_shares import (
 )
 
 if TYPE_CHECKING:
-    from ._auto.temperature_with_lapse import SoftTemperature
+    from ._auto.temperature_with_lapse import TemperatureWithLapse
 
 PRIORS = ("fit", "keep", "unlabelled")
 WARNING_LEVEL = 0.01
@@ -120,7 +120,7 @@ class Learned(Result):
         Columns of classes that no label has, and that keep their probability h.
     offset : ndarray of shape (c,)
         What is added to ``log q``: r for "keep", d for frequencies; 0 for "fit".
-    tempered : SoftTemperature or None
+    tempered : TemperatureWithLapse or None
         What h is made by; None leaves it as predicted.
     own : ndarray of shape (c,) or None
         kappa; None unless the frequencies of new rows are to be estimated.
@@ -132,7 +132,7 @@ class Learned(Result):
     reference: Floats
     kept: tuple[int, ...]
     offset: Floats
-    tempered: SoftTemperature | None = None
+    tempered: TemperatureWithLapse | None = None
     own: Floats | None = None
 
     @classmethod
@@ -178,7 +178,7 @@ def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
     return shares / shares.sum()
 
 
-def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
+def _estimate_new_class_shares(q: Floats, learned: Learned) -> ClassShares:
     """Return the frequencies of rows q, and warn where they could not be told."""
     estimate = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
     if estimate.refused:
@@ -195,7 +195,7 @@ def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
     return estimate
 
 
-def _reference(predictions: Predictions) -> Floats:
+def _reference_shares(predictions: Predictions) -> Floats:
     """Return rho."""
     counts = predictions.class_weight + LABEL_PSEUDO_COUNT
     return np.asarray(counts / counts.sum(), dtype=np.float64)
@@ -206,25 +206,26 @@ def _row_weights_for_prior(predictions: Predictions, shares: Floats) -> Floats:
 
     0.01 times at least, a round number: the map of a class that hardly ever comes must exist.
     """
-    return np.maximum(shares / _reference(predictions), 0.01)
+    return np.maximum(shares / _reference_shares(predictions), 0.01)
 
 
-def _restore_temperature(state: dict[str, float]) -> SoftTemperature:
-    # loaded when needed, as for `_temperature_without`: only classes that keep their share have one
-    from ._auto.temperature_with_lapse import SoftTemperature
+def _restore_temperature(state: dict[str, float]) -> TemperatureWithLapse:
+    # loaded when needed, as for `_temperature_without_classes`: only classes that keep their share
+    # have one
+    from ._auto.temperature_with_lapse import TemperatureWithLapse
 
-    return SoftTemperature(**state)
+    return TemperatureWithLapse(**state)
 
 
-def _temperature_without(
+def _temperature_without_classes(
     predictions: Predictions, kept: tuple[int, ...]
-) -> SoftTemperature | None:
+) -> TemperatureWithLapse | None:
     """Return the temperature of the other classes, given that it is one of them; None for one.
 
     That a label is none of `kept` was decided by who chose the rows, so it is no evidence against
     the predictions: fitted to all columns a temperature would take it for some.
     """
-    from ._auto.temperature_with_lapse import ScoredRows, fit_soft_temperature
+    from ._auto.temperature_with_lapse import ScoredRows, fit_temperature_with_lapse
 
     others = np.delete(np.arange(predictions.n_classes), kept)
     if len(others) < 2:
@@ -235,7 +236,7 @@ def _temperature_without(
     weight = None
     if predictions.sample_weight is not None:
         weight = predictions.sample_weight[rows]
-    return fit_soft_temperature(ScoredRows(scores, places, weight))
+    return fit_temperature_with_lapse(ScoredRows(scores, places, weight))
 
 
 def _replace_kept_shares(shares: Floats, kept: tuple[int, ...], held: Floats) -> Floats:
@@ -259,7 +260,7 @@ def shift_test(
     from scipy.special import stdtr
 
     n = len(probs)
-    new = _mean(probs) if mean is None else mean
+    new = _column_means(probs) if mean is None else mean
     old = learned.predicted
     n_expected = np.minimum(learned.weight * old, n * new)
     n_others = np.minimum(learned.weight * (1.0 - old), n * (1.0 - new))
@@ -268,7 +269,7 @@ def shift_test(
     if not has_enough.any():
         return ShiftTest(np.nan, z, old, new)
 
-    new_variance = np.maximum(_mean(probs * probs) - new * new, 0.0)
+    new_variance = np.maximum(_column_means(probs * probs) - new * new, 0.0)
     new_squared_error = new_variance / (n - 1.0)
     old_squared_error = learned.variances / (learned.weight - 1.0)
     squared_error = new_squared_error + old_squared_error  # of the difference
@@ -289,7 +290,7 @@ def shift_test(
     return ShiftTest(min(1.0, pvalue), z, old, new)
 
 
-def _mean(probs: Floats) -> Floats:
+def _column_means(probs: Floats) -> Floats:
     """Return the columns' means: by a product, in a fifth of the time."""
     with one_blas_thread(probs.size):
         return np.full(len(probs), 1.0 / max(len(probs), 1)) @ probs
@@ -321,10 +322,10 @@ class PriorCalibrator(Calibrator):
         With ``prior="unlabelled"``, unless `adapt` was called, class frequencies are estimated from
         the rows of this call.
         """
-        simplex = self._rows(X, logits)
+        simplex = self._validate_rows(X, logits)
         if self._prior_kind == "fit" and self._warns_of_shift:
             self._warn_of_shift(simplex.probs)
-        return self._with_prior(self._apply(simplex), simplex)
+        return self._adjust_to_prior(self._apply(simplex), simplex)
 
     def adapt(self, X: Any) -> Self:
         """Estimate the class frequencies of new rows without labels (``prior="unlabelled"``).
@@ -337,16 +338,16 @@ class PriorCalibrator(Calibrator):
             raise InputError(
                 argument="prior", rule="be 'unlabelled' for adapt", value=self.prior
             )
-        simplex = self._rows(X)
+        simplex = self._validate_rows(X)
         learned = self._require_learned()
-        q = self._kept_mass(self._apply(simplex), simplex)
+        q = self._with_kept_class_probs(self._apply(simplex), simplex)
         q = shift_log_odds(q, learned.offset)
-        self.new_shares_ = _estimate_frequencies(q, learned)
+        self.new_shares_ = _estimate_new_class_shares(q, learned)
         return self
 
     def shift_test(self, X: Any) -> ShiftTest:
         """Test whether rows X have other class shares than the rows learned from."""
-        return shift_test(self._require_learned(), self._rows(X).probs)
+        return shift_test(self._require_learned(), self._validate_rows(X).probs)
 
     def for_stream(self) -> Self:
         """Return the same calibrator for rows that come part by part: it does not test for shift.
@@ -402,18 +403,20 @@ class PriorCalibrator(Calibrator):
         kept: tuple[int, ...] = ()
         if self._prior_kind != "fit":
             kept = tuple(np.flatnonzero(predictions.class_weight == 0.0).tolist())
-        self.learned_ = self._learn_rows(predictions, kept)
+        self.learned_ = self._summarize_rows(predictions, kept)
         are_rows_as_to_come = self._prior_kind == "frequencies" and self._has_intercepts
         if self._prior_kind == "fit" or (are_rows_as_to_come and not kept):
             return
 
-        simplex = self._rows(predictions)
+        simplex = self._validate_rows(predictions)
         weight = predictions.row_weight
         reference = self.learned_.reference
         as_predicted = self.learned_.predicted
         if kept:
             held = (
-                weight @ self._kept_probs(simplex)[:, list(kept)] / self.learned_.weight
+                weight
+                @ self._kept_class_probs(simplex)[:, list(kept)]
+                / self.learned_.weight
             )
             held_of_reference = held
             if (
@@ -426,7 +429,7 @@ class PriorCalibrator(Calibrator):
         if are_rows_as_to_come:
             return
 
-        q = self._kept_mass(self._apply(simplex), simplex)
+        q = self._with_kept_class_probs(self._apply(simplex), simplex)
         to_predicted = match_class_shares(q, as_predicted, weight)  # r
         if self._prior_kind == "keep":
             self.learned_ = replace(self.learned_, offset=to_predicted)
@@ -441,7 +444,9 @@ class PriorCalibrator(Calibrator):
             own /= own.sum()
         self.learned_ = replace(self.learned_, offset=to_reference, own=own)
 
-    def _learn_rows(self, predictions: Predictions, kept: tuple[int, ...]) -> Learned:
+    def _summarize_rows(
+        self, predictions: Predictions, kept: tuple[int, ...]
+    ) -> Learned:
         """Return what the rows say before their frequencies are matched."""
         x = predictions.probs
         weight = predictions.row_weight
@@ -457,35 +462,35 @@ class PriorCalibrator(Calibrator):
             )  # of rows that are not independent ones
 
         shares = check_prior(self.prior, predictions.n_classes)
-        reference = _reference(predictions)
+        reference = _reference_shares(predictions)
         if self._has_intercepts and not isinstance(shares, str):
             reference = reference * _row_weights_for_prior(predictions, shares)
             reference /= reference.sum()
         tempered = None
-        if kept and self._recalibrations:
-            tempered = _temperature_without(predictions, kept)
+        if kept and self._changes_predictions:
+            tempered = _temperature_without_classes(predictions, kept)
         no_offset = np.zeros(len(mean))
         return Learned(mean, variances, total, reference, kept, no_offset, tempered)
 
     @property
-    def _recalibrations(self) -> bool:
+    def _changes_predictions(self) -> bool:
         """Whether the map changes predictions."""
         return True
 
-    def _kept_probs(self, simplex: Simplex) -> Floats:
+    def _kept_class_probs(self, simplex: Simplex) -> Floats:
         """Return h."""
         soft = None if self.learned_ is None else self.learned_.tempered
         if soft is None:
             return simplex.probs
-        g, _ = soft.both(transposed_scores(simplex))
+        g, _ = soft.probs_and_logs(transposed_scores(simplex))
         return np.ascontiguousarray(g.T)
 
-    def _kept_mass(self, q: Floats, simplex: Simplex) -> Floats:
+    def _with_kept_class_probs(self, q: Floats, simplex: Simplex) -> Floats:
         """Return q with h for kept classes; rows whose rest is 0 are h, whole."""
         kept = [] if self.learned_ is None else list(self.learned_.kept)
         if not kept:
             return q
-        h = self._kept_probs(simplex)
+        h = self._kept_class_probs(simplex)
         q = q.copy()
         q[:, kept] = 0.0
         row_sums = q.sum(axis=1, keepdims=True)
@@ -494,9 +499,9 @@ class PriorCalibrator(Calibrator):
         q[:, kept] = h[:, kept]
         return np.where(row_sums < TINY, h, q)  # NaN stays: a load must see it
 
-    def _with_prior(self, q: Floats, simplex: Simplex) -> Floats:
+    def _adjust_to_prior(self, q: Floats, simplex: Simplex) -> Floats:
         """Return q for the class frequencies that are asked for."""
-        q = self._kept_mass(q, simplex)
+        q = self._with_kept_class_probs(q, simplex)
         if self._prior_kind == "fit":
             return q
         learned = self._require_learned()
@@ -506,7 +511,7 @@ class PriorCalibrator(Calibrator):
         if self._prior_kind == "unlabelled":
             estimate = self.new_shares_
             if estimate is None:
-                estimate = _estimate_frequencies(q, learned)
+                estimate = _estimate_new_class_shares(q, learned)
             shares: Floats = estimate.shares
         else:
             shares = np.asarray(check_prior(self.prior, q.shape[1]))
@@ -519,7 +524,7 @@ class PriorCalibrator(Calibrator):
         learned = getattr(self, "learned_", None)
         if learned is None or len(probs) < 2 * MIN_EXPECTED_ROWS:
             return
-        mean = _mean(probs)
+        mean = _column_means(probs)
         away = mean - learned.predicted
         # The means alone rule most shifts out; without them the test would be half of the time.
         if not (away * away * learned.weight > WARNING_Z**2 * learned.variances).any():

@@ -51,25 +51,25 @@ class LinearCalibrator(Calibrator):
         return self.map_.intercept
 
     @property
-    def _scores(self) -> str:
+    def _score_kind(self) -> str:
         """Of what the map is: "logits" or "log_probs"."""
         return getattr(self, "on", "log_probs")
 
-    def _ridge(self, predictions: Predictions) -> Floats:
+    def _ridge_weights(self, predictions: Predictions) -> Floats:
         """Return the weights r of the penalty, as `fit_linear_map` takes them."""
         raise NotImplementedError
 
     def _learn(self, predictions: Predictions) -> None:
-        ridge = self._ridge(predictions)
-        self.map_ = fit_linear_map(predictions, self._scores, ridge, self._remedy)
+        ridge = self._ridge_weights(predictions)
+        self.map_ = fit_linear_map(predictions, self._score_kind, ridge, self._remedy)
 
     def _apply(self, simplex: Simplex) -> Floats:
-        return self.map_.apply(simplex, self._scores)
+        return self.map_.apply(simplex, self._score_kind)
 
     def _state(self) -> dict[str, Any]:
         return self.map_.to_dict()
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore_state(self, state: dict[str, Any]) -> None:
         self.map_ = LinearMap.from_dict(state)
 
 
@@ -96,7 +96,7 @@ class Scaling(LinearCalibrator):
         super()._check_options()
         check_penalty_strength("penalty", self.penalty)
 
-    def _ridge(self, predictions: Predictions) -> Floats:
+    def _ridge_weights(self, predictions: Predictions) -> Floats:
         n_classes = predictions.n_classes
         n_columns = (
             2 if self._diagonal else n_classes + 1
@@ -308,7 +308,7 @@ class DirichletCalibration(LinearCalibrator):
         check_penalty_strength("off_diagonal", self.off_diagonal)
         check_penalty_strength("intercept", self.intercept)
 
-    def _ridge(self, predictions: Predictions) -> Floats:
+    def _ridge_weights(self, predictions: Predictions) -> Floats:
         total = float(predictions.class_weight.sum())
         return odir_ridge(
             predictions.n_classes, total * self.off_diagonal, total * self.intercept

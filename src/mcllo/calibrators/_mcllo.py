@@ -95,7 +95,7 @@ def check_gate(alpha: float) -> float:
     return alpha
 
 
-def decide(
+def decide_gate(
     predictions: Predictions, alpha: float, rule: str = "", seed: int = 0
 ) -> tuple[GateDecision, MCLLOFit | None]:
     """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once.
@@ -151,7 +151,7 @@ class GatedCalibrator(PriorCalibrator):
         return gate is not None and not gate.recalibrates
 
     @property
-    def _recalibrations(self) -> bool:
+    def _changes_predictions(self) -> bool:
         return not self._closed
 
     @property
@@ -162,9 +162,9 @@ class GatedCalibrator(PriorCalibrator):
     def _apply(self, simplex: Simplex) -> Floats:
         if self._closed:
             return simplex.probs.copy()
-        return self._recalibrated(simplex)
+        return self._apply_map(simplex)
 
-    def _recalibrated(self, simplex: Simplex) -> Floats:
+    def _apply_map(self, simplex: Simplex) -> Floats:
         """Return what the map makes of validated rows."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class GatedCalibrator(PriorCalibrator):
         gate = None if self.gate_ is None else self.gate_.to_dict()
         return {"gate": gate, **self._prior_state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore_state(self, state: dict[str, Any]) -> None:
         gate = state.get("gate")
         self.gate_ = None if gate is None else GateDecision(**gate)
         self._restore_prior(state)
@@ -324,7 +324,7 @@ class MCLLOCalibrator(GatedCalibrator):
         self.gate_ = None
         tested_fit = None
         if self.gate is not None:
-            self.gate_, tested_fit = decide(predictions, self.gate, rule)
+            self.gate_, tested_fit = decide_gate(predictions, self.gate, rule)
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
@@ -375,8 +375,8 @@ class MCLLOCalibrator(GatedCalibrator):
             normalize=self.normalize,
             clip=self.clip,
         )
-        self._forget()
-        self._fitted_already(fit)
+        self._clear_fitted_attributes()
+        self._adopt_fit(fit)
         columns = getattr(X if logits is None else logits, "columns", None)
         if columns is not None:
             self.feature_names_in_ = np.array(
@@ -384,9 +384,9 @@ class MCLLOCalibrator(GatedCalibrator):
             )
         return self
 
-    def _fitted_already(self, fit: MCLLOFit) -> Self:
+    def _adopt_fit(self, fit: MCLLOFit) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
-        self._remember(fit.classes)
+        self._set_classes(fit.classes)
         self.fit_ = fit
         self.gate_ = None
         self.clip_ = self.clip
@@ -416,7 +416,7 @@ class MCLLOCalibrator(GatedCalibrator):
         if is_dask(X):
             check_is_fitted(self, "classes_")
             return load_application("streaming.dask").lazy_predict(self, X)
-        _refuse_lazy(logits)
+        _refuse_dask_logits(logits)
         return super().predict_proba(X, logits=logits)
 
     def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
@@ -437,7 +437,7 @@ class MCLLOCalibrator(GatedCalibrator):
         if is_dask(X):
             check_is_fitted(self, "classes_")
             return load_application("streaming.dask").lazy_labels(self, X)
-        _refuse_lazy(logits)
+        _refuse_dask_logits(logits)
         return super().predict(X, logits=logits)
 
     def describe(self) -> str:
@@ -447,7 +447,7 @@ class MCLLOCalibrator(GatedCalibrator):
         gate = "" if self.gate_ is None else f"; gate: {self.gate_}"
         return f"map of {len(self.classes_)} classes (baseline: {state['baseline']}){rows}{gate}"
 
-    def _recalibrated(self, simplex: Simplex) -> Floats:
+    def _apply_map(self, simplex: Simplex) -> Floats:
         return self.fit_.apply(simplex)
 
     def _state(self) -> dict[str, Any]:
@@ -456,14 +456,14 @@ class MCLLOCalibrator(GatedCalibrator):
         state["clip"] = self.clip_
         return state
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        super()._restore_state(state)
         kind = AllBaselinesMap if state["baseline"] == "all" else MCLLOFit
         self.fit_ = kind.from_dict(state)
         self.clip_ = state.get("clip", self.clip)
 
 
-def _refuse_lazy(logits: Any) -> None:
+def _refuse_dask_logits(logits: Any) -> None:
     """Refuse Dask logits to predict from; their softmax is what X may be."""
     if is_dask(logits):
         raise InputError(

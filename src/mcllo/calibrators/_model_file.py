@@ -1,7 +1,7 @@
 """The model file: JSON that anyone can read, checked whole before a number of it is used.
 
 ==========  ========================================================================================
-`document`  format, its version, method, params, classes, state, training, checksum
+`model_document`  format, its version, method, params, classes, state, training, checksum
 training    rows learned from, and their checksum: of each column as read (the probabilities, the
             codes of the labels, the weights) the sum of (2 i + 1) times the 64 bits of row i,
             modulo 2^64; of these sums the SHA-256. A word that changes changes its sum, as odd
@@ -61,7 +61,7 @@ MAX_CLASSES = 100_000
 MAX_NUMBER = 1e100
 
 
-def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
+def model_document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
     """Return what is written of a fitted calibrator."""
     from .._version import __version__
 
@@ -78,15 +78,16 @@ def document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
         "state": state,
         "training": getattr(calibrator, "training_", None),
     }
-    return content | {"checksum": checksum(content)}
+    return content | {"checksum": content_checksum(content)}
 
 
-def checksum(content: Mapping[str, Any]) -> str:
+def content_checksum(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a document but for its checksum.
 
     Examples
     --------
-    >>> checksum({"b": 0.1, "a": [1]}) == checksum({"a": [1], "b": 0.1, "checksum": "any"})
+    >>> content = {"b": 0.1, "a": [1]}
+    >>> content_checksum(content) == content_checksum({**content, "checksum": "any"})
     True
     """
     rest = {name: value for name, value in content.items() if name != "checksum"}
@@ -163,8 +164,8 @@ def restore_calibrator(
 def _build_calibrator(content: dict[str, Any], kind: type[Calibrator]) -> Calibrator:
     """Return the calibrator of a document that passed; its shapes are tried on one row."""
     estimator = kind(**content["params"])
-    estimator._remember(tuple(content["classes"]))
-    estimator._restore(content["state"])
+    estimator._set_classes(tuple(content["classes"]))
+    estimator._restore_state(content["state"])
     if content.get("training") is not None:
         estimator.training_ = content["training"]
     classes = class_names(estimator.classes_.tolist())
@@ -182,9 +183,9 @@ class _DamageError(Exception):
     """What must hold of a document and does not, as a sentence."""
 
 
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise _DamageError(f"{what}.")
+def _require(is_met: bool, rule: str) -> None:
+    if not is_met:
+        raise _DamageError(f"{rule}.")
 
 
 def check_document(content: dict[str, Any]) -> None:
@@ -194,30 +195,30 @@ def check_document(content: dict[str, Any]) -> None:
         ("classes", list, "list"),
         ("state", dict, "object"),
     ):
-        _check(isinstance(content.get(name), kind), f"{name} must be a JSON {called}")
+        _require(isinstance(content.get(name), kind), f"{name} must be a JSON {called}")
     state = content["state"]
     classes = content["classes"]
-    _check(
+    _require(
         2 <= len(classes) <= MAX_CLASSES,
         f"classes must name 2 to {MAX_CLASSES:,} classes",
     )
     are_plain = all(isinstance(label, (str, int, float)) for label in classes)
-    _check(are_plain, "classes must be texts or numbers")
-    _check(
+    _require(are_plain, "classes must be texts or numbers")
+    _require(
         len(set(map(str, classes))) == len(classes),
         "classes must differ from each other",
     )
     are_same = state.get("classes", classes) == classes
-    _check(are_same, "classes and state.classes must be the same")
+    _require(are_same, "classes and state.classes must be the same")
 
-    for place, value in _numbers(content, "", 0):
+    for place, value in _iterate_numbers(content, "", 0):
         is_finite = (
             abs(value) <= sys.float_info.max
         )  # also of integers too large for a float
-        _check(is_finite, f"{place} must be a finite number")
+        _require(is_finite, f"{place} must be a finite number")
     for name in MAP_NUMBERS:
-        for place, value in _numbers(state.get(name), f"state.{name}", 0):
-            _check(
+        for place, value in _iterate_numbers(state.get(name), f"state.{name}", 0):
+            _require(
                 abs(value) <= MAX_NUMBER,
                 f"{place} must be at most {MAX_NUMBER:g} in size",
             )
@@ -225,8 +226,8 @@ def check_document(content: dict[str, Any]) -> None:
         check_state = CHECKS[content["method"]]
         check_state(state, len(classes))
     if "checksum" in content:
-        is_same = content["checksum"] == checksum(content)
-        _check(
+        is_same = content["checksum"] == content_checksum(content)
+        _require(
             is_same,
             "its content has changed since it was saved (the checksum is another)",
         )
@@ -258,17 +259,17 @@ MAP_NUMBERS = (
 """Fields of a state that predictions are made of."""
 
 
-def _numbers(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
+def _iterate_numbers(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
     """Yield every number of a document with its place."""
-    _check(depth <= MAX_DEPTH, f"brackets must not be nested deeper than {MAX_DEPTH}")
+    _require(depth <= MAX_DEPTH, f"brackets must not be nested deeper than {MAX_DEPTH}")
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _numbers(
+            yield from _iterate_numbers(
                 item, f"{place}.{name}" if place else str(name), depth + 1
             )
     elif isinstance(value, list):
         for k, item in enumerate(value):
-            yield from _numbers(item, f"{place}[{k}]", depth + 1)
+            yield from _iterate_numbers(item, f"{place}[{k}]", depth + 1)
     elif _is_number(value):
         yield place, value
 
@@ -288,241 +289,258 @@ def _is_rising(values: list[float]) -> bool:
     return all(before < after for before, after in pairwise(values))
 
 
-def _object_or_null(value: Any, name: str) -> None:
-    _check(
+def _check_object_or_null(value: Any, name: str) -> None:
+    _require(
         value is None or isinstance(value, dict),
         f"{name} must be a JSON object or null",
     )
 
 
-def _row(values: Any, name: str, c: int) -> list[float]:
+def _checked_row(values: Any, name: str, n_classes: int) -> list[float]:
     """Return values that are c numbers."""
-    is_list = isinstance(values, list) and len(values) == c
-    _check(
+    is_list = isinstance(values, list) and len(values) == n_classes
+    _require(
         is_list and all(map(_is_number, values)),
-        f"{name} must be a list of {c} numbers",
+        f"{name} must be a list of {n_classes} numbers",
     )
     return list(values)
 
 
-def _not_negative(values: list[float], what: str) -> None:
-    _check(all(value >= 0.0 for value in values), f"{what} must not be negative")
+def _check_not_negative(values: list[float], value_name: str) -> None:
+    _require(
+        all(value >= 0.0 for value in values), f"{value_name} must not be negative"
+    )
 
 
-def _shares(values: list[float], what: str) -> None:
-    _not_negative(values, what)
-    _check(math.isclose(sum(values), 1.0, abs_tol=1e-6), f"{what} must sum to 1")
+def _check_shares(values: list[float], value_name: str) -> None:
+    _check_not_negative(values, value_name)
+    _require(
+        math.isclose(sum(values), 1.0, abs_tol=1e-6), f"{value_name} must sum to 1"
+    )
 
 
-def _positive_shares(values: list[float], what: str) -> None:
-    _shares(values, what)
-    _check(
-        min(values) * MAX_NUMBER >= 1.0, f"{what} must be positive"
+def _check_positive_shares(values: list[float], value_name: str) -> None:
+    _check_shares(values, value_name)
+    _require(
+        min(values) * MAX_NUMBER >= 1.0, f"{value_name} must be positive"
     )  # the map divides by them
 
 
-def _in_unit(values: list[Any], what: str) -> None:
+def _check_unit_interval(values: list[Any], value_name: str) -> None:
     is_inside = all(0.0 <= value <= 1.0 for value in values if value is not None)
-    _check(is_inside, f"{what} must lie in [0, 1]")
+    _require(is_inside, f"{value_name} must lie in [0, 1]")
 
 
-def _some_columns(columns: Any, name: str, c: int) -> None:
+def _check_proper_subset(columns: Any, name: str, n_classes: int) -> None:
     """Ask for different columns, not all of them."""
     are_columns = isinstance(columns, list) and all(
-        _is_index(column, c) for column in columns
+        _is_index(column, n_classes) for column in columns
     )
-    is_fine = are_columns and len(set(columns)) == len(columns) < c
-    _check(is_fine, f"{name} must name some columns")
+    is_fine = are_columns and len(set(columns)) == len(columns) < n_classes
+    _require(is_fine, f"{name} must name some columns")
 
 
 # What must hold of the numbers of each method, of c classes.
 
 
-def _mcllo(state: dict[str, Any], c: int) -> None:
-    _prior(state, c)
+def _check_mcllo(state: dict[str, Any], n_classes: int) -> None:
+    _check_prior_state(state, n_classes)
     if state.get("baseline") == "all" and "weights" in state:
-        has_rows = len(state["weights"]) == len(state["intercepts"]) == c
-        _check(has_rows, "weights must have a row each")
+        has_rows = len(state["weights"]) == len(state["intercepts"]) == n_classes
+        _require(has_rows, "weights must have a row each")
         return
-    has_values = len(state["tau"]) == len(state["gamma"]) == c - 1
-    _check(has_values, "tau and gamma must have a value for each class but one")
-    _check(state["baseline"] in state["classes"], "baseline must be a class")
+    has_values = len(state["tau"]) == len(state["gamma"]) == n_classes - 1
+    _require(has_values, "tau and gamma must have a value for each class but one")
+    _require(state["baseline"] in state["classes"], "baseline must be a class")
 
 
-def _prior(state: dict[str, Any], c: int) -> None:
-    _object_or_null(state.get("learned"), "learned")
-    _object_or_null(state.get("new_shares"), "new_shares")
+def _check_prior_state(state: dict[str, Any], n_classes: int) -> None:
+    _check_object_or_null(state.get("learned"), "learned")
+    _check_object_or_null(state.get("new_shares"), "new_shares")
     if state.get("learned") is not None:
-        _learned(state["learned"], c)
+        _check_learned(state["learned"], n_classes)
     if state.get("new_shares") is not None:
-        _new_shares(state["new_shares"], c)
+        _check_new_shares(state["new_shares"], n_classes)
 
 
-def _learned(learned: dict[str, Any], c: int) -> None:
+def _check_learned(learned: dict[str, Any], n_classes: int) -> None:
     """Check `calibrators/_label_shift.Learned`."""
-    reference = _row(learned["reference"], "reference", c)
-    _row(learned["offset"], "offset", c)
-    _shares(_row(learned["predicted"], "predicted", c), "predicted")
-    _positive_shares(reference, "reference")
+    reference = _checked_row(learned["reference"], "reference", n_classes)
+    _checked_row(learned["offset"], "offset", n_classes)
+    _check_shares(
+        _checked_row(learned["predicted"], "predicted", n_classes), "predicted"
+    )
+    _check_positive_shares(reference, "reference")
     if learned["variances"] is not None:
-        _in_unit(_row(learned["variances"], "variances", c), "variances")
+        _check_unit_interval(
+            _checked_row(learned["variances"], "variances", n_classes), "variances"
+        )
     is_positive = _is_number(learned["weight"]) and learned["weight"] > 0.0
-    _check(is_positive, "weight must be a positive number")
-    _some_columns(learned["kept"], "kept", c)
-    _object_or_null(learned.get("tempered"), "tempered")
+    _require(is_positive, "weight must be a positive number")
+    _check_proper_subset(learned["kept"], "kept", n_classes)
+    _check_object_or_null(learned.get("tempered"), "tempered")
     if learned.get("tempered") is not None:
-        _soft(learned["tempered"])
+        _check_temperature_with_lapse(learned["tempered"])
     if learned.get("own") is not None:
-        _positive_shares(_row(learned["own"], "own", c), "own")
+        _check_positive_shares(_checked_row(learned["own"], "own", n_classes), "own")
 
 
-def _new_shares(new_shares: dict[str, Any], c: int) -> None:
+def _check_new_shares(new_shares: dict[str, Any], n_classes: int) -> None:
     """Check `calibrators/_class_shares.ClassShares`."""
-    _shares(_row(new_shares["shares"], "shares", c), "shares")
-    _not_negative(_row(new_shares["se"], "se", c), "se")
+    _check_shares(_checked_row(new_shares["shares"], "shares", n_classes), "shares")
+    _check_not_negative(_checked_row(new_shares["se"], "se", n_classes), "se")
     if "likeliest" in new_shares:
-        _shares(_row(new_shares["likeliest"], "likeliest", c), "likeliest")
-        _in_unit(_row(new_shares["trust"], "trust", c), "trust")
+        _check_shares(
+            _checked_row(new_shares["likeliest"], "likeliest", n_classes), "likeliest"
+        )
+        _check_unit_interval(
+            _checked_row(new_shares["trust"], "trust", n_classes), "trust"
+        )
     for name in ("n_samples", "n_iter"):
         is_count = type(new_shares[name]) is int and new_shares[name] >= 0
-        _check(is_count, f"{name} must be a whole number, not negative")
+        _require(is_count, f"{name} must be a whole number, not negative")
 
 
-def _soft(soft: dict[str, Any]) -> None:
+def _check_temperature_with_lapse(soft: dict[str, Any]) -> None:
     """Check a temperature with a lapse rate."""
     are_numbers = _is_number(soft["inverse_temperature"]) and _is_number(soft["slip"])
-    _check(are_numbers, "inverse_temperature and slip must be numbers")
-    _check(0.0 <= soft["slip"] <= 1.0, "slip must lie in [0, 1]")
+    _require(are_numbers, "inverse_temperature and slip must be numbers")
+    _require(0.0 <= soft["slip"] <= 1.0, "slip must lie in [0, 1]")
 
 
-def _auto(state: dict[str, Any], c: int) -> None:
-    _prior(state, c)
+def _check_auto(state: dict[str, Any], n_classes: int) -> None:
+    _check_prior_state(state, n_classes)
     members = state["members"]
-    _shares(list(state["weights"].values()), "weights")
-    _soft(members["soft"])
+    _check_shares(list(state["weights"].values()), "weights")
+    _check_temperature_with_lapse(members["soft"])
     curves = members.get("curves", {})
-    _curves(curves, c)
+    _check_curves(curves, n_classes)
     similar = members.get("similar")
     takes_logs = members["maps"] or similar or curves
     is_positive = members["soft"]["slip"] * MAX_NUMBER >= 1.0
-    _check(
+    _require(
         is_positive or not takes_logs,
         "slip must be positive where maps take logarithms",
     )
-    _object_or_null(similar, "similar")
+    _check_object_or_null(similar, "similar")
     if similar is not None:
-        _similar(similar, c)
+        _check_similar_classes(similar, n_classes)
     if state.get("correction") is not None:
-        _correction(state["correction"], c)
+        _check_tree_correction(state["correction"], n_classes)
 
 
-def _similar(similar: dict[str, Any], c: int) -> None:
+def _check_similar_classes(similar: dict[str, Any], n_classes: int) -> None:
     """Check `calibrators/_auto/similarity.SimilarClasses`."""
-    _row(similar["shared"], "shared", 5)  # the features A x, A g, g, x and log(A g)
-    _row(similar["intercept"], "intercept", c)
+    _checked_row(
+        similar["shared"], "shared", 5
+    )  # the features A x, A g, g, x and log(A g)
+    _checked_row(similar["intercept"], "intercept", n_classes)
     similarity = similar["similarity"]
-    _check(len(similarity) == c, "similarity must have a row for each class")
-    for k in range(c):
-        row = _row(similarity[k], "a row of similarity", c)
-        _shares(row, "a row of similarity")
-        _check(row[k] == 0.0, "similarity must be 0 of a class and itself")
+    _require(len(similarity) == n_classes, "similarity must have a row for each class")
+    for k in range(n_classes):
+        row = _checked_row(similarity[k], "a row of similarity", n_classes)
+        _check_shares(row, "a row of similarity")
+        _require(row[k] == 0.0, "similarity must be 0 of a class and itself")
 
 
-def _curves(curves: Any, c: int) -> None:
+def _check_curves(curves: Any, n_classes: int) -> None:
     """Check `calibrators/_auto/curves.Curve`, one or several."""
-    _check(isinstance(curves, dict), "curves must be a JSON object")
-    _check(c == 2 or not curves, "curves must be of two classes")
+    _require(isinstance(curves, dict), "curves must be a JSON object")
+    _require(n_classes == 2 or not curves, "curves must be of two classes")
     for curve in curves.values():
         has_values = len(curve["at"]) == len(curve["value"]) > 0
-        _check(has_values, "curves must have a value for each place")
-        _check(_is_rising(curve["at"]), "curves must rise in their places")
+        _require(has_values, "curves must have a value for each place")
+        _require(_is_rising(curve["at"]), "curves must rise in their places")
 
 
-def _correction(correction: Any, c: int) -> None:
+def _check_tree_correction(correction: Any, n_classes: int) -> None:
     """Check `calibrators/_auto/boosted.Correction`: trees of three splits and four leaves."""
-    _check(isinstance(correction, dict), "correction must be a JSON object or null")
-    _in_unit([correction["trust"]], "trust")
+    _require(isinstance(correction, dict), "correction must be a JSON object or null")
+    _check_unit_interval([correction["trust"]], "trust")
     trees = correction["trees"]
     if trees is None:
         return
-    n_trees = 1 if c == 2 else c
+    n_trees = 1 if n_classes == 2 else n_classes
     n_rounds = len(trees["features"])
     for name, size in (("features", 3), ("thresholds", 3), ("values", 4)):
         has_rounds = len(trees[name]) == n_rounds > 0
-        _check(
+        _require(
             has_rounds,
             f"{name} of trees must have as many rounds as features, at least one",
         )
         for trees_of_round in trees[name]:
             has_trees = len(trees_of_round) == n_trees
-            _check(has_trees, f"a round of {name} must have {n_trees} trees")
+            _require(has_trees, f"a round of {name} must have {n_trees} trees")
             for numbers in trees_of_round:
-                _row(numbers, f"{name} of a tree", size)
+                _checked_row(numbers, f"{name} of a tree", size)
     for trees_of_round in trees["features"]:
         for features in trees_of_round:
             are_known = all(_is_index(feature, n_trees) for feature in features)
-            _check(
+            _require(
                 are_known,
                 f"features of trees must be whole numbers from 0 to {n_trees - 1}",
             )
 
 
-def _linear(state: dict[str, Any], c: int) -> None:
-    _one_vs_rest(state, c)
-    _check(len(state["intercept"]) == c, "intercept must have a number for each class")
+def _check_linear_map(state: dict[str, Any], n_classes: int) -> None:
+    _check_absent_classes(state, n_classes)
+    _require(
+        len(state["intercept"]) == n_classes,
+        "intercept must have a number for each class",
+    )
 
 
-def _one_vs_rest(state: dict[str, Any], c: int) -> None:
-    _some_columns(list(state.get("absent", [])), "absent", c)
+def _check_absent_classes(state: dict[str, Any], n_classes: int) -> None:
+    _check_proper_subset(list(state.get("absent", [])), "absent", n_classes)
 
 
-def _histogram(state: dict[str, Any], c: int) -> None:
-    _one_vs_rest(state, c)
-    has_rows = len(state["edges"]) == len(state["table"]) == c
-    _check(has_rows, "edges and table must have a row for each class")
+def _check_histogram(state: dict[str, Any], n_classes: int) -> None:
+    _check_absent_classes(state, n_classes)
+    has_rows = len(state["edges"]) == len(state["table"]) == n_classes
+    _require(has_rows, "edges and table must have a row for each class")
     for edges, answers in zip(state["edges"], state["table"], strict=True):
-        _check(
+        _require(
             len(answers) == len(edges) + 1, "table must have one number more than edges"
         )
-        _check(sorted(edges) == edges, "edges must rise")
-        _in_unit(answers, "table")
+        _require(sorted(edges) == edges, "edges must rise")
+        _check_unit_interval(answers, "table")
 
 
-def _isotonic(state: dict[str, Any], c: int) -> None:
-    _one_vs_rest(state, c)
-    _check(len(state["knots"]) == c, "knots must have a row for each class")
+def _check_isotonic(state: dict[str, Any], n_classes: int) -> None:
+    _check_absent_classes(state, n_classes)
+    _require(len(state["knots"]) == n_classes, "knots must have a row for each class")
     for at, value in state["knots"]:
-        _check(len(at) == len(value) > 0, "knots must have a value for each place")
-        _check(_is_rising(at), "knots must rise")
-        _in_unit(value, "knots")
+        _require(len(at) == len(value) > 0, "knots must have a value for each place")
+        _require(_is_rising(at), "knots must rise")
+        _check_unit_interval(value, "knots")
 
 
-def _beta(state: dict[str, Any], c: int) -> None:
-    _one_vs_rest(state, c)
-    has_numbers = len(state["coef"]) == c and all(
+def _check_beta(state: dict[str, Any], n_classes: int) -> None:
+    _check_absent_classes(state, n_classes)
+    has_numbers = len(state["coef"]) == n_classes and all(
         len(row) == 3 for row in state["coef"]
     )
-    _check(has_numbers, "coef must have three numbers for each class")
+    _require(has_numbers, "coef must have three numbers for each class")
 
 
-def _xu_davoine(state: dict[str, Any], c: int) -> None:
-    _check(
+def _check_xu_davoine(state: dict[str, Any], n_classes: int) -> None:
+    _require(
         len(state["low"]) == len(state["high"]) > 0,
         "low and high must have as many ends",
     )
 
 
 CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
-    "mcllo": _mcllo,
-    "auto": _auto,
-    "temperature": _prior,
-    "vector": _linear,
-    "matrix": _linear,
-    "dirichlet": _linear,
-    "histogram": _histogram,
-    "isotonic": _isotonic,
-    "beta": _beta,
-    "xu_davoine": _xu_davoine,
+    "mcllo": _check_mcllo,
+    "auto": _check_auto,
+    "temperature": _check_prior_state,
+    "vector": _check_linear_map,
+    "matrix": _check_linear_map,
+    "dirichlet": _check_linear_map,
+    "histogram": _check_histogram,
+    "isotonic": _check_isotonic,
+    "beta": _check_beta,
+    "xu_davoine": _check_xu_davoine,
 }
 """By method; those without an entry have no lengths or orders of their own."""
 

@@ -134,6 +134,6 @@ class TemperatureScaling(PriorCalibrator):
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), **self._prior_state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        super()._restore_state(state)
         self._restore_prior(state)

@@ -22,8 +22,8 @@ prediction         BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
 
 These are the predictive belief functions of Denoeux [1]_: every theta is as plausible as its
 likelihood. U and L grow with k, so phi is a run of neighbouring classes, and given u the run k ..
-k+d has the probability ``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+``; that is what `run_belief`
-adds up.
+k+d has the probability ``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+``; that is what
+`integrate_belief` adds up.
 
 Orders:
 
@@ -72,7 +72,7 @@ N_NODES = 64  # levels u of the quadrature
 
 
 @cache
-def quadrature() -> tuple[Floats, Floats]:
+def plausibility_quadrature() -> tuple[Floats, Floats]:
     """Return nodes u, falling from 1 to 0 so that the sets grow, and their weights.
 
     ``int f(u) du = int f(v^2) 2 v dv`` over [0, 1]: in v the weight is 0 where Gamma(u) grows
@@ -166,7 +166,7 @@ class ScalarLikelihood:
         return Derivatives(value, np.array([slope]), np.array([[curvature]]))
 
 
-def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
+def plausible_sets_of_scalar(likelihood: ScalarLikelihood) -> PlausibleSets:
     """Return theta_hat and every Gamma(u); rows that say nothing make every theta plausible."""
     spread = likelihood.weight * (likelihood.top - likelihood.bottom)
     if not spread.any():
@@ -178,7 +178,7 @@ def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
                 f"theta must have a finite estimate; the {which} probable class came true in "
                 "every row, so the likelihood grows for ever. Use smooth=True."
             )
-    nodes, _ = quadrature()
+    nodes, _ = plausibility_quadrature()
     return plausible_sets(likelihood, nodes)
 
 
@@ -186,12 +186,12 @@ def plausible_sets(objective: Objective, levels: Floats) -> PlausibleSets:
     """Return theta_hat and both ends of Gamma(u) at falling `levels` u, for a convex ``-l``."""
     solution = minimize(objective, np.zeros(1))
     radii = np.sqrt(-2.0 * np.log(levels))
-    low = _outward(objective, solution, -1.0, radii)
-    high = _outward(objective, solution, 1.0, radii)
+    low = _solve_outward(objective, solution, -1.0, radii)
+    high = _solve_outward(objective, solution, 1.0, radii)
     return PlausibleSets(float(solution.x[0]), low, high)
 
 
-def _outward(
+def _solve_outward(
     objective: Objective, solution: Solution, side: float, radii: Floats
 ) -> Floats:
     """Solve ``r(theta) = radius`` on one side of theta_hat, each radius from the one before.
@@ -209,7 +209,7 @@ def _outward(
         ahead = next_radius - radius
         mean_rate = max(rate + 0.5 * ahead * change_of_rate, 0.5 * rate)
         rate_before = rate
-        theta, rate = _solve(
+        theta, rate = _solve_for_radius(
             objective, solution.value, side, theta, ahead * mean_rate, next_radius
         )
         change_of_rate = (rate - rate_before) / ahead
@@ -218,7 +218,7 @@ def _outward(
     return ends
 
 
-def _solve(
+def _solve_for_radius(
     objective: Objective,
     best: float,
     side: float,
@@ -275,9 +275,11 @@ class Belief(Result):
 
 def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
     """Return the predictive belief function of each row of `scores`, shape (n, c)."""
-    belief_of_chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[
-        order
-    ]
+    belief_of_chunk = {
+        "score": _belief_by_score,
+        "index": _belief_by_index,
+        "envelope": _belief_without_order,
+    }[order]
     n_rows, n_classes = scores.shape
     n_at_once = max(16, CHUNK_ELEMENTS // (n_classes * len(sets.low)))
     numbers = np.empty((3, n_rows, n_classes))
@@ -289,14 +291,14 @@ def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
     return Belief(bel, pl, betp)
 
 
-def soft_max(scores: Floats, theta: Any) -> Floats:
+def softmax_at(scores: Floats, theta: Any) -> Floats:
     """Return ``p_k(theta)``; classes on the first axis, the others broadcast."""
     p: Floats = scores * theta
     softmax_in_place(p)
     return p
 
 
-def cumulate(p: Floats) -> Floats:
+def cumulate_from_zero(p: Floats) -> Floats:
     """Return F_0 = 0 .. F_c = 1 along the first axis."""
     total = np.zeros((len(p) + 1, *p.shape[1:]))
     np.cumsum(p, axis=0, out=total[1:])
@@ -304,7 +306,7 @@ def cumulate(p: Floats) -> Floats:
     return total
 
 
-def run_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
+def integrate_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
     """Return Bel, Pl and BetP, shape (3, c, m), from U and L of shape (c + 1, n_nodes, m)."""
     c = len(upper) - 1
     pl = weight @ (upper[1:] - lower[:-1])
@@ -328,15 +330,15 @@ def run_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
     return np.stack([bel, pl, np.maximum(betp, bel)])
 
 
-def _by_score(scores: Floats, sets: PlausibleSets) -> Floats:
+def _belief_by_score(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk in the order "score"."""
     order = np.argsort(scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
     by_class = np.ascontiguousarray(ranked.T)[:, None, :]
-    upper = cumulate(soft_max(by_class, sets.low[:, None]))
-    lower = cumulate(soft_max(by_class, sets.high[:, None]))
-    _, weights = quadrature()
-    numbers = run_belief(upper, lower, weights).transpose(0, 2, 1)
+    upper = cumulate_from_zero(softmax_at(by_class, sets.low[:, None]))
+    lower = cumulate_from_zero(softmax_at(by_class, sets.high[:, None]))
+    _, weights = plausibility_quadrature()
+    numbers = integrate_belief(upper, lower, weights).transpose(0, 2, 1)
     answer = np.empty_like(numbers)
     np.put_along_axis(answer, order[None], _average_ties(numbers, ranked), axis=2)
     return answer
@@ -357,20 +359,20 @@ def _average_ties(numbers: Floats, ranked: Floats) -> Floats:
     return averaged
 
 
-def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
+def _belief_by_index(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk in the order "index"."""
-    smallest, largest = extremes(scores.T, sets, cumulative=True)
+    smallest, largest = extreme_probabilities(scores.T, sets, cumulative=True)
     zero = np.zeros((1, *smallest.shape[1:]))  # F_0
     lower = np.concatenate([zero, smallest])
     upper = np.concatenate([zero, largest])
-    _, weights = quadrature()
-    return run_belief(upper, lower, weights).transpose(0, 2, 1)
+    _, weights = plausibility_quadrature()
+    return integrate_belief(upper, lower, weights).transpose(0, 2, 1)
 
 
-def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
+def _belief_without_order(scores: Floats, sets: PlausibleSets) -> Floats:
     """Return the numbers of a chunk without an order."""
-    smallest, largest = extremes(scores.T, sets, cumulative=False)
-    _, weights = quadrature()
+    smallest, largest = extreme_probabilities(scores.T, sets, cumulative=False)
+    _, weights = plausibility_quadrature()
     lower = weights @ smallest
     upper = weights @ largest
     width = upper - lower
@@ -380,7 +382,7 @@ def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
     return np.stack([lower.T, upper.T, betp.T])
 
 
-def extremes(
+def extreme_probabilities(
     scores: Floats, sets: PlausibleSets, *, cumulative: bool
 ) -> tuple[Floats, Floats]:
     """Return least and largest p_k (or F_k) over each Gamma(u), shape (c, n_nodes, m) each."""
@@ -398,7 +400,9 @@ def _extremes_of_side(
 ) -> tuple[Floats, Floats]:
     """Return the running extremes from theta_hat to each of the ends on one side."""
     grid = np.concatenate([[theta], ends])
-    value, slope = _curves(scores[:, None, :], grid[:, None], cumulative)
+    value, slope = _probabilities_and_slopes(
+        scores[:, None, :], grid[:, None], cumulative
+    )
     at_theta = value[:, :1]
     at_ends = value[:, 1:]
 
@@ -430,27 +434,29 @@ def _stationary_values(
     By bisection; the value there is flat, so that its error is of the order ``4**-n_halvings``.
     """
     own = (curve, np.arange(len(curve)))
-    _, slope = _curves(scores, start, cumulative)
+    _, slope = _probabilities_and_slopes(scores, start, cumulative)
     sign_at_start = np.sign(slope[own])
     for _ in range(n_halvings):
         middle = 0.5 * (start + stop)
-        _, slope = _curves(scores, middle, cumulative)
+        _, slope = _probabilities_and_slopes(scores, middle, cumulative)
         is_before = np.sign(slope[own]) == sign_at_start
         start = np.where(is_before, middle, start)
         stop = np.where(is_before, stop, middle)
-    value, _ = _curves(scores, 0.5 * (start + stop), cumulative)
+    value, _ = _probabilities_and_slopes(scores, 0.5 * (start + stop), cumulative)
     return value[own]
 
 
-def _curves(scores: Floats, theta: Floats, cumulative: bool) -> tuple[Floats, Floats]:
+def _probabilities_and_slopes(
+    scores: Floats, theta: Floats, cumulative: bool
+) -> tuple[Floats, Floats]:
     """Return p_k (or F_k) and its derivative in theta; classes on the first axis."""
-    p = soft_max(scores, theta)
+    p = softmax_at(scores, theta)
     slope = p * (scores - (p * scores).sum(axis=0))
     if not cumulative:
         return p, slope
     slope = slope.cumsum(axis=0)
     slope[-1] = 0.0  # F_c is 1; what is left is rounding
-    return cumulate(p)[1:], slope
+    return cumulate_from_zero(p)[1:], slope
 
 
 Scores = Literal["prob", "log"]
@@ -574,7 +580,7 @@ class XuDavoine(Calibrator):
         Belief
             `bel`, `pl` and `betp`, arrays of shape (n_samples, n_classes).
         """
-        scores = self._scores(self._rows(X))
+        scores = self._transposed_scores(self._validate_rows(X))
         return belief(scores.T, self.sets_, self.order)
 
     def _check_options(self) -> None:
@@ -583,7 +589,7 @@ class XuDavoine(Calibrator):
         check_choice("order", self.order, ("score", "index", "envelope"))
 
     def _learn(self, predictions: Predictions) -> None:
-        scores = self._scores(predictions)
+        scores = self._transposed_scores(predictions)
         codes = predictions.codes
         target = scores[codes, np.arange(len(codes))]
         if self.smooth:
@@ -591,18 +597,18 @@ class XuDavoine(Calibrator):
             score_sum = scores.sum(axis=0)  # each class counts once more
             target = (size * target + score_sum) / (size + len(scores))
         likelihood = ScalarLikelihood(scores, target, predictions.sample_weight)
-        self.sets_ = scalar_sets(likelihood)
+        self.sets_ = plausible_sets_of_scalar(likelihood)
 
     def _apply(self, simplex: Simplex) -> Floats:
-        scores = self._scores(simplex)
+        scores = self._transposed_scores(simplex)
         if self.output == "plug_in":
-            return np.ascontiguousarray(soft_max(scores, self.theta_).T)
+            return np.ascontiguousarray(softmax_at(scores, self.theta_).T)
         bounds = belief(scores.T, self.sets_, self.order)
         if self.output == "pignistic":
             return bounds.betp
         return bounds.pl / bounds.pl.sum(axis=1, keepdims=True)
 
-    def _scores(self, rows: Predictions | Simplex) -> Floats:
+    def _transposed_scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""
         if self.scores == "log":
             return transposed_scores(rows)
@@ -611,5 +617,5 @@ class XuDavoine(Calibrator):
     def _state(self) -> dict[str, Any]:
         return self.sets_.to_dict()
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def _restore_state(self, state: dict[str, Any]) -> None:
         self.sets_ = PlausibleSets.from_dict(state)

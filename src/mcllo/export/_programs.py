@@ -76,7 +76,7 @@ from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
 from ..calibrators._base import Calibrator, normalize_rows
 from ..calibrators._beta import MIN_PROB
-from ..calibrators._xu_davoine import PlausibleSets, belief, quadrature
+from ..calibrators._xu_davoine import PlausibleSets, belief, plausibility_quadrature
 from ..exceptions import InputError
 
 Value = int
@@ -326,7 +326,7 @@ RUN: dict[str, Any] = {
     "steps": _apply_step_functions,
     "lines": _interpolate_linearly,
     "share": _share_among_present,
-    "trees": lambda x, **numbers: Trees(**numbers).sums(x.T).T,
+    "trees": lambda x, **numbers: Trees(**numbers).sum_leaf_values(x.T).T,
     "runs": _belief_in_runs,
 }
 """What each step means."""
@@ -529,7 +529,7 @@ def _add_xu_davoine(program: Program, calibrator: Any, z: Value, p: Value) -> Va
             "output='plug_in' to export it."
         )
     sets = calibrator.sets_
-    _, node_weights = quadrature()
+    _, node_weights = plausibility_quadrature()
     return program.add_step(
         "runs",
         s,

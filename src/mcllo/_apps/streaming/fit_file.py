@@ -183,7 +183,7 @@ def _fit_mcllo(
         return made, rows, rows.notes
     blocks = file.blocks(workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
-    made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+    made = MCLLOCalibrator(baseline=fit.baseline, **params)._adopt_fit(fit)
     return made, None, blocks.facts.notes
 
 

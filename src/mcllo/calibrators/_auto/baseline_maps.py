@@ -23,7 +23,7 @@ from ..._model.batched import BatchedProblems, build_log_partitions
 from ..._model.likelihood import identity_theta
 from ..._utils.linalg import solve_each
 from ..._utils.results import Codes, Floats
-from .temperature_with_lapse import ScoredRows, last_decrement
+from .temperature_with_lapse import ScoredRows, stopping_decrement
 
 MAX_LOG_ODDS_AT_ONCE = (
     2**21
@@ -37,7 +37,7 @@ class BaselineMaps:
     theta: Floats
     hessian: Floats
 
-    def without(self, rows: ScoredRows) -> BaselineMaps:
+    def without_rows(self, rows: ScoredRows) -> BaselineMaps:
         """Return the maps, about, had these rows not been there: one Newton step."""
         theta = self.theta.copy()
         hessian = self.hessian.copy()
@@ -79,7 +79,7 @@ def fit_baselines(
     c = len(rows.scores)
     identity = identity_theta(c - 1)
     if near is None:
-        some_rows = rows.first()
+        some_rows = rows.subsample()
         if some_rows is not None:
             near = fit_baselines(some_rows, ridge, tol)
     theta = np.tile(identity, (c, 1)) if near is None else near.theta.copy()
@@ -91,7 +91,7 @@ def fit_baselines(
             theta[part],
             penalty=ridge,
             centre=identity,
-            tol=last_decrement(tol),
+            tol=stopping_decrement(tol),
         )
         minima = problems.minimize_all(log_odds, rows.weight)
         theta[part] = minima.theta
@@ -105,13 +105,13 @@ def _baseline_batches(
     """Yield baselines, their log odds (c - 1, B, n) and their sufficient statistics (B, 2c - 2)."""
     c, n_rows = rows.scores.shape
     label_sums = (
-        rows.loss.statistic
+        rows.full_map_loss.statistic
     )  # of label j: at (j, k) the sum of x_k, last their number
     n_at_once = max(1, max_log_odds // (c * n_rows))
     for first in range(0, c, n_at_once):
         part = slice(first, first + n_at_once)
         baselines = np.arange(c)[part]
-        others = _other_classes(c)[part]
+        others = _classes_but_baseline(c)[part]
         log_odds = rows.scores[others.T]
         log_odds -= rows.scores[baselines]
         counts = label_sums[others, -1]
@@ -119,20 +119,20 @@ def _baseline_batches(
         yield part, log_odds, np.concatenate([counts, sums], axis=1)
 
 
-def _other_classes(c: int) -> Codes:
+def _classes_but_baseline(c: int) -> Codes:
     """Return the classes that are not the baseline, for each baseline: shape (c, c - 1)."""
     place = np.arange(c - 1)
     is_after_baseline = place >= np.arange(c)[:, None]
     return place + is_after_baseline
 
 
-def map_parameters(baseline_theta: Floats) -> Floats:
+def baseline_to_full_theta(baseline_theta: Floats) -> Floats:
     """Return theta of every map, shape (c, c, c + 1), from (tau, gamma)."""
     c = len(baseline_theta)
     tau = baseline_theta[:, : c - 1]
     gamma = baseline_theta[:, c - 1 :]
     b = np.arange(c)[:, None]
-    j = _other_classes(c)
+    j = _classes_but_baseline(c)
     theta = np.zeros((c, c, c + 1))
     theta[b, j, -1] = tau
     theta[b, j, j] = gamma

@@ -73,7 +73,7 @@ class Trees(Result):
         """R."""
         return len(self.values)
 
-    def sums(self, x: Floats) -> Floats:
+    def sum_leaf_values(self, x: Floats) -> Floats:
         """Return F, shape (K, n), of features (F, n)."""
         n_rounds, n_trees, _ = self.values.shape
         total = np.zeros((n_trees, x.shape[1]))
@@ -85,14 +85,14 @@ class Trees(Result):
                 total[k] += self.values[i, k, leaf]
         return total
 
-    def corrected(self, scores: Floats, q: Floats) -> Floats:
+    def correct_probabilities(self, scores: Floats, q: Floats) -> Floats:
         """Return b, shape (c, n), of scores and the pool's probabilities, both (c, n)."""
         log_q = np.log(np.maximum(q, TINY))
-        b = add_scores(log_q, self.sums(compute_features(scores)))
+        b = add_tree_sums(log_q, self.sum_leaf_values(tree_features(scores)))
         softmax_in_place(b)
         return b
 
-    def first(self, n_rounds: int) -> Trees:
+    def first_rounds(self, n_rounds: int) -> Trees:
         """Return the trees of the first rounds."""
         kept = slice(n_rounds)
         return Trees(self.features[kept], self.thresholds[kept], self.values[kept])
@@ -128,11 +128,11 @@ class Correction(Result):
     gain_se: float = 0.0
     reason: str = ""
 
-    def applied(self, scores: Floats, pooled: Floats) -> Floats:
+    def apply_to_pool(self, scores: Floats, pooled: Floats) -> Floats:
         """Return the answer, shape (n, c), of scores (c, n) and the pool's probabilities."""
         if self.trees is None:
             return pooled
-        corrected = self.trees.corrected(scores, pooled.T).T
+        corrected = self.trees.correct_probabilities(scores, pooled.T).T
         return (1.0 - self.trust) * pooled + self.trust * corrected
 
     @classmethod
@@ -150,7 +150,7 @@ def find_leaves(goes_left: Mask, inner_left: Mask, inner_right: Mask) -> Codes:
     return np.asarray(3 - 2 * goes_left.astype(np.intp) - inner)
 
 
-def compute_features(scores: Floats) -> Floats:
+def tree_features(scores: Floats) -> Floats:
     """Return the features of the trees, from scores: logits or log probabilities, (c, n)."""
     if len(scores) == 2:
         return np.asarray(scores[:1] - scores[1:], dtype=np.float64)
@@ -161,14 +161,14 @@ def compute_features(scores: Floats) -> Floats:
     return x
 
 
-def add_scores(log_q: Floats, sums: Floats) -> Floats:
+def add_tree_sums(log_q: Floats, sums: Floats) -> Floats:
     """Return ``log q + F``; one sum of two classes is the first one's."""
     log_q = log_q.copy()
     log_q[: len(sums)] += sums
     return log_q
 
 
-class Bins:
+class FeatureBins:
     """Features in bins, and the parts of the rows among which splits are searched.
 
     Parameters
@@ -194,7 +194,7 @@ class Bins:
     def __init__(self, x: Floats, weight: Floats) -> None:
         n_features, n_rows = x.shape
         self.largest = x.max(axis=1)
-        self.edges = [_edges(values, weight) for values in x]
+        self.edges = [_quantile_edges(values, weight) for values in x]
         self.codes = np.empty(x.shape, dtype=np.uint8)
         for feature, edges in enumerate(self.edges):
             self.codes[feature] = np.searchsorted(edges, x[feature])
@@ -206,7 +206,7 @@ class Bins:
             N_BINS * np.arange(n_features)[:, None]
         )  # numbered one after another
         self.in_bin = [
-            _indicators(self.codes[:, part] + first_bin_of_feature)
+            _bin_indicators(self.codes[:, part] + first_bin_of_feature)
             for part in self.parts
         ]
 
@@ -216,7 +216,7 @@ class Bins:
         return float(edges[code] if code < len(edges) else self.largest[feature])
 
 
-def _indicators(bins: NDArray[Any]) -> Any:
+def _bin_indicators(bins: NDArray[Any]) -> Any:
     """Return which column of `bins`, shape (F, m), holds which bin: sparse, (F * N_BINS, m)."""
     from scipy import sparse
 
@@ -227,7 +227,7 @@ def _indicators(bins: NDArray[Any]) -> Any:
     return sparse.csr_array((ones, (bins.ravel(), column)), shape=shape)
 
 
-def _edges(values: Floats, weight: Floats) -> Floats:
+def _quantile_edges(values: Floats, weight: Floats) -> Floats:
     """Return numbers between quantiles and the next larger value, rising: at most `N_BINS` - 1."""
     is_there = weight > 0.0
     distinct, place = np.unique(values[is_there], return_inverse=True)
@@ -261,7 +261,9 @@ class Boosting:
         ``log q + F`` of all rows.
     """
 
-    def __init__(self, bins: Bins, log_q: Floats, codes: Codes, weight: Floats) -> None:
+    def __init__(
+        self, bins: FeatureBins, log_q: Floats, codes: Codes, weight: Floats
+    ) -> None:
         c = len(log_q)
         self.bins = bins
         self.eta = log_q.copy()
@@ -277,12 +279,12 @@ class Boosting:
             tuple[Codes, Floats, Floats]
         ] = []  # features, thresholds, values
 
-    def trees(self) -> Trees:
+    def grown_trees(self) -> Trees:
         """Return what was grown."""
         features, thresholds, values = zip(*self.grown, strict=True)
         return Trees(np.array(features), np.array(thresholds), np.array(values))
 
-    def grow(self) -> None:
+    def grow_round(self) -> None:
         """Add one round."""
         b = self.eta.copy()
         softmax_in_place(b)
@@ -290,7 +292,7 @@ class Boosting:
         residual = b - self.is_label
         gradient = residual * self.weight
         hessian = b * (1.0 - b) * self.weight
-        features, codes, leaf = self._split(gradient, hessian)
+        features, codes, leaf = self._find_splits(gradient, hessian)
 
         # Leaves of all trees are numbered one after the other.
         leaf_in_all = leaf + N_LEAVES * np.arange(self.n_trees)[:, None]
@@ -310,7 +312,9 @@ class Boosting:
             (features, thresholds, values.reshape(self.n_trees, N_LEAVES))
         )
 
-    def _split(self, gradient: Floats, hessian: Floats) -> tuple[Codes, Codes, Codes]:
+    def _find_splits(
+        self, gradient: Floats, hessian: Floats
+    ) -> tuple[Codes, Codes, Codes]:
         """Return features and bins of the splits, shape (K, 3), and the leaf of each row (K, n)."""
         bins = self.bins
         turn = len(self.grown) % bins.n_parts
@@ -319,12 +323,12 @@ class Boosting:
         g = gradient[:, part]
         h = hessian[:, part]
 
-        in_all = _histograms(in_bin, g, h)
+        in_all = _gradient_histograms(in_bin, g, h)
         first, first_code = _best_splits(in_all, bins.n_parts)
         goes_left = bins.codes[first] <= first_code[:, None]
 
         part_goes_left = goes_left[:, part]
-        on_left = _histograms(in_bin, g * part_goes_left, h * part_goes_left)
+        on_left = _gradient_histograms(in_bin, g * part_goes_left, h * part_goes_left)
         left, left_code = _best_splits(on_left, bins.n_parts)
         right, right_code = _best_splits(in_all - on_left, bins.n_parts)
         inner_left = bins.codes[left] <= left_code[:, None]
@@ -335,7 +339,7 @@ class Boosting:
         return features, codes, find_leaves(goes_left, inner_left, inner_right)
 
 
-def _histograms(in_bin: Any, g: NDArray[Any], h: NDArray[Any]) -> Floats:
+def _gradient_histograms(in_bin: Any, g: NDArray[Any], h: NDArray[Any]) -> Floats:
     """Return sums of g and h, shape (K, m), in each bin: shape (2, K, F, `N_BINS`)."""
     n_trees = len(g)
     sums = in_bin @ np.concatenate([g, h]).T

@@ -3,7 +3,7 @@
 ====================  ==========================================================================
 members and weights   `stacking.Stack`, fitted to all rows
 gate                  two tests share the level: calibration, and the split ratio of the members
-`describe`            what the weights say of the predictions, in one sentence
+`describe_stack`            what the weights say of the predictions, in one sentence
 ====================  ==========================================================================
 """
 
@@ -19,7 +19,7 @@ from ..._utils.formatting import format_count
 from ..._utils.results import Floats
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex
-from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide
+from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide_gate
 from .boosted import Correction
 from .flexible import fit_flexible_stack
 from .members import Members
@@ -40,7 +40,7 @@ MEMBER_NAMES = {
 MEMBERS_WITH_CURVES = ("spline", "Venn-Abers")
 
 
-def shares(weights: dict[str, float]) -> dict[str, float]:
+def weights_by_kind(weights: dict[str, float]) -> dict[str, float]:
     """Return the weights by kind of member, largest first."""
     kinds: dict[str, float] = {}
     for name, weight in weights.items():
@@ -50,9 +50,9 @@ def shares(weights: dict[str, float]) -> dict[str, float]:
     return {kind: kinds[kind] for kind in by_weight}
 
 
-def reason(stack: Stack) -> str:
+def explain_weights(stack: Stack) -> str:
     """Return what the weights say about the predictions."""
-    kinds = shares(stack.weights)
+    kinds = weights_by_kind(stack.weights)
     if not stack.gain > 0.0:
         return "no gain is expected of a recalibration"
     if kinds["identity"] >= 0.5:
@@ -75,11 +75,11 @@ def reason(stack: Stack) -> str:
     return "predictions are underconfident"
 
 
-def describe(stack: Stack) -> str:
+def describe_stack(stack: Stack) -> str:
     """Return shares, reason, cross-validated losses, and whether their difference may be chance."""
     named = ", ".join(
         f"{100.0 * share:.0f} % {kind}"
-        for kind, share in shares(stack.weights).items()
+        for kind, share in weights_by_kind(stack.weights).items()
         if share >= 0.005  # less would be printed as 0 %
     )
     if not math.isfinite(stack.gain_se):
@@ -89,7 +89,7 @@ def describe(stack: Stack) -> str:
         return words
     what = "log loss" if stack.gain > 0.0 else "log loss of a recalibration"
     words = (
-        f"{named}: {reason(stack)}; cross-validated {what} {stack.loss:.4f} "
+        f"{named}: {explain_weights(stack)}; cross-validated {what} {stack.loss:.4f} "
         f"against {stack.raw_loss:.4f} raw"
     )
     if stack.promise < 0.0 < stack.gain:
@@ -119,7 +119,7 @@ class AutoCalibrator(GatedCalibrator):
 
     Recalibrations from none to rich are fitted: the identity, a temperature with a lapse rate,
     MCLLO averaged over all baselines, a map that knows which classes are similar, and full linear
-    maps of the log probabilities under a ridge; for two classes a spline and Venn-Abers.
+    maps of that map's log probabilities under a ridge; for two classes a spline and Venn-Abers.
     Cross-validation decides how much of each goes into a weighted mean. There is nothing to tune.
 
     Parameters
@@ -133,7 +133,12 @@ class AutoCalibrator(GatedCalibrator):
         the level: the score test over all baselines, and a split likelihood ratio of the members,
         which sees what MCLLO cannot and, where it leaves no doubt, decides alone. For 3 to 20
         classes both hold at any number of rows: calibrated predictions are changed in at most this
-        share of data sets.
+        share of data sets. There the score test draws at most 1,999 samples, so that it can never
+        open a gate below 0.001; the split ratio can. For two classes the likelihood ratio test
+        stands for the score test; above 20 classes, and with groups or weights that are no counts,
+        the default test of `calibration_test` does. With groups, such weights, or copies that were
+        detected (`n_copies_`) there is no split ratio: the other test decides alone, at half the
+        level.
     prior : {"fit", "keep", "unlabelled"} or array of shape (n_classes,)
         Class frequencies of the rows to come: those that the labels show, those predicted, those of
         the rows to recalibrate, or known ones; see `MCLLOCalibrator`. With "fit" a class that no
@@ -162,7 +167,9 @@ class AutoCalibrator(GatedCalibrator):
         cross-validation, less what it adds that a recalibration is made only where cross-validation
         shows a gain. Where little is known of a recalibration it may be 0 or less. Where
         cross-validation shows no gain nothing is recalibrated, with or without a gate: the identity
-        then has weight 1, and this tells what a recalibration would do. With ``prior="keep"`` and
+        then has weight 1, and this tells what a recalibration would do. Where a gain has no
+        standard error, because one row or group was left out, nothing is recalibrated either, and
+        at most 0 is expected. With ``prior="keep"`` and
         "unlabelled" it is that of the recalibration before these, on rows like those learned from.
     correction_ : Correction or None
         The trees, how far they are trusted, and what they add to the gain; or the reason why there
@@ -184,28 +191,33 @@ class AutoCalibrator(GatedCalibrator):
 
     Notes
     -----
-    Two classes have a spline and Venn-Abers instead of maps of classes. Above 12 classes there is
-    no MCLLO, above 20 one full map, above 100 a vector map alone. Rows of one group (`Predictions`
+    The identity and the temperature are always there. Two classes have a spline and, from 200 rows
+    on, Venn-Abers besides; 3 to 12 classes MCLLO, the class-similarity map and two full maps (held
+    back more and less); 13 to 20 the same without MCLLO; 21 to 100 the class-similarity map and one
+    full map; more than 100 a vector map. Rows of one group (`Predictions`
     with `groups`) are left out together. The order of the rows does not matter unless predictions
     are tied.
 
-    The weighted mean with weights from cross-validation is stacking [1]_ [2]_. The split likelihood
-    ratio of the gate is that of [3]_.
+    The weighted mean with weights from cross-validation is stacking [1]_ [2]_ [3]_. The split
+    likelihood ratio of the gate is that of [4]_.
 
-    Trees (`flexible`) are grown by gradient boosting with Newton steps [4]_ from the logarithm of
+    Trees (`flexible`) are grown by gradient boosting with Newton steps [5]_ from the logarithm of
     the mean, four leaves each. Cross-validation judges members and trees together, on rows that
-    neither has seen [5]_, and gives the corrected probabilities a part ``G^2 / (G^2 + (s / 3)^2)``
+    neither has seen [6]_, and gives the corrected probabilities a part ``G^2 / (G^2 + (s / 3)^2)``
     of the answer, G what they gain beyond the mean and s its standard error. Nothing is random.
 
     References
     ----------
     .. [1] D. H. Wolpert (1992). Stacked generalization. Neural Networks 5:241-259.
-    .. [2] L. Breiman (1996). Stacked regressions. Machine Learning 24:49-64.
-    .. [3] L. Wasserman, A. Ramdas, S. Balakrishnan (2020). Universal inference. Proceedings of the
+    .. [2] P. Smyth, D. H. Wolpert (1999). Linearly combining density estimators via stacking.
+           Machine Learning 36:59-83.
+    .. [3] Y. Yao, A. Vehtari, D. Simpson, A. Gelman (2018). Using stacking to average Bayesian
+           predictive distributions. Bayesian Analysis 13:917-1007.
+    .. [4] L. Wasserman, A. Ramdas, S. Balakrishnan (2020). Universal inference. Proceedings of the
            National Academy of Sciences 117:16880-16890.
-    .. [4] J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals
+    .. [5] J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals
            of Statistics 29:1189-1232.
-    .. [5] M. J. van der Laan, E. C. Polley, A. E. Hubbard (2007). Super learner. Statistical
+    .. [6] M. J. van der Laan, E. C. Polley, A. E. Hubbard (2007). Super learner. Statistical
            Applications in Genetics and Molecular Biology 6:25.
 
     Examples
@@ -284,10 +296,10 @@ class AutoCalibrator(GatedCalibrator):
         )
         self.gate_ = None
         if self.gate is not None:
-            self.gate_ = self._decide(predictions, check_gate(self.gate), stack)
+            self.gate_ = self._decide_gate(predictions, check_gate(self.gate), stack)
         self.stack_ = stack
 
-    def _decide(
+    def _decide_gate(
         self, predictions: Predictions, level: float, stack: Stack
     ) -> GateDecision:
         """Ask two tests whether the predictions are calibrated."""
@@ -299,7 +311,7 @@ class AutoCalibrator(GatedCalibrator):
             is_plain = not needs_robust(predictions.with_importance_weights())
             # Over all baselines up to 20 classes; beyond, and for weights or groups, the default.
             rule = "all" if is_plain and predictions.n_classes <= 20 else ""
-            test, _ = decide(predictions, level, rule)
+            test, _ = decide_gate(predictions, level, rule)
             if test.pvalue <= p:
                 kind = test.test
                 p = test.pvalue
@@ -309,28 +321,28 @@ class AutoCalibrator(GatedCalibrator):
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what is expected of it."""
-        words = describe(self.stack_)
+        words = describe_stack(self.stack_)
         if self._prior_kind in ("keep", "unlabelled"):
             words += f" (on rows like these, before prior={self.prior!r})"
         elif self._require_learned().kept:
             words += " (classes without a label aside)"
         return words if self.gate_ is None else f"{words}; {self.gate_}"
 
-    def _what_becomes_of_absent(self) -> str:
+    def _absent_class_consequence(self) -> str:
         if self._prior_kind == "fit":
-            return super()._what_becomes_of_absent()
+            return super()._absent_class_consequence()
         return "it keeps its probability, as far from 0 and 1 as the others' become"
 
     @property
-    def _recalibrations(self) -> bool:
-        return super()._recalibrations and self.weights_["identity"] < 1.0
+    def _changes_predictions(self) -> bool:
+        return super()._changes_predictions and self.weights_["identity"] < 1.0
 
-    def _recalibrated(self, simplex: Simplex) -> Floats:
+    def _apply_map(self, simplex: Simplex) -> Floats:
         return self.stack_.pool(transposed_scores(simplex), simplex.probs)
 
     def _state(self) -> dict[str, Any]:
         return {**self.stack_.to_dict(), **super()._state()}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def _restore_state(self, state: dict[str, Any]) -> None:
+        super()._restore_state(state)
         self.stack_ = Stack.from_dict(state)

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from ..._model.kernel import Derivatives
 from ..._model.newton import minimize
 from ..._utils.results import Codes, Floats, Result
-from .temperature_with_lapse import ScoredRows, last_decrement
+from .temperature_with_lapse import ScoredRows, stopping_decrement
 
 # t_k of the spline, in standard deviations of the log odds. Round numbers: half of normal log odds
 # lie within 0.67 and nine in ten within 1.64. Symmetric, so that turning the classes round works.
@@ -87,21 +87,21 @@ def fit_spline(rows: ScoredRows, max_abs_log_odds: float, tol: float) -> Curve:
     log odds that g can have say all of it.
     """
     x = _log_odds(rows)
-    mean = float(np.average(x, weights=rows.unit))
+    mean = float(np.average(x, weights=rows.weight_or_ones))
     squares = (x - mean) ** 2
-    variance = float(np.average(squares, weights=rows.unit))
+    variance = float(np.average(squares, weights=rows.weight_or_ones))
     scale = float(
         np.sqrt(variance + 1e-4)
     )  # rows that are all but the same tell of no others
-    features = _features((x - mean) / scale)
+    features = _spline_features((x - mean) / scale)
     is_second = rows.codes == 1
 
-    loss = _SplineLoss(x, features, is_second, rows.unit)
-    solution = minimize(loss, np.zeros(len(RIDGE)), tol=last_decrement(tol))
+    loss = _SplineLoss(x, features, is_second, rows.weight_or_ones)
+    solution = minimize(loss, np.zeros(len(RIDGE)), tol=stopping_decrement(tol))
     knots = mean + scale * KNOTS
     inner_knots = knots[np.abs(knots) < max_abs_log_odds]
     at = np.concatenate([[-max_abs_log_odds], inner_knots, [max_abs_log_odds]])
-    features_at = _features((at - mean) / scale)
+    features_at = _spline_features((at - mean) / scale)
     return Curve(at, at + solution.x @ features_at)
 
 
@@ -134,7 +134,7 @@ class _SplineLoss:
         return Derivatives(float(value), gradient, hessian)
 
 
-def _features(t: Floats) -> Floats:
+def _spline_features(t: Floats) -> Floats:
     """Return 1, t and ``|t - t_k| - |t_k|``, shape (2 + K, n)."""
     features = np.empty((len(RIDGE), len(t)))
     features[0] = 1.0
@@ -147,20 +147,20 @@ def _features(t: Floats) -> Floats:
 
 def fit_venn_abers(rows: ScoredRows) -> Curve:
     """Return Venn-Abers of rows ``log g``."""
-    is_there = rows.unit > 0.0
+    is_there = rows.weight_or_ones > 0.0
     x = _log_odds(rows)[is_there]
-    weight = rows.unit[is_there]
+    weight = rows.weight_or_ones[is_there]
     is_second = rows.codes[is_there] == 1
 
     values, value_of_row = np.unique(x, return_inverse=True)
-    weight_of_value = _sum_by(value_of_row, weight)
-    pool_of_value = _pool_values(weight_of_value)
+    weight_of_value = _sum_by_group(value_of_row, weight)
+    pool_of_value = _assign_pools(weight_of_value)
     pool_of_row = pool_of_value[value_of_row]
-    pool_weight = _sum_by(pool_of_value, weight_of_value)
-    mean_of_pool = _sum_by(pool_of_value, weight_of_value * values) / pool_weight
-    label_weight = _sum_by(pool_of_row, weight * is_second)
+    pool_weight = _sum_by_group(pool_of_value, weight_of_value)
+    mean_of_pool = _sum_by_group(pool_of_value, weight_of_value * values) / pool_weight
+    label_weight = _sum_by_group(pool_of_row, weight * is_second)
 
-    p0, p1 = _isotonic_with_one_more(label_weight, pool_weight)
+    p0, p1 = _isotonic_with_added_row(label_weight, pool_weight)
     log_odds = np.log(p1) - np.log1p(-p0)
     # Of a run of equal values, flat in between, the two ends will do.
     is_flat = np.isclose(log_odds[1:], log_odds[:-1], rtol=0.0, atol=1e-12)
@@ -170,7 +170,7 @@ def fit_venn_abers(rows: ScoredRows) -> Curve:
     return Curve(mean_of_pool[is_kept], log_odds[is_kept])
 
 
-def _pool_values(weight: Floats) -> Codes:
+def _assign_pools(weight: Floats) -> Codes:
     """Return the pool of each different value, in rising order."""
     if len(weight) <= MAX_VENN_ABERS_POOLS:
         return np.arange(len(weight))
@@ -180,7 +180,7 @@ def _pool_values(weight: Floats) -> Codes:
     return pool
 
 
-def _isotonic_with_one_more(label_weight: Floats, pool_weight: Floats) -> Floats:
+def _isotonic_with_added_row(label_weight: Floats, pool_weight: Floats) -> Floats:
     """Return, for each pool, isotonic regression there with one more row of label 0, or 1: (2, J).
 
     That is ``max over a <= j of min over b >= j`` of the mean of pools a, ..., b with that row.
@@ -204,7 +204,7 @@ def _isotonic_with_one_more(label_weight: Floats, pool_weight: Floats) -> Floats
     return largest
 
 
-def _sum_by(place: Codes, weight: Floats) -> Floats:
+def _sum_by_group(place: Codes, weight: Floats) -> Floats:
     return np.bincount(place, weights=weight).astype(np.float64, copy=False)
 
 

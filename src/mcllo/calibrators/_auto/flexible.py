@@ -41,7 +41,7 @@ from ..._utils.notebook import show_progress
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Floats
 from ..._validation.predictions import Predictions
-from .boosted import Bins, Boosting, Correction, compute_features
+from .boosted import Boosting, Correction, FeatureBins, tree_features
 from .members import Members, MembersFit
 from .optimism import correct_optimism
 from .stacking import (
@@ -52,7 +52,7 @@ from .stacking import (
     gain_shrinkage,
     weighted_mean_and_se,
 )
-from .temperature_with_lapse import of_label
+from .temperature_with_lapse import values_of_labels
 
 MIN_ROWS_FOR_TREES = 1_000  # or groups; below, a gain of trees is not told from chance
 MAX_CLASSES_FOR_TREES = 20
@@ -66,15 +66,15 @@ N_ROUNDS_BETWEEN_LOOKS = 8  # at the rows left out
 def fit_flexible_stack(predictions: Predictions) -> Stack:
     """Fit the pool and correct it by trees, where these pay on rows left out."""
     stack, fit, crossed = fit_left_out(predictions)
-    reason = _why_not(predictions)
+    reason = _why_no_trees(predictions)
     if reason or crossed is None:
         return replace(stack, correction=Correction(None, reason=reason))
-    growth = _Growth(predictions, fit, crossed, stack)
+    growth = _TreeGrowth(predictions, fit, crossed, stack)
     growth.run()
     return growth.correct_pool(stack)
 
 
-def _why_not(predictions: Predictions) -> str:
+def _why_no_trees(predictions: Predictions) -> str:
     """Return why trees are not grown, or nothing."""
     is_there = predictions.row_weight > 0.0
     if predictions.groups is None:
@@ -91,7 +91,7 @@ def _why_not(predictions: Predictions) -> str:
     return ""
 
 
-class _Growth:
+class _TreeGrowth:
     """Trees of every fit, grown together, and what they gain on the parts left out.
 
     Attributes
@@ -111,19 +111,24 @@ class _Growth:
         self.codes = predictions.codes
         folds = crossed.folds
         scores = transposed_scores(predictions)
-        all_weight = fit.rows.unit
+        all_weight = fit.rows.weight_or_ones
         weights_kept = folds.weights_kept(all_weight)
-        members_of_fit = [*fit.parts(weights_kept), fit.whole]
+        members_of_fit = [*fit.fit_parts(weights_kept), fit.whole]
         weight_of_fit = [*weights_kept, all_weight]
 
-        bins = Bins(compute_features(scores), all_weight)
+        bins = FeatureBins(tree_features(scores), all_weight)
         pool_weights = np.array(list(stack.weights.values()))
         self.fits = [
-            Boosting(bins, _log_pool(members, pool_weights, scores), self.codes, weight)
+            Boosting(
+                bins,
+                _log_pooled_probs(members, pool_weights, scores),
+                self.codes,
+                weight,
+            )
             for members, weight in zip(members_of_fit, weight_of_fit, strict=True)
         ]
         self.is_shown = np.arange(len(folds.rows)) % crossed.every == 0
-        self.log_pooled, probs = self._look()
+        self.log_pooled, probs = self._predict_parts()
         self.gains = [np.zeros(len(folds.rows))]
         self.probs = [probs]
 
@@ -138,15 +143,15 @@ class _Growth:
                 return
             for boosting in self.fits:
                 for _ in range(N_ROUNDS_BETWEEN_LOOKS):
-                    boosting.grow()
-            log_likelihoods, probs = self._look()
+                    boosting.grow_round()
+            log_likelihoods, probs = self._predict_parts()
             gain_per_part = log_likelihoods - self.log_pooled
             self.gains.append(gain_per_part)
             self.probs.append(probs)
             mean_gain, _ = self._mean_and_se(gain_per_part)
             mean_gains.append(mean_gain)
 
-    def _look(self) -> tuple[Floats, Floats]:
+    def _predict_parts(self) -> tuple[Floats, Floats]:
         """Return the log of b at the labels of all parts, and b of the parts shown, (c, m)."""
         folds = self.crossed.folds
         n_classes = len(self.fits[0].eta)
@@ -158,7 +163,7 @@ class _Growth:
             eta = self.fits[fold].eta[:, rows]
             b = eta.copy()
             eta -= softmax_in_place(b)
-            log_likelihoods[own] = of_label(eta, self.codes[rows])
+            log_likelihoods[own] = values_of_labels(eta, self.codes[rows])
             probs[:, own] = b
         return log_likelihoods, probs[:, self.is_shown]
 
@@ -191,7 +196,11 @@ class _Growth:
             trust = gain_shrinkage(gain, gain_se, n_errors=np.inf)
         if trust == 0.0:
             return replace(stack, correction=Correction(None, 0.0, gain, gain_se))
-        trees = self.fits[-1].trees().first(N_ROUNDS_BETWEEN_LOOKS * final_look)
+        trees = (
+            self.fits[-1]
+            .grown_trees()
+            .first_rounds(N_ROUNDS_BETWEEN_LOOKS * final_look)
+        )
         tree_gain = np.log1p(trust * np.expm1(tree_gain))  # of ``(1 - t) q + t b``
         correction = Correction(trees, trust, *self._mean_and_se(tree_gain))
 
@@ -220,14 +229,14 @@ class _Growth:
         )
 
 
-def _log_pool(members: Members, weights: Floats, scores: Floats) -> Floats:
+def _log_pooled_probs(members: Members, weights: Floats, scores: Floats) -> Floats:
     """Return log q, shape (c, n), of the members."""
     n_classes, n_rows = scores.shape
     q = np.zeros(scores.shape)
     n_at_once = max(1, MAX_PROBS_AT_ONCE // n_classes)
     for start in range(0, n_rows, n_at_once):
         part = slice(start, start + n_at_once)
-        answers = members.answers(np.ascontiguousarray(scores[:, part]))
+        answers = members.all_probabilities(np.ascontiguousarray(scores[:, part]))
         for weight, answer in zip(weights, answers, strict=True):
             q[:, part] += weight * answer
     return np.log(np.maximum(q, TINY))

@@ -113,7 +113,7 @@ def assign_folds(
 
     if groups is None and weight is not None and _are_counts(weight):
         counts = weight[order].astype(np.intp)
-        return _split_rows(order, counts)
+        return _deal_weighted_rows(order, counts)
 
     places = np.arange(len(order))
     if groups is not None:
@@ -154,7 +154,7 @@ def _count_folds(n_places: int) -> int:
     return min(N_FOLDS, n_places) if n_places > 1 else 0
 
 
-def _split_rows(order: Codes, counts: Codes) -> Folds:
+def _deal_weighted_rows(order: Codes, counts: Codes) -> Folds:
     """Return folds of rows that take `counts` places each, in this order."""
     ends = np.cumsum(counts)
     starts = ends - counts

@@ -54,7 +54,7 @@ class CrossFittedGain(Result):
     reason: str = ""
 
     @classmethod
-    def without(cls, reason: str, confidence: float = 0.95) -> CrossFittedGain:
+    def not_computed(cls, reason: str, confidence: float = 0.95) -> CrossFittedGain:
         """Return that it was not computed, and why."""
         return cls(math.nan, math.nan, math.nan, confidence, 0, reason)
 
@@ -97,7 +97,7 @@ def cross_fitted_gain(
 
     if predictions.n_classes > 200:  # maps with parameters for each class take too long
         many = f"{predictions.n_classes:,} classes are too many"
-        return CrossFittedGain.without(many, confidence)
+        return CrossFittedGain.not_computed(many, confidence)
     if predictions.groups is None:
         what = "rows"
         n_units = predictions.n_samples
@@ -106,17 +106,19 @@ def cross_fitted_gain(
         n_units = len(np.unique(predictions.groups))
     if n_units < 20:  # a fifth are four; a round number
         few = f"a fifth of {n_units} {what} is too few to judge on"
-        return CrossFittedGain.without(few, confidence)
-    rows = _some_rows(predictions, seed)
+        return CrossFittedGain.not_computed(few, confidence)
+    rows = _random_subsample(predictions, seed)
     with suppress_warnings():
         try:
             crossed = cross_fit(rows, fit_members(rows), None)
         except (
             np.linalg.LinAlgError
         ):  # one row of weight 1e20 leaves the others no digits
-            return CrossFittedGain.without("the weights are too unequal", confidence)
+            return CrossFittedGain.not_computed(
+                "the weights are too unequal", confidence
+            )
     if crossed is None:
-        return CrossFittedGain.without("no rows can be left out", confidence)
+        return CrossFittedGain.not_computed("no rows can be left out", confidence)
     raw, pooled = crossed.pool_left_out()
     raw = np.maximum(raw, TINY)
     pooled = np.maximum(pooled, TINY)
@@ -134,7 +136,7 @@ def cross_fitted_gain(
     return CrossFittedGain(paired.mean, low, high, confidence, rows.n_samples)
 
 
-def _some_rows(predictions: Predictions, seed: int) -> Predictions:
+def _random_subsample(predictions: Predictions, seed: int) -> Predictions:
     """Return the rows, or as many of them at random as have `MAX_ENTRIES` probabilities."""
     max_rows = MAX_ENTRIES // predictions.n_classes
     if predictions.n_samples <= max_rows:

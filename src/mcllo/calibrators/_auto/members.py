@@ -19,9 +19,10 @@ mcllo, vector and full maps are ``softmax(theta (x, 1))``, x = log g or log s: t
 baselines' maps is such a map, too. A full map begins where look-alike classes leave off: what they
 explain with five numbers it need not learn with c (c - 1).
 
-Fits to parts of the rows (`MembersFit.parts`) begin at the fit to all rows and use what it learned
-of the Hessian, which is what makes cross-fitting cheap. They must not remember the labels left out:
-`LEFT_OUT_TRACE_TOL`.
+Fits to parts of the rows (`MembersFit.fit_parts`) begin at the fit to all rows and use what it
+learned of the Hessian, which is what makes cross-fitting cheap. They must not remember the labels
+left out: `LEFT_OUT_TRACE_TOL`. Curves are fitted anew to each part, and 'full' begins at the
+identity, of all rows and of parts.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ from ..._utils.linalg import TINY
 from ..._utils.notebook import show_progress
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Codes, Floats, Result
-from .baseline_maps import BaselineMaps, fit_baselines, map_parameters
+from .baseline_maps import BaselineMaps, baseline_to_full_theta, fit_baselines
 from .curves import MIN_ROWS_FOR_VENN_ABERS, Curve, fit_spline, fit_venn_abers
 from .similarity import (
-    OfShare,
+    InverseByShare,
     SimilarClasses,
-    by_factors,
-    curvature,
     fit_ridge,
     fit_similar,
-    of_share,
+    hessian_blocks,
+    inverse_by_share,
+    kronecker_inverse,
     structured_ridge,
 )
 from .temperature_with_lapse import (
     ScoredRows,
-    SoftTemperature,
-    fit_soft_temperature,
-    of_label,
+    TemperatureWithLapse,
+    fit_temperature_with_lapse,
+    values_of_labels,
 )
 
 # Classes up to which a member is fitted. The time that a fit may take sets them: c baselines have
@@ -81,10 +82,11 @@ MIN_SCORES_FOR_PART_TOL = 2**13  # rows times classes that are many
 FULL_MAP_TOL = 8.0
 """The same for 'full' and its thousands of parameters: what is left of them then is below what rows
 can tell. Its fits to parts begin at the identity, which knows of no labels."""
-FULL_MAP_PARTS_TOL = 0.1  # the same for the look-alike map of as many classes
+SIMILAR_MAP_TOL = 0.1  # the same for 'similar' of as many classes, above 20
 LEFT_OUT_TRACE_TOL = 0.1
 """What of the rows left out, at whose fit they begin, may be left in fits to parts: in nats of the
-log likelihood of the rows left out. By estimate; measured it is a tenth of that or less."""
+log likelihood of the rows left out. By estimate; measured it is 0.024 at most, 0.003 in the median
+(`docs/explanation/auto.md`)."""
 
 
 def member_names(n_classes: int) -> tuple[str, ...]:
@@ -107,7 +109,7 @@ class Members(Result):
 
     Attributes
     ----------
-    soft : SoftTemperature
+    soft : TemperatureWithLapse
         'temperature', on which the others build.
     maps : dict of str to ndarray
         theta of 'mcllo', 'vector' and the full maps: (c, c + 1), but (c, 2) for 'vector'.
@@ -117,7 +119,7 @@ class Members(Result):
         'spline' and 'venn_abers' of two classes.
     """
 
-    soft: SoftTemperature
+    soft: TemperatureWithLapse
     maps: dict[str, Floats]
     similar: SimilarClasses | None = None
     curves: dict[str, Curve] = field(default_factory=dict)
@@ -134,19 +136,19 @@ class Members(Result):
     @one_blas_thread()
     def probabilities(self, scores: Floats) -> dict[str, Floats]:
         """Return what each member but the identity makes of scores, all of shape (c, n)."""
-        g, logs = self.soft.both(scores)
+        g, logs = self.soft.probs_and_logs(scores)
         answers = {"temperature": g}
         # In this order: what comes after 'similar' builds on its logarithms.
         for name in self.names[2:]:
             if name == "similar" and self.similar is not None:
-                answers[name], logs = self.similar.both(g, logs)
+                answers[name], logs = self.similar.probs_and_logs(g, logs)
             elif name in self.curves:
                 answers[name] = self.curves[name].probabilities(logs)
             else:
                 answers[name] = _apply_map(self.maps[name], logs)
         return answers
 
-    def answers(self, scores: Floats) -> list[Floats]:
+    def all_probabilities(self, scores: Floats) -> list[Floats]:
         """Return what each member makes of scores, the identity too."""
         unchanged = scores.copy()
         softmax_in_place(unchanged)
@@ -159,7 +161,7 @@ class Members(Result):
         Files of earlier versions have no look-alike map (their full maps are of ``log g``) and no
         curves.
         """
-        soft = SoftTemperature(**content["soft"])
+        soft = TemperatureWithLapse(**content["soft"])
         maps = {}
         for name, theta in content["maps"].items():
             maps[name] = np.array(theta, dtype=float)
@@ -183,7 +185,7 @@ def _apply_map(theta: Floats, x: Floats) -> Floats:
 
 def label_log_likelihoods(answers: list[Floats], codes: Codes) -> Floats:
     """Return the log probability that each answer, shape (c, n), gives to the labels: (n, K)."""
-    probs = np.array([of_label(answer, codes) for answer in answers])
+    probs = np.array([values_of_labels(answer, codes) for answer in answers])
     return np.log(np.maximum(probs, TINY)).T
 
 
@@ -220,23 +222,23 @@ class MembersFit:
         if tol is None:
             tol = PARTS_TOL if scores.size >= MIN_SCORES_FOR_PART_TOL else TOL
         self.rows = ScoredRows(scores, codes, weight)
-        self.ridges = _ridges(len(scores))
+        self.ridges = _member_ridges(len(scores))
         # What the fit to all rows learns, and fits to parts use: inverses of Hessians for a share
         # of the rows, and the maps of all baselines.
-        self._inverses: dict[str, OfShare] = {}
+        self._inverses: dict[str, InverseByShare] = {}
         self._baselines: BaselineMaps | None = None
-        self.whole = self._fit(self.rows, tol)
+        self.whole = self._fit_members(self.rows, tol)
 
-    def parts(self, weights: list[Floats], tol: float = PARTS_TOL) -> list[Members]:
+    def fit_parts(self, weights: list[Floats], tol: float = PARTS_TOL) -> list[Members]:
         """Return the members fitted with other weights; rows of weight 0 are left out."""
         fits = []
         for weight in weights:
             kept = self.rows.with_weight(weight)
-            left_out = self.rows.with_weight(self.rows.unit - weight)
-            fits.append(self._fit(kept, tol, self.whole, left_out))
+            left_out = self.rows.with_weight(self.rows.weight_or_ones - weight)
+            fits.append(self._fit_members(kept, tol, self.whole, left_out))
         return fits
 
-    def _fit(
+    def _fit_members(
         self,
         rows: ScoredRows,
         tol: float,
@@ -246,10 +248,10 @@ class MembersFit:
         """Return the members; `near` are those of all rows, where some are left out."""
         names = member_names(len(rows.scores))
         if near is None:
-            soft = fit_soft_temperature(rows)
+            soft = fit_temperature_with_lapse(rows)
         else:
-            soft = fit_soft_temperature(rows, near.soft, tol, LEFT_OUT_TRACE_TOL)
-        g, log_g = soft.both(rows.scores)
+            soft = fit_temperature_with_lapse(rows, near.soft, tol, LEFT_OUT_TRACE_TOL)
+        g, log_g = soft.probs_and_logs(rows.scores)
         rows_g = replace(rows, scores=log_g)
 
         maps: dict[str, Floats] = {}
@@ -274,7 +276,7 @@ class MembersFit:
     def _fit_baseline_average(
         self,
         rows: ScoredRows,
-        soft: SoftTemperature,
+        soft: TemperatureWithLapse,
         tol: float,
         left_out: ScoredRows | None,
     ) -> Floats:
@@ -283,22 +285,22 @@ class MembersFit:
         baselines = fit_baselines(rows, DIAGONAL_RIDGE * len(rows.scores), tol, start)
         if self._baselines is None:
             self._baselines = baselines
-        mean: Floats = map_parameters(baselines.theta).mean(axis=0)
+        mean: Floats = baseline_to_full_theta(baselines.theta).mean(axis=0)
         return mean
 
     def _baselines_without(
-        self, left_out: ScoredRows, soft: SoftTemperature
+        self, left_out: ScoredRows, soft: TemperatureWithLapse
     ) -> BaselineMaps:
         """Return where baselines' maps begin without these rows, of log g by their own `soft`."""
         assert self._baselines is not None
         if len(left_out.codes) == 0 or self.rows.scores.size < MIN_SCORES_FOR_PART_TOL:
             return self._baselines  # a pass over few rows costs no more than this
-        _, old = self.whole.soft.both(left_out.scores)
-        start = self._baselines.without(replace(left_out, scores=old))
+        _, old = self.whole.soft.probs_and_logs(left_out.scores)
+        start = self._baselines.without_rows(replace(left_out, scores=old))
 
         # As log g changes with the temperature and its lapse rate, gamma does: by the slope of the
         # old log g on the new one.
-        g, new = soft.both(left_out.scores)
+        g, new = soft.probs_and_logs(left_out.scores)
         new -= (g * new).sum(axis=0)
         variance = float((g * new * new).sum())
         if variance > 0.0:
@@ -312,13 +314,13 @@ class MembersFit:
     ) -> tuple[SimilarClasses, Floats]:
         """Return 'similar' and its log probabilities."""
         if len(g) > MAX_CLASSES_FOR_STRUCTURED and tol >= TOL:
-            tol = FULL_MAP_PARTS_TOL
+            tol = SIMILAR_MAP_TOL
         if near is None:
             similar, log_s, inverse_of_share = fit_similar(g, rows, tol)
             assert inverse_of_share is not None
             self._inverses["similar"] = inverse_of_share
         else:
-            inverse = self._inverse("similar", rows)
+            inverse = self._inverse_hessian("similar", rows)
             similar, log_s, _ = fit_similar(
                 g, rows, tol, near.similar, inverse, LEFT_OUT_TRACE_TOL
             )
@@ -335,7 +337,7 @@ class MembersFit:
         for name, ridge in self.ridges.items():
             if near is not None:
                 # From the fit to all rows, moved as the map before did without the rows left out.
-                inverse = self._inverse(name, rows)
+                inverse = self._inverse_hessian(name, rows)
                 start = near.maps[name] + moved
                 theta, _ = fit_ridge(
                     rows, ridge, start, inverse, tol, LEFT_OUT_TRACE_TOL
@@ -343,16 +345,16 @@ class MembersFit:
                 moved = theta - near.maps[name]
             else:
                 if blocks is None:
-                    blocks = curvature(rows, theta)
+                    blocks = hessian_blocks(rows, theta)
                 theta, learned = fit_ridge(
                     rows, ridge, theta, build_block_preconditioner(blocks, ridge), tol
                 )
-                self._inverses[name] = divide_inverse(learned)
+                self._inverses[name] = inverse_divided_by_share(learned)
                 if (
                     theta.size <= 200
                 ):  # parameters: a new Hessian costs less than it saves
-                    blocks = curvature(rows, theta)
-                    self._inverses[name] = of_share(blocks, ridge)
+                    blocks = hessian_blocks(rows, theta)
+                    self._inverses[name] = inverse_by_share(blocks, ridge)
             maps[name] = theta
         return maps
 
@@ -361,16 +363,16 @@ class MembersFit:
         ridge = self.ridges["full"]
         start = identity_parameters(len(rows.scores), diagonal=False)
         if "full" not in self._inverses:
-            by_all_rows = by_factors(rows, start, float(ridge[0, 0]))
-            self._inverses["full"] = divide_inverse(by_all_rows)
-        inverse = self._inverse("full", rows)
+            by_all_rows = kronecker_inverse(rows, start, float(ridge[0, 0]))
+            self._inverses["full"] = inverse_divided_by_share(by_all_rows)
+        inverse = self._inverse_hessian("full", rows)
         theta, _ = fit_ridge(
             rows, ridge, start, inverse, FULL_MAP_TOL if tol >= TOL else tol
         )
         return theta
 
     def _fit_curves(
-        self, rows: ScoredRows, soft: SoftTemperature, tol: float
+        self, rows: ScoredRows, soft: TemperatureWithLapse, tol: float
     ) -> dict[str, Curve]:
         """Return the curves of two classes; none of more."""
         if len(rows.scores) > 2:
@@ -383,7 +385,7 @@ class MembersFit:
             curves["venn_abers"] = fit_venn_abers(rows)
         return curves
 
-    def _inverse(self, name: str, rows: ScoredRows) -> Product:
+    def _inverse_hessian(self, name: str, rows: ScoredRows) -> Product:
         """Return products with the inverse Hessian of so many rows, from what all rows taught."""
         share = round(
             rows.total / self.rows.total, 2
@@ -391,7 +393,7 @@ class MembersFit:
         return self._inverses[name](share)
 
 
-def _ridges(n_classes: int) -> dict[str, Floats]:
+def _member_ridges(n_classes: int) -> dict[str, Floats]:
     """Return the ridge on each entry of theta, for the members that are linear maps."""
     ridges = {}
     for name in member_names(n_classes):
@@ -408,7 +410,7 @@ def _ridges(n_classes: int) -> dict[str, Floats]:
     return ridges
 
 
-def divide_inverse(inverse: Product) -> OfShare:
+def inverse_divided_by_share(inverse: Product) -> InverseByShare:
     """Return inverses for shares of the rows, where the Hessian is not known apart from the ridge.
 
     The Hessian of a share of the rows is that share of it, its inverse is divided by it.

@@ -7,8 +7,8 @@ of these:
 gain G                mean of ``log p - log x`` at the labels
 cost C                mean of ``sum_y x_y log(x_y / p_y)``: what the recalibration would cost if the
                       predictions were right as they are; needs no labels
-chance q              ``min(2, 4.5 exp(-W G / f))``, f the dispersion of the gains
-                      (`_inference/paired_loss`)
+factor q              ``min(2, 4.5 exp(-W G / f))``, f the dispersion of the gains
+                      (`_inference/paired_loss`); no probability, it may be 2
 corrected gain        ``G - q (G + C)``
 its standard error    ``sqrt(e^2 + q^2 (G + C)^2)``, e by `_inference/paired_loss`
 ====================  ==========================================================================
@@ -36,8 +36,8 @@ from ..._inference.paired_loss import PairedLoss
 from ..._utils.linalg import TINY
 from ..._utils.results import Codes, Floats
 
-CHANCE_FACTOR = 4.5  # q for a gain of 0, before its upper end; see above
-MAX_CHANCE = 2.0  # upper end of q; see above
+FACTOR_OF_NO_GAIN = 4.5  # q for a gain of 0, before its upper end; see above
+MAX_FACTOR = 2.0  # upper end of q; see above
 
 
 def correct_optimism(
@@ -74,6 +74,6 @@ def correct_optimism(
 
     # W G, less where rows vary more than the predictions say.
     evidence = max(paired.total * gain / paired.dispersion, 0.0)
-    chance = min(MAX_CHANCE, CHANCE_FACTOR * float(np.exp(-evidence)))
-    optimism = chance * (gain + cost)
+    factor = min(MAX_FACTOR, FACTOR_OF_NO_GAIN * float(np.exp(-evidence)))
+    optimism = factor * (gain + cost)
     return gain - optimism, float(np.hypot(paired.error, optimism))

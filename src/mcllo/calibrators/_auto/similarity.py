@@ -9,9 +9,10 @@ full map              ``eta = theta (x, 1)``                       theta (c, c +
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
 ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
 search                L-BFGS (`_model/newton.minimize_lbfgs`) from the inverse of the Hessian where
-                      it begins: of the whole where parameters are few, of its diagonal blocks, one
-                      for each class, up to 20 classes, and beyond of ``V (x) S + r``, V what
-                      classes have of it and S what features have
+                      it begins: of the whole up to 420 parameters (full maps of 20 classes, vector
+                      maps of 210); of one block for each class for larger vector maps; of
+                      ``V (x) S + r`` for full maps of more classes, V what classes have of it and
+                      S what features have
 ====================  ==========================================================================
 
 Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
@@ -73,15 +74,15 @@ from ..._utils.results import Floats, Result
 from .temperature_with_lapse import (
     ScoredRows,
     decrement_to_forget_start,
-    last_decrement,
+    stopping_decrement,
 )
 
-OfShare = Callable[[float], Product]
+InverseByShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
 
 MAX_PARAMETERS_FOR_FULL_HESSIAN = 420
-"""Parameters up to which the whole Hessian is inverted, a full map of 20 classes; beyond, one block
-for each class."""
+"""Parameters up to which the whole Hessian is inverted: a full map of 20 classes, a vector map of
+210. Beyond, one block for each class."""
 
 
 def structured_ridge(n_classes: int, off_diagonal: float, diagonal: float) -> Floats:
@@ -124,13 +125,13 @@ def fit_ridge(
         loss, identity_parameters(len(ridge), is_vector_map), ridge
     )
     learned = LBFGSInverseHessian(inverse)
-    x = _search(
+    x = _search_lbfgs(
         objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol
     )
     return x.reshape(ridge.shape), learned
 
 
-def _search(
+def _search_lbfgs(
     objective: Objective,
     start: Floats,
     inverse: LBFGSInverseHessian,
@@ -146,7 +147,7 @@ def _search(
     return minimize_lbfgs(objective, start, inverse, tol=tol).x
 
 
-def curvature(
+def hessian_blocks(
     rows: ScoredRows,
     theta: Floats,
     max_parameters_for_full: int = MAX_PARAMETERS_FOR_FULL_HESSIAN,
@@ -162,7 +163,7 @@ def curvature(
     # take 4e8 products (0.1 s or so). Round numbers.
     n_needed = min(30 * theta.size, int(4e8 / theta.size**2))
     stride = max(1, len(rows.codes) // n_needed)
-    some_rows = rows if stride == 1 else rows.every(stride)
+    some_rows = rows if stride == 1 else rows.thin(stride)
     loss = _linear_map_loss(some_rows, is_vector_map)
     return loss(theta.ravel()).hessian[None]
 
@@ -170,10 +171,10 @@ def curvature(
 def _linear_map_loss(rows: ScoredRows, is_vector_map: bool) -> LinearMapLoss:
     if is_vector_map:
         return LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=True)
-    return rows.loss
+    return rows.full_map_loss
 
 
-def of_share(blocks: Floats, ridge: Floats) -> OfShare:
+def inverse_by_share(blocks: Floats, ridge: Floats) -> InverseByShare:
     """Return inverses of blocks on the diagonal, those of all rows, and of the ridge."""
 
     @cache
@@ -183,7 +184,7 @@ def of_share(blocks: Floats, ridge: Floats) -> OfShare:
     return inverse_of_share
 
 
-def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
+def kronecker_inverse(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     """Return products with the inverse for full maps whose entries are all held back alike.
 
     Each row's part of the Hessian is ``V_i (x) x_i x_i'``, ``V_i = w_i (diag g_i - g_i g_i')``. Of
@@ -191,7 +192,7 @@ def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     product of few numbers for a matrix of c^4): with their eigenvectors U and W and eigenvalues it
     is diagonal. Of many rows some will do.
     """
-    rows = rows.first() or rows
+    rows = rows.subsample() or rows
     ones = np.ones(len(rows.codes))
     x = np.vstack([rows.scores, ones])
     g = theta @ x
@@ -234,11 +235,11 @@ class SimilarClasses(Result):
     shared: Floats
     intercept: Floats
 
-    def both(self, g: Floats, x: Floats) -> tuple[Floats, Floats]:
+    def probs_and_logs(self, g: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return probabilities and their logarithms, shape (c, n), of g and ``x = log g``."""
         weights = np.concatenate([self.shared, self.intercept])
         weights[IDENTITY_FEATURE] += 1.0
-        eta = _eta(_features(x, g, self.similarity), weights)
+        eta = _linear_predictor(_similarity_features(x, g, self.similarity), weights)
         p = eta.copy()
         eta -= softmax_in_place(p)
         return p, eta
@@ -252,7 +253,7 @@ class SimilarClasses(Result):
         return cls(similarity, shared, intercept)
 
 
-def similarity(g: Floats, weight: Floats | None = None) -> Floats:
+def class_similarity(g: Floats, weight: Floats | None = None) -> Floats:
     """Return A of the probabilities g (c, n), shape (c, c)."""
     weighted_g = g if weight is None else g * weight
     gram: Floats = weighted_g @ g.T
@@ -268,7 +269,7 @@ def fit_similar(
     near: SimilarClasses | None = None,
     inverse: Product | None = None,
     start_influence_tol: float = np.inf,
-) -> tuple[SimilarClasses, Floats, OfShare | None]:
+) -> tuple[SimilarClasses, Floats, InverseByShare | None]:
     """Return the best map of g and rows x, its log probabilities, and inverses of its Hessian.
 
     Parameters
@@ -286,7 +287,7 @@ def fit_similar(
         What may be left of `near`, in nats.
     """
     loss = SimilarLoss(g, rows)
-    some_rows = rows.first()
+    some_rows = rows.subsample()
     inverse_of_share = None
     if near is not None and inverse is not None:
         x = np.concatenate([near.shared, near.intercept])
@@ -301,17 +302,17 @@ def fit_similar(
         solution = minimize(
             newton_loss,
             np.zeros(len(loss.ridge)),
-            tol=last_decrement(tol),
+            tol=stopping_decrement(tol),
         )
         x = solution.x
         hessian = solution.derivatives.hessian - np.diag(loss.ridge)
-        inverse_of_share = of_share(hessian[None], loss.ridge)
+        inverse_of_share = inverse_by_share(hessian[None], loss.ridge)
         inverse = inverse_of_share(1.0)
         needs_search = some_rows is not None
 
     if needs_search:
         learned = LBFGSInverseHessian(inverse)
-        x = _search(loss.value_and_gradient, x, learned, tol, start_influence_tol)
+        x = _search_lbfgs(loss.value_and_gradient, x, learned, tol, start_influence_tol)
     fitted = SimilarClasses(
         loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:]
     )
@@ -332,7 +333,7 @@ class SimilarLoss:
         self.g = g
         self.rows = rows
         if known_similarity is None:
-            self.similarity = similarity(g, rows.weight)
+            self.similarity = class_similarity(g, rows.weight)
         else:
             self.similarity = known_similarity
         self.ridge = np.full(N_SHARED_FEATURES + c, INTERCEPT_RIDGE * np.sqrt(c))
@@ -345,11 +346,13 @@ class SimilarLoss:
 
         # Labels enter through the sums of what multiplies (b, a) at their class.
         self.statistic = np.zeros(N_SHARED_FEATURES + c)
-        for part in self._stretches():
+        for part in self._row_chunks():
             codes = rows.codes[part]
             row = np.arange(len(codes))
-            features_of_label = self._features(part)[:, codes, row]
-            self.statistic[:N_SHARED_FEATURES] += features_of_label @ rows.unit[part]
+            features_of_label = self._chunk_features(part)[:, codes, row]
+            self.statistic[:N_SHARED_FEATURES] += (
+                features_of_label @ rows.weight_or_ones[part]
+            )
         class_weight = np.bincount(rows.codes, rows.weight, minlength=c)
         self.statistic[N_SHARED_FEATURES:] = class_weight
 
@@ -367,8 +370,8 @@ class SimilarLoss:
     def log_probabilities(self, x: Floats) -> Floats:
         """Return what the map makes of the rows, shape (c, n)."""
         logs = np.empty_like(self.rows.scores)
-        for part in self._stretches():
-            eta = _eta(self._features(part), x + self.identity)
+        for part in self._row_chunks():
+            eta = _linear_predictor(self._chunk_features(part), x + self.identity)
             log_partition = softmax_in_place(eta.copy())
             logs[:, part] = eta - log_partition
         return logs
@@ -380,11 +383,11 @@ class SimilarLoss:
         value = 0.5 * float(self.ridge @ (x * x))
         value -= float((x + self.identity) @ self.statistic)
         gradient = self.ridge * x - self.statistic
-        for part in self._stretches():
-            features = self._features(part)
-            p = _eta(features, x + self.identity)
+        for part in self._row_chunks():
+            features = self._chunk_features(part)
+            p = _linear_predictor(features, x + self.identity)
             log_partition = softmax_in_place(p)  # which turns eta into probabilities
-            weight = self.rows.unit[part]
+            weight = self.rows.weight_or_ones[part]
             weighted_p = p if self.rows.weight is None else p * weight
             value += float(log_partition @ weight)
             flat_features = features.reshape(N_SHARED_FEATURES, -1)
@@ -394,15 +397,15 @@ class SimilarLoss:
                 _add_hessian(hessian, features, p, weighted_p)
         return value, gradient
 
-    def _stretches(self) -> Iterator[slice]:
+    def _row_chunks(self) -> Iterator[slice]:
         return self.rows.chunks((N_SHARED_FEATURES + 1) * len(self.rows.scores))
 
-    def _features(self, part: slice) -> Floats:
+    def _chunk_features(self, part: slice) -> Floats:
         """Return the features of a stretch of rows, shape (5, c, rows)."""
         if part.start in self._kept_features:
             return self._kept_features[part.start]
         x = self.rows.scores[:, part]
-        features = _features(x, self.g[:, part], self.similarity)
+        features = _similarity_features(x, self.g[:, part], self.similarity)
         if self._keeps_features:
             self._kept_features[part.start] = features
         return features
@@ -427,19 +430,19 @@ def _add_hessian(
     hessian[k:, k:] += aa
 
 
-def _features(x: Floats, g: Floats, alike: Floats) -> Floats:
-    """Return f, shape (5, c, n), of ``x = log g`` (c, n)."""
-    features = np.empty((N_SHARED_FEATURES, *x.shape))
-    np.matmul(alike, x, out=features[0])
-    np.matmul(alike, g, out=features[1])
+def _similarity_features(log_g: Floats, g: Floats, similarity: Floats) -> Floats:
+    """Return f, shape (5, c, n), of ``log g`` (c, n), g and A."""
+    features = np.empty((N_SHARED_FEATURES, *log_g.shape))
+    np.matmul(similarity, log_g, out=features[0])
+    np.matmul(similarity, g, out=features[1])
     features[2] = g
-    features[IDENTITY_FEATURE] = x
+    features[IDENTITY_FEATURE] = log_g
     features[4] = features[1]
     log_in_place(features[4])
     return features
 
 
-def _eta(features: Floats, weights: Floats) -> Floats:
+def _linear_predictor(features: Floats, weights: Floats) -> Floats:
     """Return eta, shape (c, n), of (b, a); x, which is a feature, counts once more in b."""
     shared = weights[:N_SHARED_FEATURES]
     intercept = weights[N_SHARED_FEATURES:]

@@ -1,9 +1,19 @@
 """Stacking: how the weights of the members of `AutoCalibrator` are chosen.
 
-1.  Every member k (`members`: identity, temperature, ..., full map) is fitted to all rows, and once
-    more without each of five folds (`folds`). The latter give ``L_ik``, the log probability of row
-    i's label by member k fitted without i. Of many rows or classes fewer folds are left out, in the
-    end one: the others would tell little more.
+1.  Every member k (`members`) is fitted to all rows, and once more without each of five folds
+    (`folds`). The members are always the identity and a temperature with a lapse rate, and
+
+    ==================  ==========================================================================
+    2 classes           spline, and Venn-Abers of 200 rows and more
+    3 to 12 classes     mcllo (mean over all baselines), similar, full_tight, full_loose
+    13 to 20 classes    similar, full_tight, full_loose
+    21 to 100 classes   similar, full
+    above 100 classes   vector
+    ==================  ==========================================================================
+
+    Fits without a fold give ``L_ik``, the log probability of row i's label by member k fitted
+    without i. Of many rows or classes fewer folds are left out, in the end one: the others would
+    tell little more.
 
 2.  The weights w of the linear pool ``p_i = sum_k w_k exp(L_ik)`` maximise the likelihood of these
     left-out labels, ``sum_i v_i log p_i + sum_k a_k log w_k`` on the simplex: stacking of
@@ -13,32 +23,45 @@
 
 3.  Does the pool pay? The weights are estimated again without each fold (without each half, where
     one fold was left out), and the *gain* of row i is ``log p_i - L_i,identity`` with the weights
-    that have not seen it. Its mean over rows is G, the standard error of that mean s (over groups,
-    where rows are grouped). The L that such weights come from are by members that have seen row i:
-    a handful of weights makes little of that, where trees on the pool would (`flexible`).
+    that were estimated without its fold. Its mean over rows is G, the standard error of that mean s
+    (over groups, where rows are grouped).
+
+    This is not a nested cross-validation. The weights that judge fold i come from the ``L_jk`` of
+    the rows j of other folds, and these are by members fitted without fold j, but *with* the rows
+    of fold i. So fold i is not wholly new to the weights that judge it. A handful of weights makes
+    little of that, where trees on the pool would (`flexible`).
 
 4.  The weights from all folds are shrunk towards doing nothing: weights times
     ``t = G^2 / (G^2 + (k s)^2)``, and the rest, ``1 - t``, to the identity. ``k = 4 / sqrt(m)``, at
     least 1/3 and at most 1, m the rows (or groups) left out whose most probable class is wrong.
-    Where G <= 0 the identity has weight 1: a recalibration that does not pay on rows it has not
-    seen is not made. G and s are then computed anew, for the shrunken weights.
+    With k = 1/3 (144 errors and more) a gain of one standard error keeps t = 0.9; with k = 1 (16
+    errors and fewer) t = 0.5. t has the form of an empirical Bayes shrinkage, ``signal / (signal +
+    noise)``, but no reference: k was tuned on the sets of the quality benchmark
+    (`docs/explanation/auto.md`). For t > 0, G and s are computed anew, for the shrunken weights.
+
+    The identity has weight 1 where G <= 0 (a recalibration that does not pay on rows it has not
+    seen is not made), and where s is infinite: one row, or group, was left out.
 
     Above 100 classes the weights are shrunk in the same way towards the temperature alone first, by
     what they gain on it.
 
 5.  The answer is the pool of the members *fitted to all rows*. What it promises for new rows is G
-    less its optimism (`optimism`): it is used because G is positive, which flatters G.
+    less its optimism (`optimism`): it is used because G is positive, which flatters G. Where the
+    identity has weight 1 for G <= 0, G itself is reported: what a recalibration would do. Where it
+    has for an infinite s, no more than 0 is promised.
 
 With fewer than two rows (or groups) nothing can be left out, and the identity has weight 1.
 
 Evidence against calibration, a by-product: ``E = mean over folds and members of exp(sum_i L_ik -
-L_i,identity)``, the sum over the fold's rows. Were the predictions calibrated, each term would have
-mean 1, given the rows its members were fitted to: a ratio of probabilities of labels that the
-denominator draws. So E has mean 1 and ``P(E >= 1 / p) <= p`` at any number of rows (a split
-likelihood ratio [4]_). That asks that fits to parts know nothing of the labels left out. They begin
-at the fit to all rows, but go on until next to nothing of it is left: less than 0.1 in log E
-(`calibrators/_auto/members.LEFT_OUT_TRACE_TOL`), measured 0.024 at most. Rows that depend on each
-other, and weights that are no counts, have no such guarantee and no E.
+L_i,identity)``, the sum over the fold's rows, the members all but the identity. Were the
+predictions calibrated, each term would have mean 1, given the rows its members were fitted to: a
+ratio of probabilities of labels that the denominator draws. So E has mean 1 and
+``P(E >= 1 / p) <= p`` at any number of rows (a split likelihood ratio [4]_). That asks that fits to
+parts know nothing of the labels left out. Curves and 'full' do not: they begin anew. The other
+members begin at the fit to all rows, but go on until next to nothing of it is left: by estimate
+less than 0.1 in log E (`calibrators/_auto/members.LEFT_OUT_TRACE_TOL`), measured 0.024 at most.
+Rows that depend on each other (groups, and copies that were detected) and weights that are no
+counts have no such guarantee and no E: log E is 0.
 
 References
 ----------
@@ -71,7 +94,7 @@ from .boosted import Correction
 from .folds import N_FOLDS, Folds, assign_folds
 from .members import MAX_CLASSES_FOR_FULL, Members, MembersFit, label_log_likelihoods
 from .optimism import correct_optimism
-from .temperature_with_lapse import of_label
+from .temperature_with_lapse import values_of_labels
 
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
@@ -80,8 +103,8 @@ PSEUDO_COUNT_SIMPLE = 0.5  # rows; identity and temperature, which cannot overfi
 PSEUDO_COUNT_RICH = 0.1  # rows; members with many parameters
 
 GAIN_SHRINKAGE_SE = 1.0 / 3.0
-"""Standard errors that a gain is held against where many rows left out are errors. Chosen on the
-sets of the quality benchmark (`docs/explanation/auto.md`)."""
+"""k of the module's text where many rows left out are errors: standard errors that a gain is held
+against. Tuned on the sets of the quality benchmark (`docs/explanation/auto.md`); no reference."""
 GAIN_SHRINKAGE_SE_FEW_ERRORS = 4.0
 """The same, times the root of the errors left out: 1 standard error of 16 errors and fewer, 1/3
 from 144 on. A hundred rows seldom hold one of the sure predictions that fail, so that gain and
@@ -198,7 +221,7 @@ def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Codes | Non
 
     def recalibrated(rows: Predictions) -> Floats:
         # The first member that knows single classes, as MCLLO does in the data checks.
-        answers = fit.whole.answers(transposed_scores(rows))
+        answers = fit.whole.all_probabilities(transposed_scores(rows))
         return answers[2].T
 
     copies = find_copies(predictions, recalibrated, COPIES_KEPT_TOGETHER_LEVEL)
@@ -248,7 +271,7 @@ def cross_fit(
     if min_parts is None:
         min_parts = _min_left_out_parts(n_classes, len(folds.rows))
     folds = folds.take_first(min_parts)
-    groups = _groups_of_parts(predictions, members.groups, folds)
+    groups = _standard_error_units(predictions, members.groups, folds)
     n_errors = _count_errors(fit, folds, groups)
 
     every = thinning_stride(
@@ -275,8 +298,8 @@ def cross_fit(
         fold_weights = shrink_towards(TEMPERATURE, fold_weights, shrinkage)
         final_weights = shrink_towards(TEMPERATURE, final_weights, shrinkage)
 
-    # Shrink towards doing nothing: a gain of the size of its standard error is mostly chance. The
-    # gain reported is that of the shrunken weights.
+    # Shrink towards doing nothing: a gain of one standard error keeps 0.5 (16 errors or fewer) to
+    # 0.9 (144 or more) of the weights. The gain reported is that of the shrunken weights.
     gain_per_part, gain, gain_se = gain_over(IDENTITY, fold_weights)
     shrinkage = gain_shrinkage(gain, gain_se, n_errors)
     if shrinkage > 0.0:
@@ -320,7 +343,7 @@ def _min_left_out_parts(n_classes: int, n_parts: int) -> int:
     return 4_000
 
 
-def _groups_of_parts(
+def _standard_error_units(
     predictions: Predictions, groups: Codes | None, folds: Folds
 ) -> Codes | None:
     """Return the units that a standard error is computed from; None where rows count."""
@@ -336,7 +359,7 @@ def _groups_of_parts(
 def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
     """Return how many left-out rows, or groups with such rows, are not of their likeliest class."""
     scores = fit.rows.scores
-    score_of_label = of_label(scores, fit.rows.codes)
+    score_of_label = values_of_labels(scores, fit.rows.codes)
     is_row_error = score_of_label < scores.max(axis=0)
     is_error = is_row_error[folds.rows]
     if groups is None:
@@ -363,11 +386,11 @@ def predict_left_out(
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
-    members_of_folds = fit.parts(folds.weights_kept(rows.unit))
+    members_of_folds = fit.fit_parts(folds.weights_kept(rows.weight_or_ones))
     for fold, members in enumerate(members_of_folds):
         parts = np.flatnonzero(folds.folds == fold)
         own_rows = folds.rows[parts]
-        answers = members.answers(rows.scores.take(own_rows, axis=1))
+        answers = members.all_probabilities(rows.scores.take(own_rows, axis=1))
         log_likelihoods[parts] = label_log_likelihoods(answers, rows.codes[own_rows])
         is_kept = parts % every == 0
         for member_probs, answer in zip(probs, answers, strict=True):
@@ -552,12 +575,13 @@ class Stack(Result):
         Cross-validated mean log loss of the pool, and the mean log loss of the identity.
     gain, gain_se : float
         Their difference, and its standard error; 0 and infinity when nothing could be left out.
-        When it is not positive the identity has weight 1, and it tells what a recalibration would
-        do.
+        When it is not positive, or its standard error is infinite, the identity has weight 1, and
+        it tells what a recalibration would do.
     log_evidence : float
         ``log E`` against calibration; 0 where there is none.
     promise, promise_se : float
-        The gain less its optimism, and the standard error of that (`optimism`).
+        The gain less its optimism, and the standard error of that (`optimism`). Where the identity
+        has weight 1 nothing is taken off, and the promise is at most 0.
     n_copies : int
         Rows learned from that repeat another one, and were left out together with it.
     correction : Correction or None
@@ -595,7 +619,7 @@ class Stack(Result):
         pooled /= pooled.sum(axis=1, keepdims=True)
         if self.correction is None:
             return pooled
-        return self.correction.applied(scores, pooled)
+        return self.correction.apply_to_pool(scores, pooled)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Stack:
@@ -657,7 +681,9 @@ def fit_left_out(
         )
         final_weights = crossed.final_weights
     else:
-        corrected_gain = crossed.gain
+        # Of one row left out the gain has no standard error. It may be large, and doing nothing
+        # must not promise it.
+        corrected_gain = min(crossed.gain, 0.0)
         corrected_gain_se = crossed.gain_se
         final_weights = np.eye(len(fit.whole.names))[IDENTITY]
 
@@ -685,7 +711,7 @@ def fit_left_out(
 def _identity_stack(predictions: Predictions, fit: MembersFit) -> Stack:
     """Return the pool of which nothing can be left out, so that no gain can be seen."""
     rows = np.flatnonzero(predictions.row_weight > 0.0)
-    answers = fit.whole.answers(transposed_scores(predictions))
+    answers = fit.whole.all_probabilities(transposed_scores(predictions))
     log_likelihoods = label_log_likelihoods(answers, predictions.codes)
     raw_loss = float(-log_likelihoods[rows, IDENTITY].mean())
     weights = dict.fromkeys(fit.whole.names, 0.0)

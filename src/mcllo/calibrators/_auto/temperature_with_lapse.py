@@ -49,13 +49,13 @@ TOL = 1e-10
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
 
 
-def last_decrement(left: float) -> float:
+def stopping_decrement(error_left: float) -> float:
     """Return the decrement from which a step with the exact Hessian leaves so much, in nats.
 
     Of a decrement's square it leaves about a hundredth on sharp rows, less on others; that holds up
     to decrements of 0.1.
     """
-    return min(0.1, math.sqrt(left / 0.01))
+    return min(0.1, math.sqrt(error_left / 0.01))
 
 
 def decrement_to_forget_start(
@@ -92,15 +92,15 @@ class ScoredRows:
     @property
     def total(self) -> float:
         """Weight of all rows."""
-        return float(self.unit.sum())
+        return float(self.weight_or_ones.sum())
 
     @cached_property
-    def unit(self) -> Floats:
+    def weight_or_ones(self) -> Floats:
         """The weights, also where all are 1."""
         return np.ones(len(self.codes)) if self.weight is None else self.weight
 
     @cached_property
-    def loss(self) -> LinearMapLoss:
+    def full_map_loss(self) -> LinearMapLoss:
         """That of full maps."""
         return LinearMapLoss(self.scores, self.codes, self.weight)
 
@@ -110,20 +110,20 @@ class ScoredRows:
         for start in range(0, len(self.codes), n_rows):
             yield slice(start, start + n_rows)
 
-    def every(self, stride: int) -> ScoredRows:
+    def thin(self, stride: int) -> ScoredRows:
         """Return every `stride`-th row, its weight so many times as large."""
         scores = np.ascontiguousarray(self.scores[:, ::stride])
         codes = self.codes[::stride]
-        weight = stride * self.unit[::stride]
+        weight = stride * self.weight_or_ones[::stride]
         return ScoredRows(scores, codes, weight)
 
-    def first(self) -> ScoredRows | None:
+    def subsample(self) -> ScoredRows | None:
         """Return some of the rows for a first fit, where there are many, else None.
 
         At least 500 of them, and a fifth of all: round numbers.
         """
         stride = min(5, len(self.codes) // 500)
-        return self.every(stride) if stride > 1 else None
+        return self.thin(stride) if stride > 1 else None
 
     def with_weight(self, weight: Floats) -> ScoredRows:
         """Return the rows of positive `weight`, with that weight."""
@@ -137,13 +137,13 @@ class ScoredRows:
 
 
 @dataclass(frozen=True)
-class SoftTemperature(Result):
+class TemperatureWithLapse(Result):
     """A fitted temperature, as u = 1 / T, with its lapse rate `slip`, between 0 and 1."""
 
     inverse_temperature: float
     slip: float
 
-    def both(self, scores: Floats) -> tuple[Floats, Floats]:
+    def probs_and_logs(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return g and ``log g``, shape (c, n), of transposed scores."""
         g = self.inverse_temperature * scores
         softmax_in_place(g)
@@ -152,19 +152,19 @@ class SoftTemperature(Result):
         return g, log_in_place(g.copy())
 
 
-def fit_soft_temperature(
+def fit_temperature_with_lapse(
     rows: ScoredRows,
-    near: SoftTemperature | None = None,
+    near: TemperatureWithLapse | None = None,
     tol: float = TOL,
     start_influence_tol: float = np.inf,
-) -> SoftTemperature:
+) -> TemperatureWithLapse:
     """Return the best temperature and lapse rate.
 
     Parameters
     ----------
     rows : ScoredRows
         The rows.
-    near : SoftTemperature, optional
+    near : TemperatureWithLapse, optional
         Where to begin; by default at the likeliest temperature without a lapse rate, and of many
         rows at the fit to some of them.
     tol : float
@@ -177,18 +177,18 @@ def fit_soft_temperature(
         lapse_odds = near.slip / (1.0 - near.slip)
         x = np.log([near.inverse_temperature, lapse_odds])
     else:
-        some_gaps = gaps.first()
-        x = _start(gaps if some_gaps is None else some_gaps)
+        some_gaps = gaps.subsample()
+        x = _starting_point(gaps if some_gaps is None else some_gaps)
         if some_gaps is not None:
-            tol = last_decrement(
+            tol = stopping_decrement(
                 1e-5
             )  # nats left: many rows need not be followed as far as `TOL`
-            x = _search(some_gaps, x, tol)
-    v, s = _search(gaps, x, tol, start_influence_tol)
-    return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
+            x = _minimize_from(some_gaps, x, tol)
+    v, s = _minimize_from(gaps, x, tol, start_influence_tol)
+    return TemperatureWithLapse(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
 
 
-def _start(gaps: ScoredRows) -> Floats:
+def _starting_point(gaps: ScoredRows) -> Floats:
     """Return the likeliest temperature, within bounds, and a lapse in one row."""
     v = math.log(fit_inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
     # Without an error the likeliest u is infinite, and 0 where labels are worse than chance.
@@ -196,11 +196,11 @@ def _start(gaps: ScoredRows) -> Floats:
     return np.array([v, -math.log(gaps.total)])
 
 
-def _search(
+def _minimize_from(
     gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf
 ) -> Floats:
     """Return (v, s) at the minimum that is found from x."""
-    objective = MemoizedObjective(SoftLoss(gaps))
+    objective = MemoizedObjective(TemperatureWithLapseLoss(gaps))
     if math.isfinite(start_influence_tol):
         start = objective(x)
         decrement = -float(start.gradient @ _newton_direction(start))
@@ -224,13 +224,13 @@ def _newton_direction(terms: Derivatives) -> Floats:
     return np.asarray(direction / max(1.0, times_too_long), np.float64)
 
 
-class SoftLoss:
+class TemperatureWithLapseLoss:
     """``(v, s) -> Derivatives`` of what is minimised; the scores are gaps to the largest."""
 
     def __init__(self, gaps: ScoredRows) -> None:
         self.gaps = gaps
         self.total = gaps.total
-        self.score_of_label = of_label(gaps.scores, gaps.codes)
+        self.score_of_label = values_of_labels(gaps.scores, gaps.codes)
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
@@ -241,7 +241,7 @@ class SoftLoss:
         e = 1.0 / (1.0 + math.exp(-s))
         sums = np.zeros(6)
         for part in self.gaps.chunks(len(self.gaps.scores)):
-            sums += self._sums(part, u, e)
+            sums += self._derivative_sums(part, u, e)
         value, d_u, d_s, d_uu, d_us, d_ss = sums.tolist()
 
         # From u to v = log u: du / dv = u.
@@ -260,7 +260,7 @@ class SoftLoss:
         hessian = np.array([[d_vv, d_vs], [d_vs, d_ss]])
         return Derivatives(value if is_inside else math.inf, gradient, hessian)
 
-    def _sums(self, part: slice, u: float, e: float) -> Floats:
+    def _derivative_sums(self, part: slice, u: float, e: float) -> Floats:
         """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss.
 
         Of the curvature in s all but ``e (1 - e)``, which is the same for each row.
@@ -268,7 +268,9 @@ class SoftLoss:
         z = self.gaps.scores[:, part]
         softmax_probs = u * z
         softmax_in_place(softmax_probs)
-        softmax_share = (1.0 - e) * of_label(softmax_probs, self.gaps.codes[part])
+        softmax_share = (1.0 - e) * values_of_labels(
+            softmax_probs, self.gaps.codes[part]
+        )
         g = softmax_share + e / len(z)
         r = softmax_share / g
 
@@ -287,10 +289,10 @@ class SoftLoss:
                 -mixing,
             ]
         )
-        return np.asarray(per_row @ self.gaps.unit[part])
+        return np.asarray(per_row @ self.gaps.weight_or_ones[part])
 
 
-def of_label(values: Floats, codes: Codes) -> Floats:
+def values_of_labels(values: Floats, codes: Codes) -> Floats:
     """Return, of values of shape (c, n), that of each row's label."""
     labelled: Floats = values[codes, np.arange(len(codes))]
     return labelled
