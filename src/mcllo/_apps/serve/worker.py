@@ -108,7 +108,7 @@ def recalibrate(
     file: str, *, reading: Mapping[str, Any], method: str, out: str
 ) -> dict[str, Any]:
     """Learn a recalibration from the table, and apply it to the same rows."""
-    from ..._comparison.methods import HeldOut
+    from ..._comparison.methods import HeldOutGain
 
     fit = ["fit", file, *arguments("fit", reading), "--method", method, "-o", MODEL]
     apply = ["apply", MODEL, file, *arguments("apply", reading), "-o", out]
@@ -116,7 +116,7 @@ def recalibrate(
     run_verb(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
+        statement = HeldOutGain(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,
