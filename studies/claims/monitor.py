@@ -33,7 +33,12 @@ import numpy as np
 
 from mcllo._inference.calibration_test import calibration_test
 from mcllo._monitor.e_process import Detector
-from mcllo._monitor.e_values import EXPONENTS, History, batch_e_values, update_history
+from mcllo._monitor.e_values import (
+    EXPONENTS,
+    MapLearners,
+    batch_e_values,
+    update_map_learners,
+)
 from mcllo._validation.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.claims._streams import Streams, log_sum, of_labels
@@ -110,7 +115,7 @@ CHANGED = (
 def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]:
     """Return the batch of each alarm, counted from 1; infinity without one."""
     rng, c = np.random.default_rng([seed, 19]), design.c
-    detector, past = Detector.new(c), History.new(c, c - 1)
+    detector, past = Detector.new(c), MapLearners.new(c, c - 1)
     places = [int(np.abs(EXPONENTS - u).argmin()) for u in EIGHT]
     few, known, so_far = (
         np.full(8, -np.inf),
@@ -125,7 +130,7 @@ def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]
         y = draw(truth, rng)
         rows = Predictions.from_arrays(probs, y, classes=range(c))
         factors = batch_e_values(rows, past, detector.leading)
-        detector, past = detector.after(factors), update_history(rows, past)
+        detector, past = detector.after(factors), update_map_learners(rows, past)
         few = np.logaddexp(few, 0.0) + factors.temperatures[places]
         at = np.arange(design.n)
         gained = np.log(design.truth(probs)[at, y] / probs[at, y]).sum()

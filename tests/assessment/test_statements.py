@@ -11,7 +11,7 @@ from report_data import wave
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, assess
-from mcllo._assessment.sentences import notes
+from mcllo._assessment.sentences import data_and_fit_notes
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.results import none_for_nan
 from mcllo._utils.statements import pick, suppress_warnings
@@ -152,7 +152,7 @@ def test_grave_notes_are_told_by_their_level():
     p = Predictions.from_arrays(TOY_X, y, classes=range(3))
     with suppress_warnings():
         fit = fit_predictions(p)
-    absent, separated = notes(p, fit)
+    absent, separated = data_and_fit_notes(p, fit)
     assert (absent.kind, absent.level, absent.numbers["classes"]) == (
         "note.absent",
         "plain",
@@ -160,5 +160,5 @@ def test_grave_notes_are_told_by_their_level():
     )
     assert (separated.kind, separated.level) == ("note.separated", "bad")
     flat = replace(fit, separated=False, converged=False)
-    assert [s.level for s in notes(TOY, flat)] == ["bad"]
-    assert notes(TOY, fit_predictions(TOY)) == []
+    assert [s.level for s in data_and_fit_notes(TOY, flat)] == ["bad"]
+    assert data_and_fit_notes(TOY, fit_predictions(TOY)) == []

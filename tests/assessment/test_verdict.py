@@ -8,7 +8,7 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import assess
-from mcllo._assessment.verdict import MIN_POWER, decide
+from mcllo._assessment.verdict import MIN_POWER, decide_verdict
 from mcllo._inference.goodness_of_fit import GoodnessOfFit
 from mcllo._utils.statements import Statement
 from mcllo.exceptions import InputError
@@ -32,7 +32,7 @@ def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **optio
             0.0, None, left, "bootstrap", 99, 1, expected=0.0, high=0.0, n_samples=100
         )
         options["goodness_of_fit"] = fit
-    return decide(
+    return decide_verdict(
         test, replace(size, high=high, power=power, at_least=at_least), **options
     )
 

@@ -13,7 +13,7 @@ from studies.claims._streams import Streams
 from studies.pages import read
 
 from mcllo._monitor.e_process import Detector
-from mcllo._monitor.e_values import History, batch_e_values, update_history
+from mcllo._monitor.e_values import MapLearners, batch_e_values, update_map_learners
 from mcllo._validation.predictions import Predictions
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def most(rate, n):
 def test_many_streams_at_once_are_the_package_stream_by_stream(design):
     rng, c = np.random.default_rng(3), design.c
     streams = Streams(2, c, baseline=c - 1)
-    states = [(Detector.new(c), History.new(c, c - 1)) for _ in range(2)]
+    states = [(Detector.new(c), MapLearners.new(c, c - 1)) for _ in range(2)]
     for k in range(15):
         probs = rows_like(design.kind, 2 * design.n, c, rng)
         truth = replace(design, slope=0.7).truth(probs) if k > 7 else probs
@@ -41,16 +41,16 @@ def test_many_streams_at_once_are_the_package_stream_by_stream(design):
             rows = Predictions.from_arrays(x[s], y[s], classes=range(c))
             detector, past = (
                 detector.after(batch_e_values(rows, past)),
-                update_history(rows, past),
+                update_map_learners(rows, past),
             )
             states[s] = detector, past
-            assert evidence[s] == pytest.approx(detector.evidence, abs=1e-5)
-            assert detection[s] == pytest.approx(detector.detection, abs=1e-5)
+            assert evidence[s] == pytest.approx(detector.log_evidence, abs=1e-5)
+            assert detection[s] == pytest.approx(detector.log_detector, abs=1e-5)
             if (
                 c > 2
             ):  # of two classes, slopes have no share but still evidence of their own
                 own = streams.class_evidence()[s]
-                np.testing.assert_allclose(own, detector.class_evidence, atol=1e-5)
+                np.testing.assert_allclose(own, detector.log_class_evidence, atol=1e-5)
 
 
 @pytest.mark.parametrize("design", study.CALM, ids=lambda d: d.name)

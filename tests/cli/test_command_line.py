@@ -222,12 +222,17 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
 
 
 def test_the_gain_by_hand():
-    from mcllo._comparison.methods import N_FOLDS, SEED, held_out, random_folds
+    from mcllo._comparison.methods import (
+        N_FOLDS,
+        SEED,
+        assign_random_folds,
+        estimate_held_out_gain,
+    )
 
     rows = mcllo.simulate.draw(
         200, n_classes=3, gamma=0.6, distribution="dirichlet", seed=3
     )
-    folds = random_folds(200, N_FOLDS, SEED)
+    folds = assign_random_folds(200, N_FOLDS, SEED)
     total = 0.0
     for fold in range(N_FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -235,7 +240,7 @@ def test_the_gain_by_hand():
         y = rows.codes[outside]
         after = made.predict_proba(rows.probs[outside])[np.arange(len(y)), y]
         total += float(np.log(after / rows.probs[outside, y]).sum())
-    found = held_out(mcllo.MCLLOCalibrator(penalty=1.0), rows)
+    found = estimate_held_out_gain(mcllo.MCLLOCalibrator(penalty=1.0), rows)
     assert found.gain == pytest.approx(total / 200, rel=1e-9)
     assert found.low < found.gain < found.high
 
@@ -244,14 +249,14 @@ def test_the_gain_by_hand():
 def test_few_rows_of_calibrated_predictions_are_warned_of():
     # every recalibration does harm here: a row more or less of a hundred decides which sign folds
     # see
-    from mcllo._comparison.methods import held_out
+    from mcllo._comparison.methods import estimate_held_out_gain
 
     kinds = []
     for seed in range(60):
         rows = mcllo.simulate.draw(
             100, n_classes=4, distribution="dirichlet", seed=seed
         )
-        kinds.append(held_out(mcllo.MCLLOCalibrator(), rows).kind)
+        kinds.append(estimate_held_out_gain(mcllo.MCLLOCalibrator(), rows).kind)
     assert kinds.count("harms") >= 50
     assert kinds.count("helps") <= 1
 

@@ -5,8 +5,8 @@ from scipy.stats import chi2
 
 import mcllo
 from mcllo import Predictions, compare
-from mcllo._comparison.compare import mixture_tail
-from mcllo._comparison.methods import random_folds
+from mcllo._comparison.compare import chi_square_mixture_tail
+from mcllo._comparison.methods import assign_random_folds
 
 
 def sharpened(n, seed, c=3, power=2.0):
@@ -31,26 +31,26 @@ def test_cross_validation_judges_every_row_once():
     assert [row.method for row in c.rows] == ["uncalibrated", "mcllo"]
     assert c["mcllo"].n == 800
     assert c["mcllo"].pvalue_corrected is None
-    held = random_folds(800, 4, 0) == 2
+    held = assign_random_folds(800, 4, 0) == 2
     expected = recalibrated(mcllo.MCLLOCalibrator(), held)
     np.testing.assert_allclose(c.recalibrated["mcllo"].probs[held], expected)
 
 
 def test_folds_are_balanced_and_repeatable():
-    folds = random_folds(62, 5, seed=3)
+    folds = assign_random_folds(62, 5, seed=3)
     assert sorted(np.bincount(folds)) == [12, 12, 12, 13, 13]
-    assert (random_folds(62, 5, seed=3) == folds).all()
-    assert not (random_folds(62, 5, seed=4) == folds).all()
+    assert (assign_random_folds(62, 5, seed=3) == folds).all()
+    assert not (assign_random_folds(62, 5, seed=4) == folds).all()
 
 
 def test_rows_of_a_group_are_left_out_together():
     groups = np.random.default_rng(0).integers(0, 11, size=200)
-    folds = random_folds(200, 5, 0, groups)
+    folds = assign_random_folds(200, 5, 0, groups)
     assert all(len(set(folds[groups == g])) == 1 for g in range(11))
     assert set(folds) == {0, 1, 2, 3, 4}
     p = Predictions.from_arrays(*TRAIN, groups=np.arange(800) // 8)
     c = compare(p, cv=4, methods=["temperature"], seed=0)
-    held = random_folds(800, 4, 0, p.groups) == 1
+    held = assign_random_folds(800, 4, 0, p.groups) == 1
     expected = recalibrated(mcllo.calibrators.TemperatureScaling(), held)
     np.testing.assert_allclose(c.recalibrated["temperature"].probs[held], expected)
 
@@ -61,13 +61,19 @@ def test_mixture_tail_against_simulation(fitted):
     draws = 1.25 * rng.chisquare(fitted, 200_000) + rng.chisquare(4 - fitted, 200_000)
     for value in (2.0, 6.0, 12.0):
         share = np.mean(draws > value)
-        assert mixture_tail(value, 4, fitted, 1.25) == pytest.approx(share, abs=0.004)
+        assert chi_square_mixture_tail(value, 4, fitted, 1.25) == pytest.approx(
+            share, abs=0.004
+        )
 
 
 def test_mixture_tail_limits():
-    assert mixture_tail(5.0, 6, 6, 1.5) == pytest.approx(chi2.sf(5.0 / 1.5, 6))
-    assert mixture_tail(5.0, 6, 0, 1.5) == pytest.approx(chi2.sf(5.0, 6))
-    assert mixture_tail(5.0, 6, 2, 1.0) == pytest.approx(chi2.sf(5.0, 6), abs=1e-3)
+    assert chi_square_mixture_tail(5.0, 6, 6, 1.5) == pytest.approx(
+        chi2.sf(5.0 / 1.5, 6)
+    )
+    assert chi_square_mixture_tail(5.0, 6, 0, 1.5) == pytest.approx(chi2.sf(5.0, 6))
+    assert chi_square_mixture_tail(5.0, 6, 2, 1.0) == pytest.approx(
+        chi2.sf(5.0, 6), abs=1e-3
+    )
 
 
 def judged(n_train, **options):

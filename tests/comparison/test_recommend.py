@@ -13,7 +13,7 @@ from mcllo._comparison.recommend import (
     SIMPLEST_FIRST,
     LossDifference,
     recommend,
-    row_losses,
+    row_log_losses,
 )
 from mcllo.calibrators import CALIBRATORS
 
@@ -254,4 +254,4 @@ def test_no_minus_zero():
 
 def test_row_losses_average_to_the_log_loss():
     # methods specification 4: TOY log loss
-    assert row_losses(TOY).mean() == pytest.approx(0.78771135, abs=1e-8)
+    assert row_log_losses(TOY).mean() == pytest.approx(0.78771135, abs=1e-8)

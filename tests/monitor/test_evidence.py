@@ -12,10 +12,10 @@ from mcllo._monitor.e_values import (
     PER_CLASS,
     SHIFTS,
     SLOPES,
-    History,
+    MapLearners,
     batch_e_values,
-    log_weights,
-    update_history,
+    log_prior_weights_of_maps,
+    update_map_learners,
 )
 from mcllo._validation.predictions import Predictions
 
@@ -33,7 +33,7 @@ def taught(rng, c, n=400):
     probs = rows(rng, n, c)
     truth = probs**0.5 * np.linspace(0.5, 2.0, c)
     y = [rng.choice(c, p=p) for p in truth / truth.sum(axis=1, keepdims=True)]
-    return update_history(predictions(probs, y), History.new(c, 1))
+    return update_map_learners(predictions(probs, y), MapLearners.new(c, 1))
 
 
 @pytest.mark.parametrize("c", [2, 7])
@@ -42,7 +42,7 @@ def test_the_expected_factor_of_every_map_is_one(c):
     past = taught(rng, c)
     for x in rows(rng, 4, c, 0.3):
         found = [
-            np.exp(batch_e_values(predictions(x[None], [j]), past).maps())
+            np.exp(batch_e_values(predictions(x[None], [j]), past).log_factors_by_map())
             for j in range(c)
         ]
         np.testing.assert_allclose(x @ np.array(found), 1.0, rtol=1e-9)
@@ -52,7 +52,8 @@ def test_it_is_one_for_a_network_that_is_all_but_certain():
     past = taught(np.random.default_rng(0), 3)
     x = np.array([1.0 - 3e-15, 1e-15, 2e-15])
     found = [
-        np.exp(batch_e_values(predictions(x[None], [j]), past).maps()) for j in range(3)
+        np.exp(batch_e_values(predictions(x[None], [j]), past).log_factors_by_map())
+        for j in range(3)
     ]
     np.testing.assert_allclose(x @ np.array(found), 1.0, rtol=1e-9)
 
@@ -69,7 +70,7 @@ def test_the_expected_factor_of_a_group_is_one_however_its_rows_depend():
     for a, b, other in product(range(c), repeat=3):
         batch = predictions(alone, [a, b, other], groups=[7, 7, 8])
         mean = mean + joint[a, b] * alone[2, other] * np.exp(
-            batch_e_values(batch, past).maps()
+            batch_e_values(batch, past).log_factors_by_map()
         )
     np.testing.assert_allclose(mean, 1.0, rtol=1e-9)
 
@@ -85,7 +86,7 @@ def test_a_predicted_zero_may_hide_any_probability(hidden):
     def of(batch):
         return batch_e_values(batch, past)
 
-    mean = truth @ np.exp([of(batch).maps() for batch in batches])
+    mean = truth @ np.exp([of(batch).log_factors_by_map() for batch in batches])
     assert (mean[:-1] <= 1.0 + 1e-9).all()
     # exponents against each other, as their interval needs: no gain over the true one either
     for u, place in ((0.25, 0), (2.0, 24)):
@@ -167,7 +168,10 @@ def test_pieces_of_a_large_batch_add_up(grouped):
         for m in (first, ~first)
     ]
     np.testing.assert_allclose(
-        (parts[0] + parts[1]).maps(), whole.maps(), rtol=1e-9, atol=1e-7
+        (parts[0] + parts[1]).log_factors_by_map(),
+        whole.log_factors_by_map(),
+        rtol=1e-9,
+        atol=1e-7,
     )
     assert whole.n_rows == n
     assert whole.n_units == (len(np.unique(groups)) if grouped else n)
@@ -177,18 +181,18 @@ def test_logits_say_more_digits_than_probabilities():
     logits = np.array([[0.0, -800.0, -801.0]])
     found = batch_e_values(
         Predictions.from_arrays(None, [1], logits=logits, classes=range(3)),
-        History.new(3, 0),
+        MapLearners.new(3, 0),
     )
     u = EXPONENTS[0]
     assert found.temperatures[0] == pytest.approx(800.0 * (1.0 - u))
-    assert np.isfinite(found.maps()).all()
+    assert np.isfinite(found.log_factors_by_map()).all()
 
 
 def test_shares_of_the_mixture_sum_to_one():
     rng = np.random.default_rng(0)
     for c in (2, 10, 31, 200):
-        assert np.exp(log_weights(c)).sum() == pytest.approx(1.0), c
+        assert np.exp(log_prior_weights_of_maps(c)).sum() == pytest.approx(1.0), c
         batch = predictions(rows(rng, 3, c), [0, 1, 1])
-        assert len(batch_e_values(batch, History.new(c, 0)).maps()) == len(
-            log_weights(c)
-        )
+        assert len(
+            batch_e_values(batch, MapLearners.new(c, 0)).log_factors_by_map()
+        ) == len(log_prior_weights_of_maps(c))

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 import mcllo
 from mcllo import Predictions
 from mcllo._monitor.fitted_map import FittedNull
-from mcllo._monitor.store import pack, unpack
+from mcllo._monitor.store import pack_arrays, unpack_arrays
 
 sys.path.insert(
     0, str(Path(__file__).resolve().parents[2])
@@ -54,7 +54,9 @@ def watched(model, slopes, n=100, c=3, **options):
 def test_before_the_first_batch_the_map_is_expected_to_be_right():
     first = rows(0, 200)
     null = FittedNull.new(300, first, 2)
-    np.testing.assert_allclose(null.expected(first).probs, first.probs, atol=1e-12)
+    np.testing.assert_allclose(
+        null.predictions_at_mean(first).probs, first.probs, atol=1e-12
+    )
     assert null.dispersion == 1.0
 
 
@@ -91,7 +93,7 @@ def test_rows_one_by_one_or_all_at_once_give_the_same_evidence():
     null, one_by_one = start, 0.0
     for k in range(60):
         row = batch.take([k])
-        one_by_one += log_likelihood(null.expected(row))
+        one_by_one += log_likelihood(null.predictions_at_mean(row))
         null, gain = null.after(row)
         one_by_one += gain
     assert one_by_one == pytest.approx(at_once, abs=0.05)
@@ -245,11 +247,11 @@ def _forget_what_is_new(path):
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'settings'", (json.dumps(settings),)
     )
-    state = unpack(connection.execute("SELECT numbers FROM state").fetchone()[0])
+    state = unpack_arrays(connection.execute("SELECT numbers FROM state").fetchone()[0])
     new = ("total", "null_mean", "null_precision", "null_scores")
     state = {name: value for name, value in state.items() if name not in new}
     state["alarm"] = np.array([3.0, 2.0])
-    connection.execute("UPDATE state SET numbers = ?", (pack(state),))
+    connection.execute("UPDATE state SET numbers = ?", (pack_arrays(state),))
     connection.commit()
     connection.close()
 

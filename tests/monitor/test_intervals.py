@@ -8,22 +8,22 @@ import pytest
 
 from mcllo._monitor.confidence_sequences import (
     RATES,
-    alpha_share,
-    mean_range,
-    temperature_range,
+    alpha_for_start_batch,
+    exponent_confidence_sequence,
+    mean_confidence_sequence,
 )
 from mcllo._monitor.e_process import Detector
 from mcllo._monitor.e_values import (
     EXPONENTS,
-    History,
+    MapLearners,
     _log_factors_of_learned_maps,
     batch_e_values,
-    chunks,
-    is_raised,
-    update_history,
+    classes_raised_by_map,
+    iterate_chunks,
+    update_map_learners,
 )
-from mcllo._monitor.monitor import _sums
-from mcllo._monitor.status import difference, size_sequences
+from mcllo._monitor.monitor import _cumulative_sums
+from mcllo._monitor.status import change_intervals, sums_since
 from mcllo._validation.predictions import Predictions
 
 
@@ -39,14 +39,14 @@ def test_each_rate_gives_a_supermartingale_for_any_truth_and_any_prediction():
 
 
 def test_the_levels_of_all_starts_sum_to_alpha():
-    assert sum(alpha_share(0.05, s) for s in range(1, 200_000)) == pytest.approx(
-        0.05, rel=1e-4
-    )
+    assert sum(
+        alpha_for_start_batch(0.05, s) for s in range(1, 200_000)
+    ) == pytest.approx(0.05, rel=1e-4)
 
 
 def test_the_exponents_that_are_left():
     likelihood = -0.5 * (np.log(EXPONENTS / 0.84) / 0.05) ** 2
-    found, inside = temperature_range(likelihood, 0.05)
+    found, inside = exponent_confidence_sequence(likelihood, 0.05)
     mixed = math.log(np.exp(likelihood).mean())
     kept = EXPONENTS[mixed - likelihood < math.log(20.0)]
     assert found.value == pytest.approx(0.84, rel=0.01)
@@ -55,13 +55,13 @@ def test_the_exponents_that_are_left():
     assert found.high == pytest.approx(kept.max() * 2 ** (1 / 8))
     assert EXPONENTS[inside][0] == pytest.approx(found.low)
     assert EXPONENTS[inside][-1] == pytest.approx(found.high)
-    nothing, everything = temperature_range(np.zeros(len(EXPONENTS)), 0.05)
+    nothing, everything = exponent_confidence_sequence(np.zeros(len(EXPONENTS)), 0.05)
     assert (nothing.low, nothing.high) == (0.0, math.inf)
     assert everything.stop - everything.start >= len(EXPONENTS)
 
 
 def test_no_rows_no_interval():
-    found = mean_range(0.0, 0.0, 0, 0.05)
+    found = mean_confidence_sequence(0.0, 0.0, 0, 0.05)
     assert math.isnan(found.value)
     assert (found.low, found.high) == (-1.0, 1.0)
 
@@ -84,7 +84,7 @@ def test_they_cover_at_every_batch_and_for_every_start_at_once(c, n):
         missed_here = dict.fromkeys(missed, False)
         slope = 0.6 if seed % 2 else 1.0
         past, detector, records, truths = (
-            History.new(c, 0),
+            MapLearners.new(c, 0),
             Detector.new(c),
             [],
             [np.zeros(3)],
@@ -98,22 +98,22 @@ def test_they_cover_at_every_batch_and_for_every_start_at_once(c, n):
             truth = probs**u / (probs**u).sum(axis=1, keepdims=True)
             y = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
             batch = Predictions.from_arrays(probs, y, classes=range(c))
-            witness = detector.leading
+            witness = detector.leading_map
             factors = batch_e_values(batch, past, witness)
-            (chunk,) = chunks(batch)
-            raises = is_raised(
+            (chunk,) = iterate_chunks(batch)
+            raises = classes_raised_by_map(
                 chunk, _log_factors_of_learned_maps(chunk, past)[1], witness
             )
             expected = (truth - probs)[raises].sum()
             away = 0.5 * np.abs(truth - probs).sum()
             truths.append(truths[-1] + [(truth - probs)[:, 0].sum(), expected, away])
-            records.append(_sums(factors, records[-1] if records else None))
-            detector, past = detector.after(factors), update_history(batch, past)
+            records.append(_cumulative_sums(factors, records[-1] if records else None))
+            detector, past = detector.after(factors), update_map_learners(batch, past)
             for since in {1, min(16, k + 1)}:
-                sums = difference(
+                sums = sums_since(
                     records[-1], records[since - 2] if since > 1 else None
                 )
-                found = size_sequences(sums, since, alpha)
+                found = change_intervals(sums, since, alpha)
                 share, seen, moved = (truths[-1] - truths[since - 1]) / (
                     n * (k + 2 - since)
                 )

@@ -9,8 +9,8 @@ from mcllo._monitor.fitted_map import (
     MAX_ROWS_TO_LEARN,
     PSEUDO_LABELS_PER_CLASS,
     TAU_PRECISION,
-    Filter,
-    Shifts,
+    MapFilter,
+    ShiftLearner,
 )
 
 
@@ -32,7 +32,7 @@ def test_the_filter_is_the_mode_given_the_batch_and_what_was_believed():
     odds, codes = table(rng, 60, 3)
     prior = np.diag([TAU_PRECISION] * 2 + [GAMMA_PRECISION] * 2)
     start = np.array([0.0, 0.0, 1.0, 1.0])
-    first = Filter.new(3).after(odds, codes, memory=50.0)
+    first = MapFilter.new(3).after(odds, codes, memory=50.0)
     known = minimize(loss, start, args=(odds, codes, start, prior), tol=1e-12).x
     np.testing.assert_allclose(first.mean, known, atol=1e-4)
     # the second batch: what was believed fades by exp(-40 / (50 * 3)) towards the prior
@@ -51,7 +51,7 @@ def test_the_filter_is_the_mode_given_the_batch_and_what_was_believed():
 def test_what_is_believed_of_an_old_batch_is_forgotten():
     rng = np.random.default_rng(1)
     odds, codes = table(rng, 500, 3)
-    wrong = Filter.new(3).after(odds, np.zeros_like(codes), memory=20.0)
+    wrong = MapFilter.new(3).after(odds, np.zeros_like(codes), memory=20.0)
     assert np.abs(wrong.mean - [0, 0, 1, 1]).max() > 1.0
     for _ in range(3):
         wrong = wrong.after(*table(rng, 500, 3), memory=20.0)
@@ -61,8 +61,8 @@ def test_what_is_believed_of_an_old_batch_is_forgotten():
 def test_of_a_huge_batch_rows_at_even_distances_are_enough():
     rng = np.random.default_rng(2)
     odds, codes = table(rng, 2 * MAX_ROWS_TO_LEARN + 1, 2)
-    some = Filter.new(2).after(odds, codes, memory=1e9)
-    tripled = Filter.new(2).after(
+    some = MapFilter.new(2).after(odds, codes, memory=1e9)
+    tripled = MapFilter.new(2).after(
         odds[:, ::3].copy(),
         codes[::3],
         memory=1e9,
@@ -72,7 +72,7 @@ def test_of_a_huge_batch_rows_at_even_distances_are_enough():
 
 
 def test_shifts_are_counts_over_what_was_predicted():
-    shifts = Shifts.new(2).after(
+    shifts = ShiftLearner.new(2).after(
         np.array([30.0, 10.0]), np.array([20.0, 20.0]), memory=100.0
     )
     known = np.log(
@@ -85,4 +85,4 @@ def test_shifts_are_counts_over_what_was_predicted():
     rho = np.exp(-8.0 / 200.0)
     later = shifts.after(np.array([4.0, 4.0]), np.array([4.0, 4.0]), memory=100.0)
     np.testing.assert_allclose(later.counts, [30 * rho + 4, 10 * rho + 4])
-    assert Shifts.new(4).tau == pytest.approx(0.0)
+    assert ShiftLearner.new(4).tau == pytest.approx(0.0)

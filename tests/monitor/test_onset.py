@@ -8,8 +8,11 @@ import pytest
 
 import mcllo
 from mcllo._monitor.e_process import Detector
-from mcllo._monitor.e_values import IDENTITY_TEMPERATURE_PLACE, log_weights
-from mcllo._monitor.status import alarm_and_onset
+from mcllo._monitor.e_values import (
+    IDENTITY_TEMPERATURE_PLACE,
+    log_prior_weights_of_maps,
+)
+from mcllo._monitor.status import alarm_and_onset_batches
 
 CLASSES = ["cat", "dog", "eel"]
 
@@ -84,17 +87,21 @@ def test_the_leading_map_must_have_lost_enough_before_the_onset():
     def state(before):
         detector = Detector.new(3)
         for factor in (before, 9.0):
-            row = np.full(len(log_weights(3)), -1.0)
+            row = np.full(len(log_prior_weights_of_maps(3)), -1.0)
             row[IDENTITY_TEMPERATURE_PLACE] = 0.0
             row[IDENTITY_TEMPERATURE_PLACE - 4] = factor
-            detector = detector.after(SimpleNamespace(maps=lambda row=row: row))
+            detector = detector.after(
+                SimpleNamespace(log_factors_by_map=lambda row=row: row)
+            )
         return detector
 
     # of this map cusum - total is what it lost in the first batch; 1 / alpha is 20
-    enough = math.log(20.0) - log_weights(3)[IDENTITY_TEMPERATURE_PLACE - 4]
-    assert state(-enough - 0.01).has_onset(0.05)
-    assert not state(-enough + 0.01).has_onset(0.05)
-    assert not state(1.0).has_onset(0.05)
+    enough = (
+        math.log(20.0) - log_prior_weights_of_maps(3)[IDENTITY_TEMPERATURE_PLACE - 4]
+    )
+    assert state(-enough - 0.01).began_after_first_batch(0.05)
+    assert not state(-enough + 0.01).began_after_first_batch(0.05)
+    assert not state(1.0).began_after_first_batch(0.05)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +116,4 @@ def test_the_leading_map_must_have_lost_enough_before_the_onset():
     ],
 )
 def test_alarms_of_files_of_before(kept, model, expected):
-    assert alarm_and_onset(np.array(kept), {"model": model}) == expected
+    assert alarm_and_onset_batches(np.array(kept), {"model": model}) == expected

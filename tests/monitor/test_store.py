@@ -53,7 +53,7 @@ def test_numbers_come_back_as_they_were():
         "b": np.array(-np.inf),
         "c": np.zeros((0, 2)),
     }
-    found = store.unpack(store.pack(given))
+    found = store.unpack_arrays(store.pack_arrays(given))
     assert list(found) == list(given)
     for name in given:
         np.testing.assert_array_equal(found[name], given[name])
@@ -108,11 +108,11 @@ def test_an_older_format_is_brought_up_to_date_at_once_or_not_at_all(tmp_path):
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError):
-        Store.open(path, steps={1: step, 2: breaks})
+        Store.open(path, migrations={1: step, 2: breaks})
     assert Store.open(path).format_version == 1
-    moved = Store.open(path, steps={1: step})
+    moved = Store.open(path, migrations={1: step})
     assert moved.format_version == 2
-    assert moved.record(2).id == "1"
+    assert moved.record_by_number(2).id == "1"
     moved.close()
     with pytest.raises(FileFormatError, match="format 1 or older; it is of format 2"):
         mcllo.Monitor.open(path)

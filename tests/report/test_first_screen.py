@@ -35,7 +35,7 @@ from mcllo._apps.report.recalibrations import (
 )
 from mcllo._apps.report.steps import CodeLanguage, next_steps
 from mcllo._apps.report.verdict_section import build_verdict, headline_facts
-from mcllo._assessment.assessment import expected_metrics
+from mcllo._assessment.assessment import metrics_expected_if_calibrated
 from mcllo._inference.hypothesis_test import Reason
 from mcllo._model.compiled import kernel_name
 from mcllo._utils.statements import pick, suppress_warnings
@@ -50,18 +50,20 @@ def with_test(a, **changes):
 def test_promises_by_hand():
     # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
     p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
-    assert expected_metrics(p) == pytest.approx(
+    assert metrics_expected_if_calibrated(p) == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
     )
     p = mcllo.Predictions.from_arrays(
         [[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1]
     )
-    assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+    assert metrics_expected_if_calibrated(p)["accuracy"] == pytest.approx(
+        (3 * 0.9 + 0.5) / 4
+    )
 
 
 def test_promises_are_the_mean_over_simulated_labels():
     p = predictions(4000, PETS, seed=3)
-    expected = expected_metrics(p)
+    expected = metrics_expected_if_calibrated(p)
     # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
     assert mcllo.metrics.log_loss(None, p) == pytest.approx(
         expected["log_loss"], abs=0.03

@@ -57,11 +57,15 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
-from .details import Details, Parts, compute_details
+from .details import DetailComputations, Details, compute_details
 from .report_text import assessment_text
-from .sentences import assessment_statements, names_classes, rejecting_omnibus_tests
-from .subgroup_results import Subgroups, check_by
-from .verdict import TOLERANCE, Verdict, decide
+from .sentences import (
+    allows_class_attribution,
+    assessment_statements,
+    rejecting_omnibus_tests,
+)
+from .subgroup_results import Subgroups, check_subgroups_testable
+from .verdict import TOLERANCE, Verdict, decide_verdict
 
 MAX_EXPANDED_ROWS_OF_CURVE = 10_000_000
 """Rows up to which weights are written out for the bands of a curve: a round number."""
@@ -191,12 +195,12 @@ class Assessment(NotebookResult):
             `kind`, and the numbers it rests on.
         """
         alpha = self.alpha if alpha is None else alpha
-        return decide(
+        return decide_verdict(
             self.test,
             self.effect_size,
             alpha=alpha,
             tolerance=tolerance,
-            obstacle=_robust_obstacle(self.details.robust, alpha),
+            obstacle=_why_robust_test_cannot_reject(self.details.robust, alpha),
             other=rejecting_omnibus_tests(self, alpha),
             goodness_of_fit=self.goodness_of_fit,
         )
@@ -232,7 +236,7 @@ class Assessment(NotebookResult):
         Computed here unless `assess` did so: after a rejection, or with ``full=True``.
         """
         if "nested_models" in self.details.not_computed:
-            return self._computing_parts("nested_models").nested_models()
+            return self._detail_computations("nested_models").nested_models()
         return self.details.nested_models
 
     def class_tests(self) -> ClassTests | None:
@@ -241,7 +245,7 @@ class Assessment(NotebookResult):
         Computed here unless `assess` did so, with ``full=True``.
         """
         if "class_tests" in self.details.not_computed:
-            return self._computing_parts("class_tests").class_tests()
+            return self._detail_computations("class_tests").class_tests()
         return self.details.class_tests
 
     def attribute_miscalibration(
@@ -252,11 +256,11 @@ class Assessment(NotebookResult):
         At the level of `assess` it is `miscalibrated_classes`; at another one it is computed here.
         """
         alpha = self.alpha if alpha is None else alpha
-        if not names_classes(self.decide(alpha)):
+        if not allows_class_attribution(self.decide(alpha)):
             return None
         if alpha == self.alpha or "miscalibrated_classes" in self.details.skipped:
             return self.details.miscalibrated_classes
-        parts = self._computing_parts("miscalibrated_classes")
+        parts = self._detail_computations("miscalibrated_classes")
         return parts.miscalibrated_classes(self.nested_models(), alpha)
 
     def at_level(self, alpha: float) -> Assessment:
@@ -275,7 +279,7 @@ class Assessment(NotebookResult):
         if alpha == self.alpha:
             return self
         nested_models = self.details.nested_models
-        if names_classes(self.decide(alpha)):
+        if allows_class_attribution(self.decide(alpha)):
             nested_models = self.nested_models()
         changes: dict[str, Any] = {
             "alpha": alpha,
@@ -300,16 +304,16 @@ class Assessment(NotebookResult):
         }
         return replace(self, details=replace(self.details, **changes))
 
-    def _computing_parts(self, part: str) -> Parts:
+    def _detail_computations(self, detail_name: str) -> DetailComputations:
         """Return what computes single parts of these rows, which must be in memory."""
         if not isinstance(self.predictions, Predictions):
             raise InputError(
-                f"{part} needs all rows in memory; these were read in parts. "
+                f"{detail_name} needs all rows in memory; these were read in parts. "
                 "Pass full=True to assess."
             )
         fitted = FittedTest(self.predictions, self.fit, self.test, self.details.robust)
         d = self.details
-        return Parts(fitted, d.n_resamples, d.seed, d.skipped)
+        return DetailComputations(fitted, d.n_resamples, d.seed, d.skipped)
 
     def text(
         self,
@@ -396,7 +400,7 @@ class Assessment(NotebookResult):
         """
         verdict = self.decide(alpha, tolerance)
         miscalibrated_classes = (
-            self.miscalibrated_classes if names_classes(verdict) else None
+            self.miscalibrated_classes if allows_class_attribution(verdict) else None
         )
         divided = self.subgroups
         return {
@@ -445,7 +449,7 @@ def assess_predictions(
 
     `left_out` says why nothing is asked that goes beyond the size and the data checks.
     """
-    check_by(predictions)
+    check_subgroups_testable(predictions)
     entropy = seed_entropy(seed)
     fitted = fit_and_test(
         before_rounding(predictions),
@@ -463,11 +467,11 @@ def assess_predictions(
         test=fitted.test,
         fit=fitted.fit,
         metrics=summary_metrics(predictions),
-        expected=expected_metrics(predictions),
+        expected=metrics_expected_if_calibrated(predictions),
         null_distributions=null_distributions,
         omnibus_tests=omnibus_tests,
         in_the_large=calibration_in_the_large(predictions),
-        top_label_curve=_top_label_curve(predictions),
+        top_label_curve=_top_label_reliability_curve(predictions),
         details=compute_details(
             fitted,
             n_resamples=n_resamples,
@@ -480,11 +484,13 @@ def assess_predictions(
     )
 
 
-def _robust_obstacle(robust: RobustTest | None, alpha: float) -> Statement | None:
+def _why_robust_test_cannot_reject(
+    robust_test: RobustTest | None, alpha: float
+) -> Statement | None:
     """Return why dependent or weighted rows cannot reject at level `alpha`, where that is so."""
-    if robust is None or robust.can_reject(alpha):
+    if robust_test is None or robust_test.can_reject(alpha):
         return None
-    why = robust.inconclusive(alpha)
+    why = robust_test.inconclusive(alpha)
     return Statement("obstacle.units", f"{why[:1].upper()}{why[1:]}.")
 
 
@@ -520,7 +526,7 @@ def _null_distributions_and_omnibus_tests(
     return null_distributions, omnibus_tests
 
 
-def _top_label_curve(predictions: Predictions) -> ReliabilityCurve | None:
+def _top_label_reliability_curve(predictions: Predictions) -> ReliabilityCurve | None:
     """Return the curve that a notebook draws, unless its bands need too many rows written out."""
     is_expanded = (
         predictions.sample_weight is not None and predictions.has_whole_weights
@@ -544,7 +550,7 @@ def summary_metrics(predictions: Predictions) -> dict[str, float]:
     }
 
 
-def expected_metrics(predictions: Predictions) -> dict[str, float]:
+def metrics_expected_if_calibrated(predictions: Predictions) -> dict[str, float]:
     """Return the metrics expected under calibration: of calibrated predictions of these values.
 
     Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
@@ -575,10 +581,10 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
     if needs_robust(predictions):
         unknown = [np.nan] * predictions.n_classes
         columns |= dict.fromkeys(("z", "large_pvalue", "large_adjusted"), unknown)
-    return shares_table(predictions.classes, columns)
+    return table_of_class_shares(predictions.classes, columns)
 
 
-def shares_table(classes: Classes, columns: dict[str, list[float]]) -> Table:
+def table_of_class_shares(classes: Classes, columns: dict[str, list[float]]) -> Table:
     """Return the columns of `class_tests.shares` as a table, a row for each class."""
     names = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
     table: dict[str, Any] = {"class": classes}

@@ -55,8 +55,8 @@ from .._utils.parallel import one_blas_thread
 from .._utils.statements import Statement, suppress_warnings
 from .._validation.predictions import Predictions
 from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
-from .subgroup_results import Subgroups, subgroups_of_fit
-from .verdict import find_test_obstacle
+from .subgroup_results import Subgroups, assess_fitted_subgroups
+from .verdict import why_test_cannot_reject
 
 MAX_CLASSES_OF_DETAILS = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
@@ -179,15 +179,16 @@ def compute_details(
     `left_out` says why nothing is asked that goes beyond the size and the data checks.
     """
     predictions = fitted.predictions
-    skipped = _skipped_parts(predictions)
+    skipped = _reasons_to_skip_details(predictions)
     if left_out:
         skipped = dict.fromkeys(("miscalibrated_classes", *PARTS[:-1]), left_out)
-    computing = Parts(fitted, n_resamples, seed, skipped)
+    computing = DetailComputations(fitted, n_resamples, seed, skipped)
     with one_blas_thread(), show_progress("measuring the size"):
         effect_size = estimate_effect_size(predictions, fitted.fit, seed=seed)
     # Which classes, and which kind: asked only where the text will say it, after a rejection.
     is_rejected = (
-        fitted.test.rejects(alpha) and find_test_obstacle(fitted.test, alpha) is None
+        fitted.test.rejects(alpha)
+        and why_test_cannot_reject(fitted.test, alpha) is None
     )
     nested_models = computing.nested_models() if full or is_rejected else None
     return Details(
@@ -220,7 +221,7 @@ def compute_details(
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class DetailComputations:
     """Computes single parts of the same rows, fit and test; None for those that are `skipped`.
 
     Without warnings: the fit of the verdict has said what there is to say.
@@ -234,7 +235,7 @@ class Parts:
     def nested_models(self) -> NestedModels | None:
         """Fit the nested models."""
         test = self.fitted.test
-        return self._compute(
+        return self._compute_unless_skipped(
             "nested_models",
             fit_nested_models,
             self.fitted.fit,
@@ -244,7 +245,7 @@ class Parts:
 
     def class_tests(self) -> ClassTests | None:
         """Test each class."""
-        return self._compute(
+        return self._compute_unless_skipped(
             "class_tests", run_class_tests, self.fitted.fit, work=BRIEF_NESTED_WORK
         )
 
@@ -252,7 +253,7 @@ class Parts:
         self, nested_models: NestedModels | None, alpha: float
     ) -> ClassAttribution | None:
         """Name the miscalibrated classes at level `alpha`."""
-        return self._compute(
+        return self._compute_unless_skipped(
             "miscalibrated_classes",
             attribute_miscalibration,
             test=self.fitted.test,
@@ -264,11 +265,11 @@ class Parts:
         """Fit every baseline, where there are more than two classes."""
         if self.fitted.predictions.n_classes == 2:
             return None
-        return self._compute("baselines", baseline_sensitivity)
+        return self._compute_unless_skipped("baselines", baseline_sensitivity)
 
     def zeros(self) -> ZeroSensitivity | None:
         """Clip zeros to other bounds."""
-        return self._compute("zeros", compute_zero_sensitivity)
+        return self._compute_unless_skipped("zeros", compute_zero_sensitivity)
 
     def posterior(self) -> CalibrationPosterior | None:
         """Return the posterior at even odds, which needs weights that count rows."""
@@ -284,18 +285,18 @@ class Parts:
         if self.fitted.predictions.by is None:
             return None
         with suppress_warnings():
-            return subgroups_of_fit(
+            return assess_fitted_subgroups(
                 self.fitted, n_resamples=self.n_resamples, seed=self.seed
             )
 
-    def _compute(
+    def _compute_unless_skipped(
         self,
-        name: str,
+        detail_name: str,
         compute: Callable[..., Found | None],
         *args: Any,
         **options: Any,
     ) -> Found | None:
-        if name in self.skipped:
+        if detail_name in self.skipped:
             return None
         n_resamples = min(self.n_resamples, N_RESAMPLES_DETAILS)
         with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
@@ -308,7 +309,7 @@ class Parts:
             )
 
 
-def _skipped_parts(predictions: Predictions) -> dict[str, str]:
+def _reasons_to_skip_details(predictions: Predictions) -> dict[str, str]:
     """Return what these rows leave out, and why."""
     if needs_robust(predictions):
         return dict.fromkeys(

@@ -44,7 +44,7 @@ MAX_LISTED_CLASSES = 12
 """Most classes that a table or list of the text shows."""
 
 
-def departure_sizes(fit: MCLLOFit) -> Floats:
+def max_abs_wald_z_by_class(fit: MCLLOFit) -> Floats:
     """Return each class's larger Wald |z|; 0 where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z_shift = np.abs(fit.tau / fit.se_tau)
@@ -62,12 +62,18 @@ def assessment_text(
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = assessment_statements(a, verdict, names)
-    lines = _answer(a, verdict, said, full)
+    lines = _answer_lines(a, verdict, said, full)
     if not brief:
         scores = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
         errors = pick(said, "metric.ece", "metric.classwise_ece")
         baseline = ellipsis(a.fit.baseline)
-        lines += ["", "Behind it", *_indent(_wrap(_background(said, verdict)))]
+        lines += [
+            "",
+            "Behind it",
+            *_indent_lines(
+                _wrap_with_hanging_indent(_supporting_evidence_lines(said, verdict))
+            ),
+        ]
         lines += ["", "   ".join(score.text for score in scores)]
         lines += [error.text for error in errors]
         lines += [
@@ -79,18 +85,18 @@ def assessment_text(
         else:
             lines.append("  (no estimates: see the note above)")
     if full:
-        for block in full_sections(a):
+        for block in all_detail_sections(a):
             lines += ["", block]
     return "\n".join(lines)
 
 
-def _answer(
+def _answer_lines(
     a: Assessment, verdict: Verdict, said: list[Statement], full: bool
 ) -> list[str]:
     """Return the top: the verdict, how large it is, what is wrong, what to do."""
     (heading,) = pick(said, "heading")
     size = " ".join(
-        statement.text for statement in said if _is_size(statement, verdict)
+        statement.text for statement in said if _states_effect_size(statement, verdict)
     )
     beside = [
         statement.text
@@ -98,24 +104,24 @@ def _answer(
     ]
     lines = [
         heading.text,
-        *_wrap([_verdict_line(said, verdict, a.test)]),
-        *_indent(_wrap([*beside, size])),
-        *_indent(_levels(said, a.effect_size)),
+        *_wrap_with_hanging_indent([_verdict_line_with_pvalue(said, verdict, a.test)]),
+        *_indent_lines(_wrap_with_hanging_indent([*beside, size])),
+        *_indent_lines(_accuracy_by_level_lines(said, a.effect_size)),
     ]
     wrong = [statement.text for statement in pick(said, "attribution")]
     if wrong:
         n_left_out = len(wrong) - MAX_LISTED_CLASSES
         if n_left_out > 0:
             wrong = [*wrong[:MAX_LISTED_CLASSES], f"... and {n_left_out} more classes"]
-        lines += ["", "What is wrong", *_indent(_wrap(wrong))]
-    lines += _subgroups(a, verdict, said, full)
+        lines += ["", "What is wrong", *_indent_lines(_wrap_with_hanging_indent(wrong))]
+    lines += _subgroup_lines(a, verdict, said, full)
     if verdict.kind != "not_detected" or pick(said, "other.by"):
         todo = " ".join(_uncapitalize(remedy) for remedy in pick(said, "remedy"))
-        lines += ["", *_wrap([f"What to do: {todo}"])]
+        lines += ["", *_wrap_with_hanging_indent([f"What to do: {todo}"])]
     return lines
 
 
-def _is_size(statement: Statement, verdict: Verdict) -> bool:
+def _states_effect_size(statement: Statement, verdict: Verdict) -> bool:
     """Whether a statement belongs to the sizes of the answer rather than to those behind it."""
     if statement.kind == "effect_size.recalibration":
         return verdict.rejected
@@ -127,7 +133,7 @@ def _is_size(statement: Statement, verdict: Verdict) -> bool:
     )
 
 
-def _subgroups(
+def _subgroup_lines(
     a: Assessment, verdict: Verdict, said: list[Statement], full: bool
 ) -> list[str]:
     """Return the subgroups, where rows are divided: what they come to, and a table."""
@@ -135,31 +141,35 @@ def _subgroups(
         return []
     *table, note = a.subgroups.table_lines(verdict.alpha, verdict.tolerance, full)
     headline, test = pick(said, "by")[:2]
-    lines = [*_wrap([headline.text, test.text]), *table, *_wrap([note])]
-    return ["", f"By {ellipsis(a.subgroups.by)}", *_indent(lines)]
+    lines = [
+        *_wrap_with_hanging_indent([headline.text, test.text]),
+        *table,
+        *_wrap_with_hanging_indent([note]),
+    ]
+    return ["", f"By {ellipsis(a.subgroups.by)}", *_indent_lines(lines)]
 
 
-def _background(said: list[Statement], verdict: Verdict) -> list[str]:
+def _supporting_evidence_lines(said: list[Statement], verdict: Verdict) -> list[str]:
     """Return what the answer rests and hangs on, a line for each."""
     sizes = ["effect_size.top", "effect_size.gain"]
     if verdict.kind == "not_detected":
         sizes.insert(0, "effect_size.recalibration")
     is_nearest = bool(pick(said, "attribution.nearest"))
     lines = [statement.text for statement in pick(said, "test", "subsample")]
-    lines += _titled("Any other departure", "; ", pick(said, "omnibus"))
+    lines += _join_after_title("Any other departure", "; ", pick(said, "omnibus"))
     lines += [statement.text for statement in pick(said, "map_fit")]
-    lines += _titled("Size", " ", pick(said, *sizes))
-    lines += _titled(
+    lines += _join_after_title("Size", " ", pick(said, *sizes))
+    lines += _join_after_title(
         "Levels by the map, if it is right", " ", pick(said, "effect_size.map_level")
     )
-    lines += _titled(
+    lines += _join_after_title(
         "Kind of the nearest map" if is_nearest else "Kind", " ", pick(said, "kind")
     )
     lines += [
         f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")
     ]
     zeros = pick(said, "zeros")
-    lines += _titled("Zeros", " ", zeros)
+    lines += _join_after_title("Zeros", " ", zeros)
     # What rounding hides stands at the top, and zeros are said with their floors.
     elsewhere = ("note.rounded", "note.zeros") if zeros else ("note.rounded",)
     for note in pick(said, "note"):
@@ -168,14 +178,14 @@ def _background(said: list[Statement], verdict: Verdict) -> list[str]:
     return lines
 
 
-def _titled(title: str, separator: str, said: list[Statement]) -> list[str]:
+def _join_after_title(title: str, separator: str, said: list[Statement]) -> list[str]:
     """Return statements as one line after a title; no line where there are none."""
     if not said:
         return []
     return [f"{title}: {separator.join(statement.text for statement in said)}"]
 
 
-def _verdict_line(
+def _verdict_line_with_pvalue(
     said: list[Statement], verdict: Verdict, test: CalibrationTest
 ) -> str:
     """Return the verdict with the p-value beside the sentence that rests on it.
@@ -190,25 +200,27 @@ def _verdict_line(
     return f"Verdict: {headline[:1].lower()}{headline[1:]}{pvalue}. {meaning.text}"
 
 
-def _levels(said: list[Statement], size: EffectSize) -> list[str]:
+def _accuracy_by_level_lines(
+    said: list[Statement], effect_size: EffectSize
+) -> list[str]:
     """Return how often it is right at a few levels, as two lines below each other."""
-    if not size.levels or not pick(said, "effect_size.level"):
+    if not effect_size.levels or not pick(said, "effect_size.level"):
         return []
     predicted = ["When it says"]
     observed = ["it is right about"]
-    for level in size.levels:
+    for level in effect_size.levels:
         says, right, interval = shown_level(level)
         predicted.append(says)
         observed.append(f"{right} ({interval})" if interval else right)
     return align([predicted, observed]).splitlines()
 
 
-def _uncapitalize(said: Statement) -> str:
+def _uncapitalize(statement: Statement) -> str:
     """Return the text with a small letter at its beginning, to follow a colon."""
-    return said.text[:1].lower() + said.text[1:]
+    return statement.text[:1].lower() + statement.text[1:]
 
 
-def _wrap(lines: Iterable[str], width: int = 96) -> list[str]:
+def _wrap_with_hanging_indent(lines: Iterable[str], width: int = 96) -> list[str]:
     """Break long lines, what follows indented."""
     return [
         part
@@ -217,14 +229,14 @@ def _wrap(lines: Iterable[str], width: int = 96) -> list[str]:
     ]
 
 
-def _indent(lines: Iterable[str]) -> list[str]:
+def _indent_lines(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
 def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
     """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones."""
     interval = fit.confidence_interval(level)
-    worst_first = np.argsort(-departure_sizes(fit), kind="stable")
+    worst_first = np.argsort(-max_abs_wald_z_by_class(fit), kind="stable")
     shown = np.sort(worst_first[:MAX_LISTED_CLASSES])
     rows = [["class", "delta", "interval", "gamma", "interval"]]
     for j in shown:
@@ -235,10 +247,10 @@ def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
     n_left_out = len(fit.compared) - len(shown)
     if n_left_out:
         lines.append(f"... and {n_left_out} more classes, closer to what was predicted")
-    return "\n".join(_indent(lines))
+    return "\n".join(_indent_lines(lines))
 
 
-def full_sections(a: Assessment) -> list[str]:
+def all_detail_sections(a: Assessment) -> list[str]:
     """Return everything else, for ``assess --full``: one block of text for each detail."""
     d = a.details
     kinds = "Kinds of miscalibration, nested (p: against the identity; enough?: against more)"
@@ -251,17 +263,23 @@ def full_sections(a: Assessment) -> list[str]:
     ):
         if part is not None:
             before, table, after = part.text_blocks()
-            lines = [*_fill(before), *table.splitlines(), *_fill(after)]
-            blocks.append("\n".join([title, *_indent(lines)]))
+            lines = [
+                *_wrap_sentences(before),
+                *table.splitlines(),
+                *_wrap_sentences(after),
+            ]
+            blocks.append("\n".join([title, *_indent_lines(lines)]))
     for title, sentence in (
         ("Bayes", d.posterior),
         ("Dependent or weighted rows", d.robust),
     ):
         if sentence is not None:
             blocks.append(
-                "\n".join([title, *_indent(_fill(str(sentence).splitlines()))])
+                "\n".join(
+                    [title, *_indent_lines(_wrap_sentences(str(sentence).splitlines()))]
+                )
             )
-    blocks.append(_shares(a))
+    blocks.append(_class_shares_text(a))
     for name, why in d.skipped.items():
         blocks.append(f"Left out: {name.replace('_', ' ')}: {why}.")
     if d.not_computed:
@@ -270,7 +288,7 @@ def full_sections(a: Assessment) -> list[str]:
     return blocks
 
 
-def _shares(a: Assessment) -> str:
+def _class_shares_text(a: Assessment) -> str:
     """Return the predicted and observed share of each class, and their tests."""
     rows = [["class", "predicted", "observed", "z", "p (Holm)"]]
     rows += [
@@ -284,10 +302,10 @@ def _shares(a: Assessment) -> str:
         for row in a.in_the_large.rows()
     ]
     return "\n".join(
-        ["Shares, predicted and observed", *_indent(align(rows).splitlines())]
+        ["Shares, predicted and observed", *_indent_lines(align(rows).splitlines())]
     )
 
 
-def _fill(lines: Iterable[str], width: int = 96) -> list[str]:
+def _wrap_sentences(lines: Iterable[str], width: int = 96) -> list[str]:
     """Break sentences at `width`."""
     return [part for line in lines for part in textwrap.wrap(line, width) or [""]]

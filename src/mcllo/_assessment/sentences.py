@@ -52,19 +52,19 @@ def assessment_statements(
     d = a.details
     alpha = verdict.alpha
     fits = not verdict.map_rejected
-    asks_for_classes = names_classes(verdict)
+    asks_for_classes = allows_class_attribution(verdict)
     classes = d.miscalibrated_classes if asks_for_classes else None
-    said = [_heading(a), *_verdict(a, verdict)]
+    said = [_data_size_statement(a), *_verdict_statements(a, verdict)]
     said += d.data_checks
-    said += _size(a, verdict)
+    said += _effect_size_statements(a, verdict)
     if classes is not None:
         said += classes.statements(fits=fits)
     is_other_level = alpha != d.alpha and "miscalibrated_classes" not in d.skipped
     if asks_for_classes and is_other_level:
-        said.append(_other_level(d.alpha, alpha))
+        said.append(_attribution_level_statement(d.alpha, alpha))
     if d.subgroups is not None:
         said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
-    said.append(_remedy(a, verdict))
+    said.append(_remedy_statement(a, verdict))
     said.append(Statement("test", str(a.test), numbers=a.test.to_dict()))
     said += a.remarks
     for test in a.omnibus_tests.values():
@@ -75,15 +75,15 @@ def assessment_statements(
         if classes is not None and classes.mixture is not None:
             said.append(Statement("kind.outside", OTHER_SHAPE_CAVEAT, "doubt"))
         said += d.nested_models.statements()
-    said += _choices(a, alpha)
+    said += _sensitivity_statements(a, alpha)
     if d.robust is not None:
         said += d.robust.statements(alpha)
-    said += notes(a.predictions, a.fit)
-    said += _metrics(a)
+    said += data_and_fit_notes(a.predictions, a.fit)
+    said += _metric_statements(a)
     return [statement.in_names(names) for statement in said]
 
 
-def _heading(a: Assessment) -> Statement:
+def _data_size_statement(a: Assessment) -> Statement:
     """Return how much was read."""
     p = a.predictions
     words = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
@@ -94,16 +94,16 @@ def _heading(a: Assessment) -> Statement:
     return Statement("heading", words)
 
 
-def _other_level(looked_for: float, alpha: float) -> Statement:
+def _attribution_level_statement(attribution_alpha: float, alpha: float) -> Statement:
     """Return that classes were looked for at another level than that of the text."""
     words = (
-        f"Miscalibrated classes were looked for at level {looked_for:g}; assess(..., "
+        f"Miscalibrated classes were looked for at level {attribution_alpha:g}; assess(..., "
         f"alpha={alpha:g}) looks for them at this one."
     )
-    return Statement("attribution.level", words, "doubt", {"alpha": looked_for})
+    return Statement("attribution.level", words, "doubt", {"alpha": attribution_alpha})
 
 
-def names_classes(verdict: Verdict) -> bool:
+def allows_class_attribution(verdict: Verdict) -> bool:
     """Whether classes, and the kind of error, can be asked for: shifts or slopes are off."""
     return verdict.rejected and verdict.main_rejects
 
@@ -123,7 +123,7 @@ HEADLINES: dict[Kind, tuple[str, Level]] = {
 """The four verdicts as sentences, without their full stop."""
 
 
-def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
+def _verdict_statements(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return the answer, and what it does and does not say."""
     headline, level = HEADLINES[verdict.kind]
     said = [
@@ -131,7 +131,7 @@ def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
         Statement("meaning", verdict_meaning(a, verdict), level),
     ]
     if verdict.omnibus_alone:
-        said.append(_omnibus_alone(a, verdict))
+        said.append(_omnibus_only_statement(a, verdict))
     elif verdict.rejected and verdict.map_rejected:
         words = (
             "What is wrong is not, or not only, a shift or slope of the log odds: more than chance "
@@ -143,7 +143,7 @@ def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
     return said
 
 
-def _omnibus_alone(a: Assessment, verdict: Verdict) -> Statement:
+def _omnibus_only_statement(a: Assessment, verdict: Verdict) -> Statement:
     """Return what omnibus tests find that the main test does not."""
     if verdict.kind == "miscalibrated":
         found = [
@@ -168,8 +168,8 @@ FAMILY = "by shifts and slopes of the log odds"
 """Which errors the main test looks for and the sizes of the map measure."""
 
 
-def verdict_meaning(a: Assessment, verdict: Verdict, family: str = FAMILY) -> str:
-    """Return what the verdict says, and what it does not; `family` names the errors looked for."""
+def verdict_meaning(a: Assessment, verdict: Verdict, error_family: str = FAMILY) -> str:
+    """Return what the verdict says and what not; `error_family` names the errors looked for."""
     tolerated = f"{100 * verdict.tolerance:g} percentage points"
     if verdict.tolerance == 0.01:
         tolerated = "one percentage point"
@@ -181,28 +181,28 @@ def verdict_meaning(a: Assessment, verdict: Verdict, family: str = FAMILY) -> st
         )
     if verdict.kind == "negligible":
         return (
-            f"Labels do not quite follow these probabilities, but the average error {family} is "
-            f"below {tolerated}, and no other error was found: with so many rows the test sees "
+            f"Labels do not quite follow these probabilities, but the average error {error_family} "
+            f"is below {tolerated}, and no other error was found: with so many rows the test sees "
             "what hardly matters."
         )
     if verdict.equivalent:
         return (
-            f"Equivalent to calibrated within {tolerated}: larger errors {family} are excluded, "
-            "and no other error was found."
+            f"Equivalent to calibrated within {tolerated}: larger errors {error_family} are "
+            "excluded, and no other error was found."
         )
     if verdict.beyond or not a.effect_size.high < 1.0:
         return "That is not proof of calibration: these rows exclude no size of error."
-    return f"That is not proof of calibration: {state_excluded_error(a.effect_size, family)}"
+    return f"That is not proof of calibration: {state_excluded_error(a.effect_size, error_family)}"
 
 
-def state_excluded_error(size: EffectSize, family: str = FAMILY) -> str:
+def state_excluded_error(effect_size: EffectSize, error_family: str = FAMILY) -> str:
     """Return how large an error these rows exclude, and of which kind."""
-    sure = f"{50 * (1 + size.confidence):g} % confidence"
-    bound = f"an average error {family} above {points(size.high)} percentage points"
+    sure = f"{50 * (1 + effect_size.confidence):g} % confidence"
+    bound = f"an average error {error_family} above {points(effect_size.high)} percentage points"
     return f"these rows exclude {bound} ({sure}), no smaller one."
 
 
-def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
+def _effect_size_statements(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return how large it is, where that is known and not said yet."""
     sizes = a.effect_size.statements(
         fits=not verdict.map_rejected, bounded=not verdict.beyond
@@ -217,7 +217,7 @@ def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
     return [gain, *sizes]
 
 
-def _remedy(a: Assessment, verdict: Verdict) -> Statement:
+def _remedy_statement(a: Assessment, verdict: Verdict) -> Statement:
     """Return what to do about the verdict."""
     if a.details.data_checks:
         words = "Settle first what looks like a mistake in the rows, and ask again."
@@ -250,7 +250,7 @@ REMEDIES: dict[Kind, str] = {
 """What to do about each verdict, where nothing else is known."""
 
 
-def _choices(a: Assessment, alpha: float) -> list[Statement]:
+def _sensitivity_statements(a: Assessment, alpha: float) -> list[Statement]:
     """Return what the answer depends on: the baseline, the clipping of zeros."""
     said = []
     baselines = a.details.baselines
@@ -272,14 +272,14 @@ def _choices(a: Assessment, alpha: float) -> list[Statement]:
     return said
 
 
-def _first_names(labels: Sequence[object], most: int = 6) -> str:
+def _join_first_labels(labels: Sequence[object], max_labels: int = 6) -> str:
     """Return the first names, and how many more there are."""
-    names = ", ".join(ellipsis(label) for label in labels[:most])
-    n_left_out = len(labels) - most
+    names = ", ".join(ellipsis(label) for label in labels[:max_labels])
+    n_left_out = len(labels) - max_labels
     return f"{names} and {n_left_out} more" if n_left_out > 0 else names
 
 
-def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
+def data_and_fit_notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p = predictions
     said = list(p.notes)
@@ -294,12 +294,12 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
         )
         said.append(Statement("note.sums", words, numbers={"n_rows": p.n_renormalized}))
     if p.absent:
-        words = f"No row is labelled {_first_names(p.absent)}."
+        words = f"No row is labelled {_join_first_labels(p.absent)}."
         said.append(Statement("note.absent", words, numbers={"classes": p.absent}))
     if fit.separated:
         classes = fit.separated_classes
         is_some = 0 < len(classes) < len(fit.classes)
-        where = f" in {_first_names(classes)}" if is_some else ""
+        where = f" in {_join_first_labels(classes)}" if is_some else ""
         words = (
             f"The maximum likelihood estimate does not exist (labels are separated{where}); the "
             "statistic is its supremum. To recalibrate, use a penalty."
@@ -314,7 +314,7 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
     return said
 
 
-def _metrics(a: Assessment) -> list[Statement]:
+def _metric_statements(a: Assessment) -> list[Statement]:
     """Return accuracy, log loss and Brier score with what is expected, each ECE with its null."""
     values = a.metrics
     words = {

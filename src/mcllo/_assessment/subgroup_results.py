@@ -2,7 +2,7 @@
 
 ====================  ======================================================================
 are they alike?       one test over all of them (`_diagnostics/subgroups`)
-which is off?         `decide`, the one that decides of all rows too, asked for each with its
+which is off?         `decide_verdict`, which decides of all rows too, asked for each with its
                       p-value after Holm, and with size and power that allow for their number
 ====================  ======================================================================
 
@@ -48,7 +48,7 @@ from .._utils.statements import Level, Statement
 from .._validation.predictions import Predictions, TableOptions, reads_rows
 from .._validation.rounding import unrounded_predictions
 from ..exceptions import InputError
-from .verdict import TOLERANCE, Kind, Verdict, decide
+from .verdict import TOLERANCE, Kind, Verdict, decide_verdict
 
 MAX_CLASSES_OF_SUBGROUP_MAPS = 200
 """Classes beyond which no map of each subgroup is fitted."""
@@ -93,7 +93,7 @@ class Subgroups(Result, NotebookResult):
     --------
     subgroups : Makes it.
     Assessment : Has it as `subgroups`.
-    Verdict : What ``decide`` returns for each subgroup.
+    Verdict : What ``decide_verdict`` returns for each subgroup.
     mcllo.plot.subgroups : Draws it.
 
     Examples
@@ -131,10 +131,14 @@ class Subgroups(Result, NotebookResult):
         tuple of Verdict
             One for each of `groups`.
         """
-        return tuple(self._verdict(group, alpha, tolerance) for group in self.groups)
+        return tuple(
+            self._subgroup_verdict(group, alpha, tolerance) for group in self.groups
+        )
 
-    def _verdict(self, group: Subgroup, alpha: float, tolerance: float) -> Verdict:
-        test = group.test
+    def _subgroup_verdict(
+        self, subgroup: Subgroup, alpha: float, tolerance: float
+    ) -> Verdict:
+        test = subgroup.test
         n_groups = len(self.groups)
         smallest_pvalue = n_groups / (test.n_resamples + 1)  # after Holm
         n_exceedances = test.pvalue * test.n_resamples
@@ -147,14 +151,14 @@ class Subgroups(Result, NotebookResult):
                 f"{alpha:g}."
             )
             obstacle = Statement("obstacle.draws", words)
-        adjusted = replace(test, pvalue=group.adjusted)
-        return decide(
+        adjusted = replace(test, pvalue=subgroup.adjusted)
+        return decide_verdict(
             adjusted,
-            group.effect_size,
+            subgroup.effect_size,
             alpha=alpha,
             tolerance=tolerance,
             obstacle=obstacle,
-            goodness_of_fit=group.goodness_of_fit,
+            goodness_of_fit=subgroup.goodness_of_fit,
         )
 
     @property
@@ -196,10 +200,10 @@ class Subgroups(Result, NotebookResult):
         """Return the places of the subgroups, the worst verdict and the largest size first."""
         verdicts = self.decide(alpha, tolerance)
 
-        def rank(place: int) -> tuple[int, float]:
-            change = self.groups[place].effect_size.mean_change
+        def rank(index: int) -> tuple[int, float]:
+            change = self.groups[index].effect_size.mean_change
             size = 0.0 if math.isnan(change) else change
-            return ORDER.index(verdicts[place].kind), -size
+            return ORDER.index(verdicts[index].kind), -size
 
         return sorted(range(len(self.groups)), key=rank)
 
@@ -215,9 +219,9 @@ class Subgroups(Result, NotebookResult):
         a statement of kind other.by says so beside it.
         """
         verdicts = self.decide(alpha, tolerance)
-        test = _state_homogeneity_test(self, alpha)
+        test = _homogeneity_test_text(self, alpha)
         said = [
-            _headline(self, verdicts, alpha, pooled),
+            _headline_statement(self, verdicts, alpha, pooled),
             Statement("by.test", test, numbers=self.test.to_dict()),
         ]
         some_are_off = any(verdict.kind == "miscalibrated" for verdict in verdicts)
@@ -227,7 +231,9 @@ class Subgroups(Result, NotebookResult):
             words = f"But by {ellipsis(self.by)} {found}: see below."
             said.append(Statement("other.by", words, "bad"))
         found_off = [k for k in self.ranked(alpha, tolerance) if verdicts[k].rejected]
-        return said + [_of_group(self.groups[k], verdicts[k]) for k in found_off]
+        return said + [
+            _subgroup_statement(self.groups[k], verdicts[k]) for k in found_off
+        ]
 
     def remedy(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> str:
         """Return what to do beyond what all rows together ask for; empty when nothing."""
@@ -280,7 +286,9 @@ class Subgroups(Result, NotebookResult):
                 "p",
             ]
         ]
-        rows += [_words(self.groups[place], verdicts[place]) for place in places]
+        rows += [
+            _table_row_texts(self.groups[place], verdicts[place]) for place in places
+        ]
         lines = align(rows).splitlines()
         n_left_out = n_groups - len(places)
         if n_left_out:
@@ -314,11 +322,14 @@ class Subgroups(Result, NotebookResult):
         return plain
 
 
-def _headline(
-    s: Subgroups, verdicts: Sequence[Verdict], alpha: float, pooled: Verdict | None
+def _headline_statement(
+    subgroups_result: Subgroups,
+    verdicts: Sequence[Verdict],
+    alpha: float,
+    pooled: Verdict | None,
 ) -> Statement:
     """Return what all subgroups come to, beside what all rows together did."""
-    differ = s.test.rejects(alpha)
+    differ = subgroups_result.test.rejects(alpha)
     some_are_off = any(verdict.rejected for verdict in verdicts)
     pooled_finds = pooled is not None and pooled.rejected
     if differ and pooled is not None and not pooled_finds:
@@ -343,11 +354,11 @@ def _headline(
     numbers["equivalent"] = sum(verdict.equivalent for verdict in verdicts)
     level: Level = "bad" if differ or some_are_off else "plain"
     return Statement(
-        "by", f"{words} {_count_verdicts(len(verdicts), numbers)}", level, numbers
+        "by", f"{words} {_verdict_counts_text(len(verdicts), numbers)}", level, numbers
     )
 
 
-def _count_verdicts(many: int, numbers: dict[str, int]) -> str:
+def _verdict_counts_text(n_subgroups: int, count_by_verdict: dict[str, int]) -> str:
     """Return how many subgroups have which verdict."""
     says = {
         "miscalibrated": "miscalibrated in {}",
@@ -355,86 +366,92 @@ def _count_verdicts(many: int, numbers: dict[str, int]) -> str:
         "not_detected": "nothing found in {}",
         "inconclusive": "too few rows to tell in {}",
     }
-    parts = [says[kind].format(numbers[kind]) for kind in ORDER if numbers[kind]]
-    return f"Of {many} subgroups: {', '.join(parts)}."
+    parts = [
+        says[kind].format(count_by_verdict[kind])
+        for kind in ORDER
+        if count_by_verdict[kind]
+    ]
+    return f"Of {n_subgroups} subgroups: {', '.join(parts)}."
 
 
-def _state_homogeneity_test(s: Subgroups, alpha: float) -> str:
+def _homogeneity_test_text(subgroups_result: Subgroups, alpha: float) -> str:
     """Return the test that one map fits all."""
     found = (
         "One map for all is rejected"
-        if s.test.rejects(alpha)
+        if subgroups_result.test.rejects(alpha)
         else "One map for all may do"
     )
-    words = f"{found}: {s.test}."
+    words = f"{found}: {subgroups_result.test}."
     return (
         words
-        if s.test.rejects(alpha)
+        if subgroups_result.test.rejects(alpha)
         else f"{words} That is not proof that they are alike."
     )
 
 
-def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
+def _subgroup_statement(subgroup: Subgroup, verdict: Verdict) -> Statement:
     """Return what is wrong in one subgroup."""
-    size = group.effect_size
-    slope = group.slope
+    size = subgroup.effect_size
+    slope = subgroup.slope
     words = (
-        f"{ellipsis(group.name)}: off by {size_words(size, True)} percentage points on average, "
-        f"right {100 * group.accuracy:.0f} % where {100 * group.expected_accuracy:.0f} % "
-        "were expected"
+        f"{ellipsis(subgroup.name)}: off by {mean_change_text(size, True)} percentage points "
+        f"on average, right {100 * subgroup.accuracy:.0f} % where "
+        f"{100 * subgroup.expected_accuracy:.0f} % were expected"
     )
     if slope.high < 1.0:
         words += f"; overconfident (slope {format_number(slope.value)})"
     elif slope.low > 1.0:
         words += f"; underconfident (slope {format_number(slope.value)})"
-    words += f"; p {p_words(group.adjusted, bound=group.test.method == 'bound')}"
+    words += f"; p {p_words(subgroup.adjusted, bound=subgroup.test.method == 'bound')}"
     level: Level = "bad" if verdict.kind == "miscalibrated" else "doubt"
     numbers = {
-        "subgroup": group.name,
+        "subgroup": subgroup.name,
         "verdict": verdict.kind,
         "mean_change": size.mean_change,
     }
     return Statement("by.group", f"{words}.", level, numbers)
 
 
-def size_words(size: EffectSize, found: bool = False) -> str:
+def mean_change_text(
+    effect_size: EffectSize, miscalibration_found: bool = False
+) -> str:
     """Return a mean change in percentage points, with what its interval says.
 
-    Where miscalibration was `found` it is said even if the interval begins at 0.
+    Where miscalibration was `miscalibration_found` it is said even if the interval begins at 0.
     """
-    if math.isnan(size.mean_change):
+    if math.isnan(effect_size.mean_change):
         return "-"
-    if not size.high < 1.0:
-        return f"about {points(size.mean_change)}"
-    width = size.high - size.low
-    low = points(size.low, width)
-    high = points(size.high, width)
-    if size.low == 0.0 and not found:
+    if not effect_size.high < 1.0:
+        return f"about {points(effect_size.mean_change)}"
+    width = effect_size.high - effect_size.low
+    low = points(effect_size.low, width)
+    high = points(effect_size.high, width)
+    if effect_size.low == 0.0 and not miscalibration_found:
         return f"at most {high}"
-    return f"{points(size.mean_change, width)} ({low} to {high})"
+    return f"{points(effect_size.mean_change, width)} ({low} to {high})"
 
 
-def _words(group: Subgroup, verdict: Verdict) -> list[str]:
+def _table_row_texts(subgroup: Subgroup, verdict: Verdict) -> list[str]:
     """Return one row of the table for people."""
     kind = WORDS[verdict.kind]
     if verdict.kind == "not_detected" and verdict.equivalent:
         kind = "equivalent"
     slope = "-"
-    if not math.isnan(group.slope.value):
-        interval = format_interval(group.slope.low, group.slope.high)
-        slope = f"{format_number(group.slope.value)} {interval}"
+    if not math.isnan(subgroup.slope.value):
+        interval = format_interval(subgroup.slope.low, subgroup.slope.high)
+        slope = f"{format_number(subgroup.slope.value)} {interval}"
     return [
-        ellipsis(group.name),
-        format_count(group.n_samples),
+        ellipsis(subgroup.name),
+        format_count(subgroup.n_samples),
         kind,
-        size_words(group.effect_size, verdict.rejected),
+        mean_change_text(subgroup.effect_size, verdict.rejected),
         slope,
-        f"{100 * group.accuracy:.0f} % ({100 * group.expected_accuracy:.0f} %)",
-        p_words(group.adjusted, bound=group.test.method == "bound").bare,
+        f"{100 * subgroup.accuracy:.0f} % ({100 * subgroup.expected_accuracy:.0f} %)",
+        p_words(subgroup.adjusted, bound=subgroup.test.method == "bound").bare,
     ]
 
 
-def check_by(predictions: Predictions) -> None:
+def check_subgroups_testable(predictions: Predictions) -> None:
     """Refuse subgroups of rows that no test of them allows for."""
     if predictions.by is None:
         return
@@ -457,7 +474,7 @@ def check_by(predictions: Predictions) -> None:
 
 @show_progress("testing subgroups")
 @one_blas_thread()
-def subgroups_of_fit(
+def assess_fitted_subgroups(
     fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int
 ) -> Subgroups:
     """Return the subgroups of rows that were fitted and tested, asking each as all were asked."""
@@ -528,7 +545,7 @@ def subgroups(
     Returns
     -------
     Subgroups
-        `test` (is it one map?), `groups`, `table`, `decide(alpha, tolerance)`; print it.
+        `test` (is it one map?), `groups`, `table`, `decide_verdict(alpha, tolerance)`; print it.
 
     See Also
     --------
@@ -567,10 +584,10 @@ def subgroups(
         raise InputError(
             argument="by", rule="hold the subgroup of each row", value=None
         )
-    check_by(predictions)
+    check_subgroups_testable(predictions)
     entropy = seed_entropy(seed)
     asked: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy}
     fitted = fit_and_test(
         predictions, rule, statistic=statistic, method=method, **asked
     )
-    return subgroups_of_fit(fitted, **asked)
+    return assess_fitted_subgroups(fitted, **asked)

@@ -1,4 +1,4 @@
-"""The verdict, decided once: text, JSON, report, gate and exit code all ask `decide`.
+"""The verdict, decided once: text, JSON, report, gate and exit code all ask `decide_verdict`.
 
 With the main test's p-value p at level alpha, `high`, the upper end of the interval of the mean
 change (`_inference/effect_size`: probability that stands on the wrong classes), and `at_least`, its
@@ -151,7 +151,7 @@ class Verdict(Result):
         return self.kind == "miscalibrated" or (strict and self.kind == "negligible")
 
 
-def decide(
+def decide_verdict(
     test: CalibrationTest,
     size: EffectSize,
     *,
@@ -191,9 +191,9 @@ def decide(
     equivalent = bounded and size.within(tolerance)
     seen = bool(other) and size.at_least > tolerance
     if obstacle is None:
-        obstacle = find_test_obstacle(test, alpha)
+        obstacle = why_test_cannot_reject(test, alpha)
     if obstacle is None and not (rejected or seen or equivalent):
-        obstacle = _find_power_obstacle(size)
+        obstacle = _why_power_is_too_low(size)
     kind: Kind = "not_detected"
     if obstacle is not None:
         kind = "inconclusive"
@@ -215,7 +215,7 @@ def decide(
     )
 
 
-def find_test_obstacle(test: CalibrationTest, alpha: float) -> Statement | None:
+def why_test_cannot_reject(test: CalibrationTest, alpha: float) -> Statement | None:
     """Return why no p-value, or none as small as `alpha`, is possible; None where one is."""
     if math.isnan(test.pvalue):
         return Statement(
@@ -234,18 +234,18 @@ def find_test_obstacle(test: CalibrationTest, alpha: float) -> Statement | None:
     return None
 
 
-def _find_power_obstacle(size: EffectSize) -> Statement | None:
+def _why_power_is_too_low(effect_size: EffectSize) -> Statement | None:
     """Return why not finding anything says nothing; None where it says something."""
-    if math.isnan(size.power):
+    if math.isnan(effect_size.power):
         words = (
             "How large a departure they could hide cannot be computed from these rows."
         )
         return Statement("obstacle.size", words)
-    if size.power < MIN_POWER:
+    if effect_size.power < MIN_POWER:
         words = (
             f"These rows are too few: an average error of {100 * MEAN_CHANGE_FOR_POWER:.0f} "
             "percentage points would be found with a chance of only "
-            f"{100 * size.power:.0f} %."
+            f"{100 * effect_size.power:.0f} %."
         )
         return Statement("obstacle.power", words)
     return None

@@ -78,7 +78,7 @@ that of large samples. Sizes at nominal 5 %: 12 % at 4.9, 10 % at 5.4; 2 to 5 % 
 
 
 @dataclass(frozen=True, eq=False)
-class _Recalibrated:
+class _MethodPredictions:
     """One method's probabilities for the rows it is judged on, and the key of its theory."""
 
     probs: Floats
@@ -88,7 +88,7 @@ class _Recalibrated:
 
 
 @dataclass(frozen=True, eq=False)
-class _Corrected:
+class _CorrectedPValue:
     """A corrected p-value, how it was computed, and why so or why there is none."""
 
     pvalue: float | None = None
@@ -97,7 +97,7 @@ class _Corrected:
 
 
 @dataclass(frozen=True, eq=False)
-class _Evaluator:
+class _MethodEvaluator:
     """How each set of probabilities is judged.
 
     `train` are the rows that maps were fitted to, `before` the judged rows as predicted, `results`
@@ -108,17 +108,19 @@ class _Evaluator:
 
     train: Predictions
     before: Predictions
-    results: dict[str, _Recalibrated]
+    results: dict[str, _MethodPredictions]
     lead: Recommendation
     ratio: float | None
     elsewhere: bool
     drawing: dict[str, Any]
 
-    def row(self, name: str, predictions: Predictions) -> ComparisonRow:
+    def comparison_row(
+        self, method_name: str, predictions: Predictions
+    ) -> ComparisonRow:
         """Return one row of the table."""
-        test = self._test(predictions)
-        result = self.results.get(name)
-        corrected = _Corrected()
+        test = self._test_calibration(predictions)
+        result = self.results.get(method_name)
+        corrected = _CorrectedPValue()
         changed = None
         if result is not None:
             changed = label_change(
@@ -127,10 +129,10 @@ class _Evaluator:
                 sample_weight=self.before.sample_weight,
             )
             if not needs_robust(predictions):
-                corrected = self._corrected(name, predictions, test)
-        difference, low, high = self._difference(name)
+                corrected = self._correct_pvalue(method_name, predictions, test)
+        difference, low, high = self._log_loss_difference(method_name)
         return ComparisonRow(
-            method=name,
+            method=method_name,
             n=predictions.n_samples,
             statistic=test.statistic,
             df=test.df,
@@ -149,7 +151,7 @@ class _Evaluator:
             note="" if result is None else result.note,
         )
 
-    def _test(self, predictions: Predictions) -> CalibrationTest:
+    def _test_calibration(self, predictions: Predictions) -> CalibrationTest:
         """Test calibration of some probabilities, by the robust test where rows depend."""
         # What a separated fit means is for the test to say.
         with suppress_warnings(*ESTIMATION_WARNINGS):
@@ -159,56 +161,60 @@ class _Evaluator:
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
 
-    def _difference(self, name: str) -> tuple[float, float, float]:
+    def _log_loss_difference(self, method_name: str) -> tuple[float, float, float]:
         """Return how far a method's log loss lies above the best one's, with its interval."""
-        if name == self.lead.method:
+        if method_name == self.lead.method:
             return 0.0, 0.0, 0.0
-        other = self.lead.difference(name)
+        other = self.lead.difference(method_name)
         if other is None:
             return np.nan, np.nan, np.nan
         return other.difference, other.low, other.high
 
-    def _corrected(
-        self, name: str, predictions: Predictions, test: CalibrationTest
-    ) -> _Corrected:
+    def _correct_pvalue(
+        self, method_name: str, predictions: Predictions, test: CalibrationTest
+    ) -> _CorrectedPValue:
         """Return the p-value of "the same map in both samples", where there is theory for it."""
         from scipy.special import chdtri
 
-        family = self.results[name].family
+        family = self.results[method_name].family
         n_fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
         if n_fitted is None or self.ratio is None:
-            return _Corrected()
+            return _CorrectedPValue()
         n_errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
         if family == "mcllo" and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
-            return self._drawn_anew(Reason("few_errors", n_errors), test.df)
-        if self.results[name].note:
-            return _Corrected(reason="its fit warned")
-        tail = mixture_tail(test.statistic, test.df, n_fitted, 1.0 + self.ratio)
+            return self._simulate_corrected_pvalue(
+                Reason("few_errors", n_errors), test.df
+            )
+        if self.results[method_name].note:
+            return _CorrectedPValue(reason="its fit warned")
+        tail = chi_square_mixture_tail(
+            test.statistic, test.df, n_fitted, 1.0 + self.ratio
+        )
         if test.method == "chi2":
-            return _Corrected(tail, "chi2")
+            return _CorrectedPValue(tail, "chi2")
         if test.method == "bound":
-            return _Corrected(max(tail, test.pvalue), "bound")
+            return _CorrectedPValue(max(tail, test.pvalue), "bound")
         # The statistic that is as far out under chi-square as the tail says; its exact p-value.
         equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
         found = exact_pvalue(
             predictions, "lr", equivalent, "sequential", **self.drawing
         )
-        return _Corrected(found.pvalue, found.method)
+        return _CorrectedPValue(found.pvalue, found.method)
 
-    def _drawn_anew(self, why: Reason, df: int) -> _Corrected:
+    def _simulate_corrected_pvalue(self, reason: Reason, df: int) -> _CorrectedPValue:
         """Return the p-value by drawing labels of both samples, or what keeps it from that."""
         samples = (self.train, self.before)
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
         if self.elsewhere:
-            why = why.but("elsewhere")
+            reason = reason.but("elsewhere")
         elif any(needs_robust(rows) for rows in samples):
-            why = why.but("groups")
+            reason = reason.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
-            why = why.but("size")
-        if why.limits:
-            return _Corrected(reason=str(why))
+            reason = reason.but("size")
+        if reason.limits:
+            return _CorrectedPValue(reason=str(reason))
         found = same_map(self.train, self.before, **self.drawing)
-        return _Corrected(found.pvalue, found.method, str(why))
+        return _CorrectedPValue(found.pvalue, found.method, str(reason))
 
 
 @show_progress("comparing")
@@ -309,20 +315,20 @@ def compare(
             remedy = 'Pass {{"y": y, "logits": z}}.'
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
-    learn = as_pair(train, "train", None, baseline)
+    learn = as_predictions(train, "train", None, baseline)
     entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
         message = "compare must get a holdout or {cv}, and not both."
         instead = "Without other rows to judge on, pass {cv:5}."
         raise InputError(message, remedy=instead if cv is None else None, values={})
     is_cross_validated = cv is not None
-    judge = learn if is_cross_validated else _holdout_like(learn, holdout)
+    judge = learn if is_cross_validated else _match_holdout_to_training(learn, holdout)
     chosen, skipped = choose_methods(learn, judge, methods)
     folds = fold_indices(cv, learn, entropy) if is_cross_validated else None
-    results: dict[str, _Recalibrated] = {}
+    results: dict[str, _MethodPredictions] = {}
     with progress("comparing", "methods") as advance:
         for method in chosen:
-            results[method.name] = _recalibrate(method, learn, judge, folds)
+            results[method.name] = _fit_and_recalibrate(method, learn, judge, folds)
             advance(1)
     sets = {UNCALIBRATED: judge}
     for name, result in results.items():
@@ -332,7 +338,7 @@ def compare(
     )
     n_judged = float(judge.class_weight.sum())
     lead = recommend(sets, cross_validated=is_cross_validated)
-    evaluator = _Evaluator(
+    evaluator = _MethodEvaluator(
         train=learn,
         before=judge,
         results=results,
@@ -347,7 +353,8 @@ def compare(
     )
     tested = sets if is_cross_validated else {"uncalibrated_train": learn, **sets}
     rows = tuple(
-        evaluator.row(name, predictions) for name, predictions in tested.items()
+        evaluator.comparison_row(name, predictions)
+        for name, predictions in tested.items()
     )
     return Comparison(
         rows=rows,
@@ -361,20 +368,20 @@ def compare(
     )
 
 
-def _holdout_like(learn: Predictions, holdout: Any) -> Predictions:
+def _match_holdout_to_training(training: Predictions, holdout: Any) -> Predictions:
     """Return the rows to judge on, with the classes and the baseline of those learned from."""
-    judge = as_pair(holdout, "holdout", learn.classes, None)
-    if learn.classes != judge.classes:
+    judge = as_predictions(holdout, "holdout", training.classes, None)
+    if training.classes != judge.classes:
         raise InputError(
             "train and holdout must have the same classes in the same order; got "
-            f"{list(learn.classes)[:6]} and {list(judge.classes)[:6]}."
+            f"{list(training.classes)[:6]} and {list(judge.classes)[:6]}."
         )
-    return judge.with_baseline(learn.baseline)
+    return judge.with_baseline(training.baseline)
 
 
-def as_pair(
+def as_predictions(
     data: Any,
-    name: str,
+    argument_name: str,
     classes: tuple[Hashable, ...] | None,
     baseline: Hashable | None,
 ) -> Predictions:
@@ -387,50 +394,57 @@ def as_pair(
         known: dict[str, Any] = {"classes": classes, "baseline": baseline}
         return Predictions.from_arrays(**known | data)
     raise InputError(
-        argument=name,
+        argument=argument_name,
         rule='be a Predictions, (probs, y), or a dict such as {{"y": y, "logits": z}}',
         found=type(data).__name__,
     )
 
 
-def _recalibrate(
-    method: Method, learn: Predictions, judge: Predictions, folds: list[Fold] | None
-) -> _Recalibrated:
+def _fit_and_recalibrate(
+    method: Method,
+    training: Predictions,
+    evaluation: Predictions,
+    folds: list[Fold] | None,
+) -> _MethodPredictions:
     """Return what a method fitted to some rows makes of others; of folds, what each makes."""
     if folds is not None:
-        probs = np.empty(judge.probs.shape)
+        probs = np.empty(evaluation.probs.shape)
         seconds = 0.0
         note = ""
         for train, held in folds:
-            part = _recalibrate(method, learn.take(train), judge.take(held), None)
+            part = _fit_and_recalibrate(
+                method, training.take(train), evaluation.take(held), None
+            )
             probs[held] = part.probs
             seconds += part.fit_seconds
             note = note or part.note
-        return _Recalibrated(probs, seconds, note, method.family)
+        return _MethodPredictions(probs, seconds, note, method.family)
     with catch_warnings() as found:
         start = time.perf_counter()
-        fitted = clone_and_fit(method.calibrator, learn)
+        fitted = clone_and_fit(method.calibrator, training)
         seconds = time.perf_counter() - start
         with suppress_warnings(
             LabelShiftWarning
         ):  # of folds, and of rows whose labels are known
-            probs = apply_calibrator(fitted, judge)
+            probs = apply_calibrator(fitted, evaluation)
     note = found[0].text() if found else ""
-    return _Recalibrated(probs, seconds, note, method.family)
+    return _MethodPredictions(probs, seconds, note, method.family)
 
 
-def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
+def chi_square_mixture_tail(
+    statistic: float, df: int, n_fitted: int, scale: float
+) -> float:
     """Return ``P(chi2_{df - fitted} + scale * chi2_fitted > statistic)``.
 
     By the midpoint rule over quantiles of the scaled part.
     """
     from scipy.special import chdtrc, chdtri
 
-    if fitted == 0 or df == 0:
+    if n_fitted == 0 or df == 0:
         return float(chdtrc(df, statistic)) if df else 1.0
-    if fitted == df:
+    if n_fitted == df:
         return float(chdtrc(df, statistic / scale))
     n_points = 4000
     upper = (np.arange(n_points) + 0.5) / n_points
-    rest = np.maximum(statistic - scale * chdtri(fitted, upper), 0.0)
-    return float(np.mean(chdtrc(df - fitted, rest)))
+    rest = np.maximum(statistic - scale * chdtri(n_fitted, upper), 0.0)
+    return float(np.mean(chdtrc(df - n_fitted, rest)))

@@ -159,13 +159,13 @@ class Comparison(NotebookResult):
         others = (other.method for other in self.recommendation.differences)
         return tuple(self[method] for method in (self.best, *others))
 
-    def has_best(self, row: ComparisonRow, name: str) -> bool:
+    def has_best(self, row: ComparisonRow, column: str) -> bool:
         """Return whether a row has the best value of a column among the judged rows."""
         if row.method == "uncalibrated_train":
             return False
-        values = [float(getattr(other, name)) for other in self.judged]
-        best = max(values) if name in HIGHER_IS_BETTER else min(values)
-        return abs(float(getattr(row, name)) - best) <= LOSS_TIE_TOL
+        values = [float(getattr(other, column)) for other in self.judged]
+        best = max(values) if column in HIGHER_IS_BETTER else min(values)
+        return abs(float(getattr(row, column)) - best) <= LOSS_TIE_TOL
 
     def statements(self) -> tuple[Statement, ...]:
         """Return everything that is said beside the table, in the order in which it is printed.
@@ -188,7 +188,7 @@ class Comparison(NotebookResult):
             f"judged on {format_count(n_judged)}; baseline: {self.train.baseline})",
             numbers={"n_train": n_train, "n_holdout": n_judged},
         )
-        return (heading, *self.recommendation.statements, *self._footnotes())
+        return (heading, *self.recommendation.statements, *self._footnote_statements())
 
     def __getitem__(self, method: str) -> ComparisonRow:
         return {row.method: row for row in self.rows}[method]
@@ -218,11 +218,13 @@ class Comparison(NotebookResult):
             "classes": list(self.train.classes),
             "baseline": self.train.baseline,
             "seed": self.seed,
-            "notes": [{"kind": note.kind, "text": note.text} for note in self._notes],
+            "notes": [
+                {"kind": note.kind, "text": note.text} for note in self._input_notes
+            ],
         }
 
     @property
-    def _notes(self) -> tuple[Statement, ...]:
+    def _input_notes(self) -> tuple[Statement, ...]:
         """What was assumed when the rows were read from files."""
         return without_repeats((*self.train.notes, *self.holdout.notes))
 
@@ -230,7 +232,7 @@ class Comparison(NotebookResult):
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
 
     def __str__(self) -> str:
-        cells = [self._cells(row) for row in self.rows]
+        cells = [self._cell_texts(row) for row in self.rows]
         table = align([list(cells[0]), *(list(row.values()) for row in cells)])
         said = self.statements()
         lines = [line.text for line in pick(said, "heading")]
@@ -250,7 +252,7 @@ class Comparison(NotebookResult):
             )
         return "\n".join(lines)
 
-    def _footnotes(self) -> list[Statement]:
+    def _footnote_statements(self) -> list[Statement]:
         """Say what marks and columns mean and what they do not, and what single methods met."""
         found = [
             Statement(
@@ -297,9 +299,9 @@ class Comparison(NotebookResult):
             found.append(
                 Statement("skipped", f"skipped {method}: {why}", "doubt", numbers)
             )
-        return [*found, *self._notes]
+        return [*found, *self._input_notes]
 
-    def _cells(self, row: ComparisonRow) -> dict[str, str]:
+    def _cell_texts(self, row: ComparisonRow) -> dict[str, str]:
         """Return the text of a row under the heads of the columns."""
 
         def marked(name: str, text: str) -> str:
@@ -311,12 +313,12 @@ class Comparison(NotebookResult):
         elif other is None:
             worse = ""
         else:
-            worse = other.cell + (" " if other.is_told_apart else TIE_MARK)
+            worse = other.cell + (" " if other.is_clearly_worse else TIE_MARK)
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),
-            "p": _p(row.pvalue, row.pvalue_method),
-            "p corr.": _p(row.pvalue_corrected, row.corrected_method),
+            "p": _format_pvalue(row.pvalue, row.pvalue_method),
+            "p corr.": _format_pvalue(row.pvalue_corrected, row.corrected_method),
             "ECE ": marked("ece", f"{row.ece:.4f}"),
             "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
             "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
@@ -330,7 +332,7 @@ class Comparison(NotebookResult):
         }
 
 
-def _p(pvalue: float | None, method: str) -> str:
+def _format_pvalue(pvalue: float | None, method: str) -> str:
     """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
     if pvalue is None:
         return ""

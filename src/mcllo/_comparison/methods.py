@@ -6,11 +6,12 @@ a key               of `CALIBRATORS`; its name is the key. Where there are no lo
 an object           a calibrator, not fitted, of this package or another; its name is its key with
                     whatever differs from the default: ``mcllo(penalty=1.0)``
 a mapping           of names to keys and objects
-``cv=k``            `random_folds`: at random, whatever the labels; rows of a group share theirs
+``cv=k``            `assign_random_folds`: at random, whatever the labels; groups stay together
 a splitter, pairs   as in scikit-learn, as long as each row is held out exactly once
 ==================  ============================================================================
 
-What a map gains on rows that it was not fitted to (`held_out`), before anybody relies on it:
+What a map gains on rows that it was not fitted to (`estimate_held_out_gain`), before anybody
+relies on it:
 
 ==========  =======================================================================================
 judged      each row by a map of the same method, fitted to the other folds (5 of them, at random
@@ -77,27 +78,27 @@ class Method:
         return "" if has_choices else self.calibrator.method
 
 
-def known_methods(name: str) -> str:
+def suggest_method_names(unknown_name: str) -> str:
     """Return what a word that is no method was meant to be, or what there is."""
-    return did_you_mean(name, tuple(CALIBRATORS), "known are")
+    return did_you_mean(unknown_name, tuple(CALIBRATORS), "known are")
 
 
 def choose_methods(
-    learn: Predictions, judge: Predictions, methods: Methods | str | None
+    training: Predictions, evaluation: Predictions, methods: Methods | str | None
 ) -> tuple[list[Method], dict[str, str]]:
     """Return the methods to run, and why others are not."""
-    has_logits = learn.logits is not None and judge.logits is not None
+    has_logits = training.logits is not None and evaluation.logits is not None
     if methods is None:
-        return _default_methods(learn.n_classes, has_logits)
+        return _suitable_methods(training.n_classes, has_logits)
     if isinstance(methods, str) or hasattr(methods, "predict_proba"):
         methods = [methods]
     if isinstance(methods, Mapping):
         found = [
-            Method(str(name), _method(what, has_logits).calibrator)
+            Method(str(name), _as_method(what, has_logits).calibrator)
             for name, what in methods.items()
         ]
     else:
-        found = [_method(what, has_logits) for what in methods]
+        found = [_as_method(what, has_logits) for what in methods]
     names = [method.name for method in found]
     for name in names:
         if names.count(name) > 1 or name in RESERVED:
@@ -107,53 +108,56 @@ def choose_methods(
     return found, {}
 
 
-def _default_methods(
+def _suitable_methods(
     n_classes: int, has_logits: bool
 ) -> tuple[list[Method], dict[str, str]]:
     """Return all methods that suit so many classes, and why others are left out."""
     skipped = {}
     if n_classes > MAX_CLASSES_FOR_LARGE_MAPS:
         why = f"more than {n_classes**2} parameters; ask for it by name"
-        skipped = {_name(key, has_logits): why for key in LARGE_MAPS}
-    found = [_method(key, has_logits) for key in DEFAULT_METHODS]
+        skipped = {_method_name(key, has_logits): why for key in LARGE_MAPS}
+    found = [_as_method(key, has_logits) for key in DEFAULT_METHODS]
     return [method for method in found if method.name not in skipped], skipped
 
 
-def _method(what: Any, has_logits: bool) -> Method:
+def _as_method(key_or_calibrator: Any, has_logits: bool) -> Method:
     """Return a key or an object as a method, reading logits where there are any."""
-    if not isinstance(what, str):
-        own = make_calibrator(what, CALIBRATORS)
+    if not isinstance(key_or_calibrator, str):
+        own = make_calibrator(key_or_calibrator, CALIBRATORS)
         options = ", ".join(
             f"{name}={value!r}" for name, value in non_default_parameters(own).items()
         )
         key = own.method if is_mcllo_calibrator(own) else type(own).__name__
         return Method(f"{key}({options})" if options else key, own)
-    if what not in CALIBRATORS:
+    if key_or_calibrator not in CALIBRATORS:
         raise InputError(
             "{method_found} is not known; {known}",
             argument="methods",
-            value=what,
-            values={"method": what, "known": known_methods(what)},
+            value=key_or_calibrator,
+            values={
+                "method": key_or_calibrator,
+                "known": suggest_method_names(key_or_calibrator),
+            },
         )
-    own = CALIBRATORS[what]()
+    own = CALIBRATORS[key_or_calibrator]()
     if own.input == "logits" and not has_logits:
         own.set_params(on="log_probs")
-    return Method(_name(what, has_logits), own)
+    return Method(_method_name(key_or_calibrator, has_logits), own)
 
 
-def _name(key: str, has_logits: bool) -> str:
+def _method_name(key: str, has_logits: bool) -> str:
     """Return what a method is called: of log probabilities where it is a method of logits."""
     if has_logits or CALIBRATORS[key]().input == "probs":
         return key
     return f"{key}_log_probs"
 
 
-def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
+def fold_indices(cv: Any, training: Predictions, seed: int) -> list[Fold]:
     """Return (training rows, held-out rows) of each fold."""
     if hasattr(cv, "split") and not isinstance(cv, str):
-        cv = _split(cv, learn)
+        cv = _split_or_refuse(cv, training)
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
-        codes = random_folds(learn.n_samples, cv, seed, learn.groups)
+        codes = assign_random_folds(training.n_samples, cv, seed, training.groups)
         n_folds = int(codes.max()) + 1
         return [
             (np.flatnonzero(codes != k), np.flatnonzero(codes == k))
@@ -162,24 +166,26 @@ def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
     remedy = (
         "Use KFold or another splitter of scikit-learn that does, or a number of folds."
     )
-    return check_folds(cv, learn.n_samples, "", remedy)
+    return check_folds(cv, training.n_samples, "", remedy)
 
 
-def _split(splitter: Any, learn: Predictions) -> list[Any]:
+def _split_or_refuse(splitter: Any, training: Predictions) -> list[Any]:
     """Return the folds of a splitter of scikit-learn, or in one sentence why it refuses."""
     try:
-        return list(splitter.split(learn.probs, learn.codes, groups=learn.groups))
+        return list(
+            splitter.split(training.probs, training.codes, groups=training.groups)
+        )
     except ValueError as error:
         remedy = "If it goes by groups, pass {groups}."
         raise InputError(
             "cv must split these rows; {splitter} says: {error}",
             argument="cv",
-            remedy=remedy if learn.groups is None else None,
+            remedy=remedy if training.groups is None else None,
             values={"splitter": type(splitter).__name__, "error": str(error)},
         ) from None
 
 
-def random_folds(
+def assign_random_folds(
     n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None
 ) -> Codes:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
@@ -208,7 +214,7 @@ MAX_CELLS = 2_000_000
 
 
 @dataclass(frozen=True)
-class HeldOut(Result):
+class HeldOutGain(Result):
     """The gain of a map on rows left out, in nats of log loss a row.
 
     Attributes
@@ -268,26 +274,28 @@ class HeldOut(Result):
         return Statement.filled("gain", template, {}, "bad", self.to_dict())
 
 
-def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:
+def estimate_held_out_gain(
+    calibrator: Any, predictions: Predictions
+) -> HeldOutGain | None:
     """Return what an unfitted calibrator gains on rows left out; None where that is not asked.
 
     Examples
     --------
     >>> from mcllo import MCLLOCalibrator, simulate
     >>> calm = simulate.draw(60, n_classes=4, distribution="dirichlet", seed=4)
-    >>> held_out(MCLLOCalibrator(), calm).kind  # predictions that are right as they are
+    >>> estimate_held_out_gain(MCLLOCalibrator(), calm).kind  # predictions that are right
     'harms'
     """
     n_samples = predictions.n_samples
     if n_samples < MIN_ROWS or predictions.probs.size > MAX_CELLS:
         return None
-    folds = random_folds(n_samples, N_FOLDS, SEED, predictions.groups)
-    params = estimator.get_params(deep=False)
+    folds = assign_random_folds(n_samples, N_FOLDS, SEED, predictions.groups)
+    params = calibrator.get_params(deep=False)
     recalibrated = np.empty(predictions.probs.shape)
     with suppress_warnings():  # the fit of all rows says what there is to say
         for fold in range(N_FOLDS):
             held = folds == fold
-            fitted = type(estimator)(**params).fit(predictions.take(~held))
+            fitted = type(calibrator)(**params).fit(predictions.take(~held))
             recalibrated[held] = fitted.predict_proba(predictions.take(held))
         sets = {UNCALIBRATED: predictions, "map": predictions.with_probs(recalibrated)}
         found = recommend(sets, cross_validated=True)
@@ -300,6 +308,6 @@ def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:
         sign = 1.0
     assert worse is not None
     low, high = sorted((sign * worse.low, sign * worse.high))
-    return HeldOut(
+    return HeldOutGain(
         sign * worse.difference, low, high, found.improves, N_FOLDS, n_samples
     )

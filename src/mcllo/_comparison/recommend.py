@@ -88,7 +88,7 @@ class LossDifference(Result):
     high: float
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_clearly_worse(self) -> bool:
         """Whether the method is worse beyond chance, by an amount that four decimals show."""
         return self.low > 0.0 and self.difference > MIN_SHOWN_DIFFERENCE
 
@@ -99,10 +99,14 @@ class LossDifference(Result):
     @property
     def cell(self) -> str:
         """The difference and its interval in a table: ``0.0076 [-0.0029, 0.0180]``."""
-        return f"{_four(self.difference)} [{_four(self.low)}, {_four(self.high)}]"
+        low = _four_decimals(self.low)
+        high = _four_decimals(self.high)
+        return f"{_four_decimals(self.difference)} [{low}, {high}]"
 
     def __str__(self) -> str:
-        return f"{_four(self.difference)} ({_four(self.low)} to {_four(self.high)})"
+        low = _four_decimals(self.low)
+        high = _four_decimals(self.high)
+        return f"{_four_decimals(self.difference)} ({low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -177,13 +181,13 @@ class Recommendation:
     def ties(self) -> tuple[str, ...]:
         """Methods that cannot be told from the recommended one, by log loss."""
         return tuple(
-            other.method for other in self.differences if not other.is_told_apart
+            other.method for other in self.differences if not other.is_clearly_worse
         )
 
     @property
     def simplest(self) -> str:
         """The simplest of the recommended method and those that cannot be told from it."""
-        return min((self.method, *self.ties), key=_rank)
+        return min((self.method, *self.ties), key=_simplicity_rank)
 
     @property
     def runner_up(self) -> LossDifference | None:
@@ -198,7 +202,7 @@ class Recommendation:
     @property
     def improves(self) -> bool:
         """Whether the method is shown to be better than leaving the predictions as they are."""
-        return self.gain is not None and self.gain.is_told_apart
+        return self.gain is not None and self.gain.is_clearly_worse
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -216,9 +220,14 @@ class Recommendation:
         else:
             words = "No method is shown to be better than leaving the predictions as they are."
             decision = Statement("recommendation", words, "doubt", numbers)
-        others = self._others()
+        others = self._ties_statement()
         beside = () if others is None else (others,)
-        return (decision, self._lead(), *beside, self._meaning())
+        return (
+            decision,
+            self._lead_statement(),
+            *beside,
+            self._interval_meaning_statement(),
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -244,7 +253,7 @@ class Recommendation:
     def __str__(self) -> str:
         return " ".join(self.sentences)
 
-    def _lead(self) -> Statement:
+    def _lead_statement(self) -> Statement:
         """Say whose log loss is lowest, and by how much."""
         loss = "cross-validated log loss"
         number = f"{self.log_loss:.4f}"
@@ -274,7 +283,7 @@ class Recommendation:
             numbers["runner_up"] = after.numbers()
         return Statement("lead", f"{words}.", numbers=numbers)
 
-    def _others(self) -> Statement | None:
+    def _ties_statement(self) -> Statement | None:
         """Say what cannot be told from the recommended method, and which of these is simplest."""
         if not self.improves or (not self.ties and self.n_methods == 1):
             return None
@@ -293,7 +302,7 @@ class Recommendation:
             "ties", words, numbers={"ties": self.ties, "simplest": self.simplest}
         )
 
-    def _meaning(self) -> Statement:
+    def _interval_meaning_statement(self) -> Statement:
         """Say what the intervals cover and what they do not."""
         at_once = ""
         if self.n_methods > 1:
@@ -314,36 +323,48 @@ class Recommendation:
 
 
 def recommend(
-    sets: Mapping[str, Predictions],
+    predictions_by_method: Mapping[str, Predictions],
     *,
     cross_validated: bool = False,
     level: float = 0.95,
 ) -> Recommendation:
     """Return the method of smallest log loss, with its differences to all others.
 
-    `sets` are the same rows under each method, ``uncalibrated`` among them; `cross_validated` is
-    what the words say of them, `level` the confidence in all intervals together.
+    `predictions_by_method` are the same rows under each method, ``uncalibrated`` among them;
+    `cross_validated` is what the words say of them, `level` the confidence in all intervals
+    together.
     """
     from scipy.special import ndtr, stdtrit
 
-    rows = sets[UNCALIBRATED]
+    rows = predictions_by_method[UNCALIBRATED]
     weight = rows.row_weight
     groups = rows.groups
     if groups is None and not rows.counts_rows:
         groups = np.arange(
             rows.n_samples
         )  # a survey weight is no count: each row is a group
-    losses = {name: row_losses(predictions) for name, predictions in sets.items()}
+    losses = {
+        name: row_log_losses(predictions)
+        for name, predictions in predictions_by_method.items()
+    }
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
     best = min(
-        (name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank
+        (
+            name
+            for name in predictions_by_method
+            if means[name] - lowest <= LOSS_TIE_TOL
+        ),
+        key=_simplicity_rank,
     )
     # Sorted, so that the order in which methods were given does not change the last digits.
-    table = np.column_stack([losses[name] for name in sorted(sets)])
+    table = np.column_stack([losses[name] for name in sorted(predictions_by_method)])
     confidence = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
     stride = thinning_stride(*rows.probs.shape)
-    thinned = {name: predictions.probs[::stride] for name, predictions in sets.items()}
+    thinned = {
+        name: predictions.probs[::stride]
+        for name, predictions in predictions_by_method.items()
+    }
     mean_probs = np.mean(list(thinned.values()), axis=0)
 
     def difference(name: str) -> LossDifference:
@@ -360,32 +381,32 @@ def recommend(
             name, mean, pair.standard_error, min(low, mean), max(high, mean)
         )
 
-    others = [difference(name) for name in sets if name != best]
+    others = [difference(name) for name in predictions_by_method if name != best]
     return Recommendation(
         method=best,
         log_loss=means[best],
         differences=tuple(sorted(others, key=lambda other: other.difference)),
         level=level,
-        n_methods=len(sets) - 1,
+        n_methods=len(predictions_by_method) - 1,
         n_samples=rows.n_samples,
         cross_validated=cross_validated,
     )
 
 
-def row_losses(predictions: Predictions) -> Floats:
+def row_log_losses(predictions: Predictions) -> Floats:
     """Return the negative log probability of each row's true class."""
     return -np.log(
         predictions.probs[np.arange(predictions.n_samples), predictions.codes]
     )
 
 
-def _four(value: float) -> str:
+def _four_decimals(value: float) -> str:
     """Return four decimals, and no minus before a zero."""
     shown = 0.0 if abs(value) < MIN_SHOWN_DIFFERENCE else value
     return f"{shown:.4f}"
 
 
-def _rank(method: str) -> int:
+def _simplicity_rank(method: str) -> int:
     """Return the place of a method among the simplest; what is not known comes last."""
     if method not in SIMPLEST_FIRST:
         return len(SIMPLEST_FIRST)

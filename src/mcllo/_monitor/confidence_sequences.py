@@ -54,19 +54,19 @@ class ConfidenceSequence(Result):
     high: float
 
 
-def alpha_share(alpha: float, start: int) -> float:
-    """Return the part of `alpha` for intervals that begin at batch `start`, counted from 1."""
-    return alpha / (start * (start + 1.0))
+def alpha_for_start_batch(alpha: float, start_batch: int) -> float:
+    """Return the part of `alpha` for intervals that begin at `start_batch`, counted from 1."""
+    return alpha / (start_batch * (start_batch + 1.0))
 
 
-def mean_range(
-    total: float, squares: float, n: int, alpha: float
+def mean_confidence_sequence(
+    total: float, sum_of_squares: float, n: int, alpha: float
 ) -> ConfidenceSequence:
     """Return the interval of a mean from sums of differences and of their squares.
 
     Examples
     --------
-    >>> found = mean_range(30.0, 200.0, 1000, 0.05)
+    >>> found = mean_confidence_sequence(30.0, 200.0, 1000, 0.05)
     >>> found.value, round(found.low, 3), round(found.high, 3)
     (0.03, -0.025, 0.085)
     """
@@ -76,21 +76,23 @@ def mean_range(
     penalty = math.log(
         2.0 * len(RATES) / alpha
     )  # two ends, and the same weight for each rate
-    reach = float(np.min((psi * squares + penalty) / RATES)) / n
+    reach = float(np.min((psi * sum_of_squares + penalty) / RATES)) / n
     mean = total / n
     return ConfidenceSequence(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
-def temperature_range(
-    likelihood: Floats, alpha: float
+def exponent_confidence_sequence(
+    log_likelihoods: Floats, alpha: float
 ) -> tuple[ConfidenceSequence, slice]:
     """Return the interval of the exponent, and which places of `EXPONENTS` lie in it.
 
     Ends are rounded outwards to the grid; an end at 0 or infinity is not bounded.
     """
-    log_mixture = float(np.logaddexp.reduce(likelihood)) - math.log(len(likelihood))
-    inside = np.flatnonzero(log_mixture - likelihood < -math.log(alpha))
-    best = int(np.argmax(likelihood))
+    log_mixture = float(np.logaddexp.reduce(log_likelihoods)) - math.log(
+        len(log_likelihoods)
+    )
+    inside = np.flatnonzero(log_mixture - log_likelihoods < -math.log(alpha))
+    best = int(np.argmax(log_likelihoods))
     first = int(inside[0])
     last = int(inside[-1])
     low = 0.0 if first == 0 else float(EXPONENTS[first - 1])

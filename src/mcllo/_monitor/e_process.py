@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._utils.results import Codes, Floats
-from .e_values import EXPONENTS, PER_CLASS, Factors, log_weights
+from .e_values import EXPONENTS, PER_CLASS, BatchFactors, log_prior_weights_of_maps
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Detector:
     @classmethod
     def new(cls, n_classes: int) -> Detector:
         """Return the state before the first batch."""
-        n_maps = len(log_weights(n_classes))
+        n_maps = len(log_prior_weights_of_maps(n_classes))
         return cls(
             n_batches=0,
             started=np.full(n_maps, -np.inf),
@@ -73,7 +73,7 @@ class Detector:
         )
 
     def after(
-        self, factors: Factors, null_gain: float = 0.0, dispersion: float = 1.0
+        self, factors: BatchFactors, null_gain: float = 0.0, dispersion: float = 1.0
     ) -> Detector:
         """Return the state after one more batch.
 
@@ -82,7 +82,7 @@ class Detector:
         factors are divided by `dispersion`, which is at least 1 and known before the batch.
         """
         k = self.n_batches + 1
-        log_f = (factors.maps() - null_gain) / dispersion
+        log_f = (factors.log_factors_by_map() - null_gain) / dispersion
         log_prior_of_start = -math.log(k) - math.log1p(k)  # pi_k = 1 / (k (k + 1))
         starts_anew = self.cusum <= 0.0
         changed = Detector(
@@ -94,23 +94,23 @@ class Detector:
             total=self.total + log_f,
             most=self.most,
         )
-        return replace(changed, most=max(self.most, changed.evidence))
+        return replace(changed, most=max(self.most, changed.log_evidence))
 
     @property
     def n_classes(self) -> int:
         """Number of classes, from the number of maps."""
-        return _n_classes(len(self.started))
+        return _n_classes_from_n_maps(len(self.started))
 
     @property
-    def evidence(self) -> float:
+    def log_evidence(self) -> float:
         """``log E_k``."""
-        mixed = log_sum(log_weights(self.n_classes) + self.started)
+        mixed = log_sum_exp(log_prior_weights_of_maps(self.n_classes) + self.started)
         return float(np.logaddexp(mixed, -math.log1p(self.n_batches)))
 
     @property
-    def detection(self) -> float:
+    def log_detector(self) -> float:
         """``log M_k``."""
-        return log_sum(log_weights(self.n_classes) + self.detected)
+        return log_sum_exp(log_prior_weights_of_maps(self.n_classes) + self.detected)
 
     @property
     def pvalue(self) -> float:
@@ -118,7 +118,7 @@ class Detector:
         return math.exp(-max(0.0, self.most))
 
     @property
-    def class_evidence(self) -> Floats:
+    def log_class_evidence(self) -> Floats:
         """``log E_k(j)`` of every class."""
         first = len(EXPONENTS)
         own = self.started[first : first + PER_CLASS * self.n_classes].reshape(
@@ -128,37 +128,37 @@ class Detector:
         return np.logaddexp(mixed, -math.log1p(self.n_batches))
 
     @property
-    def leading(self) -> int:
+    def leading_map(self) -> int:
         """The map that the detector trusts most; before the first batch the usual one."""
         trust = np.logaddexp(self.detected, 0.0)
-        return int(np.argmax(log_weights(self.n_classes) + trust))
+        return int(np.argmax(log_prior_weights_of_maps(self.n_classes) + trust))
 
-    def leading_since(self, start: int) -> tuple[int, float]:
-        """Return the map that gained most since batch `start`, and the log loss it has saved.
+    def leading_map_since(self, start_batch: int) -> tuple[int, float]:
+        """Return the map that gained most since batch `start_batch`, and the log loss it has saved.
 
         Maps are compared that were last at 0 just before it; since the first batch, all of them.
         NaN where none has saved any.
         """
-        own = np.where(self.since == start, self.cusum, -np.inf)
-        if start == 1 and self.knows_total:
+        own = np.where(self.since == start_batch, self.cusum, -np.inf)
+        if start_batch == 1 and self.knows_sums_of_all_batches:
             own = self.total
         place = int(np.argmax(own))
         saved = float(own[place])
         if saved > 0.0:
             return place, saved
-        return self.leading, math.nan
+        return self.leading_map, math.nan
 
     @property
-    def onset(self) -> int:
+    def onset_batch(self) -> int:
         """Number of the batch at which the departure seems to have begun, from 1."""
-        return int(self.since[self.leading])
+        return int(self.since[self.leading_map])
 
     @property
-    def knows_total(self) -> bool:
+    def knows_sums_of_all_batches(self) -> bool:
         """Whether the sums of all batches are known; not in files of before."""
         return not np.isnan(self.total).any()
 
-    def has_onset(self, alpha: float) -> bool:
+    def began_after_first_batch(self, alpha: float) -> bool:
         """Whether the batches before the onset speak against a departure from the first batch on.
 
         If labels had followed map m from the first batch on, ``exp(-total)`` of m would be a
@@ -166,16 +166,16 @@ class Detector:
         and for any m of `alpha`. So a beginning is told only where the leading map since the onset
         is ahead by ``log(1 / (w_m alpha))`` of the map that explains all batches best.
         """
-        if not self.knows_total:
-            return self.onset > 1
-        leading = self.leading
+        if not self.knows_sums_of_all_batches:
+            return self.onset_batch > 1
+        leading = self.leading_map
         since_onset = float(self.cusum[leading])
         since_first = float(self.total.max())
-        log_weight = float(log_weights(self.n_classes)[leading])
+        log_weight = float(log_prior_weights_of_maps(self.n_classes)[leading])
         return since_onset - since_first >= -math.log(alpha) - log_weight
 
 
-def _n_classes(n_maps: int) -> int:
+def _n_classes_from_n_maps(n_maps: int) -> int:
     """Return how many classes give so many maps."""
     n_others = (
         n_maps - len(EXPONENTS) - 1
@@ -183,17 +183,17 @@ def _n_classes(n_maps: int) -> int:
     # two learned shifts, and two learned MCLLO maps where there are not too many classes
     for n_learned in (4, 2):
         n_classes = (n_others - n_learned) // PER_CLASS
-        if len(log_weights(n_classes)) == n_maps:
+        if len(log_prior_weights_of_maps(n_classes)) == n_maps:
             return n_classes
     raise ValueError(f"no number of classes has {n_maps} maps")
 
 
-def log_sum(values: Floats) -> float:
+def log_sum_exp(values: Floats) -> float:
     """Return ``log sum exp``; of nothing but 0 it is ``-inf``."""
     return float(np.logaddexp.reduce(values))
 
 
-def named_by_e_values(log_e: Floats, alpha: float) -> Codes:
+def classes_rejected_by_e_bh(log_e_values: Floats, alpha: float) -> Codes:
     """Return the classes that e-BH names: false ones among them a share of `alpha` at most.
 
     The r largest e-values are named for the largest r with ``e_(r) >= c / (r alpha)``; e-values may
@@ -201,13 +201,13 @@ def named_by_e_values(log_e: Floats, alpha: float) -> Codes:
 
     Examples
     --------
-    >>> named_by_e_values(np.log([100.0, 3.0, 45.0]), 0.05).tolist()
+    >>> classes_rejected_by_e_bh(np.log([100.0, 3.0, 45.0]), 0.05).tolist()
     [0, 2]
     """
-    n_classes = len(log_e)
-    strongest_first = np.argsort(-log_e, kind="stable")
+    n_classes = len(log_e_values)
+    strongest_first = np.argsort(-log_e_values, kind="stable")
     rank = np.arange(1, n_classes + 1)
     bars = math.log(n_classes) - np.log(rank) - math.log(alpha)
-    passed = np.flatnonzero(log_e[strongest_first] >= bars)
+    passed = np.flatnonzero(log_e_values[strongest_first] >= bars)
     n_named = passed[-1] + 1 if len(passed) else 0
     return np.sort(strongest_first[:n_named])

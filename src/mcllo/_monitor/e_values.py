@@ -37,7 +37,12 @@ from numpy.typing import NDArray
 from .._model.likelihood import log_odds_from_log_probs
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
-from .fitted_map import MAX_CLASSES_TO_LEARN, MEMORY_ROWS_PER_CLASS, Filter, Shifts
+from .fitted_map import (
+    MAX_CLASSES_TO_LEARN,
+    MEMORY_ROWS_PER_CLASS,
+    MapFilter,
+    ShiftLearner,
+)
 
 EXPONENTS: Floats = 2.0 ** (np.arange(-16, 17) / 8.0)
 """Exponents u of the temperature family, 1/4 to 4."""
@@ -66,7 +71,7 @@ FAMILY_SHARES = {
     "mcllo": 0.13,
     "zeros": 0.02,
 }
-"""How the mixture is shared out among the families; of two and three classes, `family_prior`."""
+"""Shares of the families in the mixture; of two and three classes, `family_prior_weight`."""
 FAMILY_SHARES_OF_TWO = {
     "temperatures": 0.25,
     "classes": 0.68,
@@ -89,25 +94,25 @@ MEMORY_SHARES = (0.35, 0.65)
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class MapLearners:
     """What was learned before a batch: a learner of each kind for each memory."""
 
-    shifts: tuple[Shifts, ...]
-    filters: tuple[Filter, ...]
+    shifts: tuple[ShiftLearner, ...]
+    filters: tuple[MapFilter, ...]
     baseline: int
 
     @classmethod
-    def new(cls, n_classes: int, baseline: int) -> History:
+    def new(cls, n_classes: int, baseline: int) -> MapLearners:
         """Return what is known before the first batch."""
-        shifts = tuple(Shifts.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
+        shifts = tuple(ShiftLearner.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
         if n_classes > MAX_CLASSES_TO_LEARN:
             return cls(shifts, (), baseline)
-        filters = tuple(Filter.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
+        filters = tuple(MapFilter.new(n_classes) for _ in MEMORY_ROWS_PER_CLASS)
         return cls(shifts, filters, baseline)
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class BatchFactors:
     """The batch in numbers; sums over rows, or over groups where there are groups.
 
     `temperatures`, `classes` (c, PER_CLASS), `learned` and `zeros` are log factors. `likelihood`
@@ -132,38 +137,38 @@ class Factors:
     bins: Floats
     loss: float
 
-    def __add__(self, other: Factors) -> Factors:
+    def __add__(self, other: BatchFactors) -> BatchFactors:
         sums = {}
         for field in fields(self):
             sums[field.name] = getattr(self, field.name) + getattr(other, field.name)
-        return Factors(**sums)
+        return BatchFactors(**sums)
 
-    def maps(self) -> Floats:
-        """Return the log factors of all maps, in the order of `log_weights`."""
+    def log_factors_by_map(self) -> Floats:
+        """Return the log factors of all maps, in the order of `log_prior_weights_of_maps`."""
         parts = (self.temperatures, self.classes.ravel(), self.learned, [self.zeros])
         return np.concatenate([np.asarray(part) for part in parts])
 
 
-def family_prior(family: str, n_classes: int) -> float:
+def family_prior_weight(map_family: str, n_classes: int) -> float:
     """Return a family's share; what single classes have beyond the usual is the temperatures'.
 
-    >>> [round(family_prior("classes", c), 3) for c in (2, 3, 4, 100)]
+    >>> [round(family_prior_weight("classes", c), 3) for c in (2, 3, 4, 100)]
     [0.68, 0.244, 0.18, 0.18]
     """
     if n_classes == 2:
-        return FAMILY_SHARES_OF_TWO[family]
-    share = FAMILY_SHARES[family]
+        return FAMILY_SHARES_OF_TWO[map_family]
+    share = FAMILY_SHARES[map_family]
     # What single classes have of two is 0.55 here, and falls with the square of their number.
     more = max(0.0, 0.55 * (2.0 / n_classes) ** 2 - FAMILY_SHARES["classes"])
-    if family == "classes":
+    if map_family == "classes":
         return share + more
-    if family == "temperatures":
+    if map_family == "temperatures":
         return share - more
     return share
 
 
 @cache
-def log_weights(n_classes: int) -> Floats:
+def log_prior_weights_of_maps(n_classes: int) -> Floats:
     """Return the logarithm of each map's share of the mixture."""
     has_two = n_classes == 2
     temperatures = np.zeros(len(EXPONENTS))
@@ -178,17 +183,17 @@ def log_weights(n_classes: int) -> Floats:
         )
     classes = np.tile(of_class / (n_classes * of_class.sum()), n_classes)
     memories = np.array(MEMORY_SHARES)
-    shifts_share = family_prior("shifts", n_classes)
-    mcllo_share = family_prior("mcllo", n_classes)
+    shifts_share = family_prior_weight("shifts", n_classes)
+    mcllo_share = family_prior_weight("mcllo", n_classes)
     learned = [shifts_share * memories, mcllo_share * memories]
     if n_classes > MAX_CLASSES_TO_LEARN:
         learned = [(shifts_share + mcllo_share) * memories]
     shares = np.concatenate(
         [
-            family_prior("temperatures", n_classes) * temperatures,
-            family_prior("classes", n_classes) * classes,
+            family_prior_weight("temperatures", n_classes) * temperatures,
+            family_prior_weight("classes", n_classes) * classes,
             *learned,
-            [family_prior("zeros", n_classes)],
+            [family_prior_weight("zeros", n_classes)],
         ]
     )
     with np.errstate(divide="ignore"):
@@ -214,7 +219,7 @@ class Chunk:
     size: Floats
     alone: bool
 
-    def units(self, log_factors: Floats) -> Floats:
+    def sum_of_log_unit_means(self, log_factors: Floats) -> Floats:
         """Return the sum over units of the log of the mean factor; (n, m) -> (m,)."""
         log_factors[self.counts_not] = 0.0
         if self.alone:
@@ -223,7 +228,7 @@ class Chunk:
         means -= np.log(self.size).reshape(-1, *[1] * (log_factors.ndim - 1))
         return means.sum(axis=0)
 
-    def means(self, values: Floats) -> Floats:
+    def unit_means(self, values: Floats) -> Floats:
         """Return the mean of each unit's rows."""
         if self.alone:
             return values
@@ -231,15 +236,17 @@ class Chunk:
         return sums / self.size.reshape(-1, *[1] * (values.ndim - 1))
 
 
-def chunks(predictions: Predictions) -> Iterator[Chunk]:
+def iterate_chunks(predictions: Predictions) -> Iterator[Chunk]:
     """Yield the rows in pieces; a floor that the user gave is a probability like any other."""
-    order, unit_starts = _units(predictions.groups, predictions.n_samples)
+    order, unit_starts = _group_order_and_starts(
+        predictions.groups, predictions.n_samples
+    )
     for low, high in pairwise(_chunk_bounds(predictions, unit_starts)):
         rows = slice(low, high) if order is None else order[low:high]
         is_inside = (unit_starts >= low) & (unit_starts < high)
         first = unit_starts[is_inside] - low
         size = np.diff(np.append(first, high - low)).astype(np.float64)
-        yield _chunk(predictions, rows, first, size)
+        yield _make_chunk(predictions, rows, first, size)
 
 
 def _chunk_bounds(predictions: Predictions, unit_starts: Codes) -> list[int]:
@@ -252,7 +259,7 @@ def _chunk_bounds(predictions: Predictions, unit_starts: Codes) -> list[int]:
     return bounds
 
 
-def _chunk(
+def _make_chunk(
     predictions: Predictions, rows: slice | Codes, first: Codes, size: Floats
 ) -> Chunk:
     """Return some rows as a `Chunk`."""
@@ -283,7 +290,7 @@ def _chunk(
     return Chunk(logs, probs, codes, own, counts_not, zero, first, size, is_alone)
 
 
-def _units(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
+def _group_order_and_starts(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
     """Return the rows in the order of their groups, and where each group begins."""
     if groups is None:
         return None, np.arange(n)
@@ -294,50 +301,55 @@ def _units(groups: Codes | None, n: int) -> tuple[Codes | None, Codes]:
 
 
 def batch_e_values(
-    predictions: Predictions, past: History, witness: int | None = None
-) -> Factors:
+    predictions: Predictions, learners: MapLearners, witness_map: int | None = None
+) -> BatchFactors:
     """Return the factors of a batch under maps that were fixed before it.
 
-    `witness` is the map, chosen before the batch, whose raised classes are counted.
+    `witness_map` is the map, chosen before the batch, whose raised classes are counted.
     """
-    if witness is None:
-        witness = int(np.argmax(log_weights(predictions.n_classes)))
-    first, *others = (_of_chunk(chunk, past, witness) for chunk in chunks(predictions))
+    if witness_map is None:
+        witness_map = int(np.argmax(log_prior_weights_of_maps(predictions.n_classes)))
+    first, *others = (
+        _chunk_factors(chunk, learners, witness_map)
+        for chunk in iterate_chunks(predictions)
+    )
     return sum(others, start=first)
 
 
-def _of_chunk(chunk: Chunk, past: History, witness: int) -> Factors:
+def _chunk_factors(
+    chunk: Chunk, learners: MapLearners, witness_map: int
+) -> BatchFactors:
     """Return the factors and sums of some rows."""
     at = np.arange(len(chunk.codes))
-    temperatures, likelihood, moved = _temperatures(chunk)
-    learned, log_probs = _log_factors_of_learned_maps(chunk, past)
+    temperatures, likelihood, moved = _temperature_factors(chunk)
+    learned, log_probs = _log_factors_of_learned_maps(chunk, learners)
     hits = np.zeros(chunk.probs.shape)
     hits[at, chunk.codes] = 1.0
     errors = hits - chunk.probs
-    away = chunk.means(errors)
-    raised = is_raised(chunk, log_probs, witness)
-    seen = chunk.means(np.where(raised, errors, 0.0).sum(axis=1))
+    away = chunk.unit_means(errors)
+    raised = classes_raised_by_map(chunk, log_probs, witness_map)
+    seen = chunk.unit_means(np.where(raised, errors, 0.0).sum(axis=1))
     lost = chunk.own[~chunk.counts_not]
-    return Factors(
+    return BatchFactors(
         n_rows=len(chunk.codes),
         n_units=len(chunk.size),
         n_zero_labels=int(chunk.counts_not.sum()),
         temperatures=temperatures,
-        classes=_classes(chunk),
+        classes=_single_class_factors(chunk),
         learned=learned,
-        zeros=_zeros(chunk),
+        zeros=_zero_label_log_factor(chunk),
         likelihood=likelihood,
         moved=moved,
         counts=hits.sum(axis=0),
         predicted=chunk.probs.sum(axis=0),
         shares=np.stack([away.sum(axis=0), (away * away).sum(axis=0)]),
         witness=np.array([seen.sum(), (seen * seen).sum()]),
-        bins=_bins(chunk),
+        bins=_top_probability_bins(chunk),
         loss=float(-lost.sum()),
     )
 
 
-def _bins(chunk: Chunk) -> Floats:
+def _top_probability_bins(chunk: Chunk) -> Floats:
     """Return rows, sum of the top probability and right answers, by bin of that probability."""
     top = chunk.probs.argmax(axis=1)
     sure = chunk.probs[np.arange(len(top)), top]
@@ -349,7 +361,7 @@ def _bins(chunk: Chunk) -> Floats:
     return np.stack([n_rows, total, right])
 
 
-def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
+def _temperature_factors(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
     """Return log factors, weighted log likelihoods and mean changes of every exponent."""
     z = chunk.logs - chunk.logs.max(axis=1, keepdims=True)
     if chunk.zero is not None:
@@ -366,15 +378,15 @@ def _temperatures(chunk: Chunk) -> tuple[Floats, Floats, Floats]:
         powers /= total[:, None]
         powers -= chunk.probs
         np.abs(powers, out=powers)
-        distance = chunk.means(powers.sum(axis=1))
+        distance = chunk.unit_means(powers.sum(axis=1))
         moved[k] = 0.5 * float(distance.sum())
     log_g[chunk.counts_not] = 0.0  # their own 0 has no logarithm
-    likelihood = chunk.means(log_g).sum(axis=0)
+    likelihood = chunk.unit_means(log_g).sum(axis=0)
     log_g -= chunk.own[:, None]
-    return chunk.units(log_g), likelihood, moved
+    return chunk.sum_of_log_unit_means(log_g), likelihood, moved
 
 
-def _classes(chunk: Chunk) -> Floats:
+def _single_class_factors(chunk: Chunk) -> Floats:
     """Return the log factors (c, PER_CLASS) of maps that change one class."""
     x = chunk.probs
     n_rows, n_classes = x.shape
@@ -384,7 +396,7 @@ def _classes(chunk: Chunk) -> Floats:
     for k, s in enumerate(SHIFTS):
         log_factor = -np.log1p(x * np.expm1(s))
         log_factor[label] += s
-        log_factors[:, k] = chunk.units(log_factor)
+        log_factors[:, k] = chunk.sum_of_log_unit_means(log_factor)
     top = x.argmax(axis=1)
     others = x.copy()
     others[at, top] = 0.0
@@ -400,39 +412,41 @@ def _classes(chunk: Chunk) -> Floats:
             log_factor[label] = of_label[label]
             # exp(-745) is the smallest number above 0: a factor of 0 would end all evidence
             log_factor = np.nan_to_num(log_factor, nan=0.0, neginf=-745.0)
-            log_factors[:, k] = chunk.units(log_factor)
+            log_factors[:, k] = chunk.sum_of_log_unit_means(log_factor)
     return log_factors
 
 
 def _log_factors_of_learned_maps(
-    chunk: Chunk, past: History
+    chunk: Chunk, learners: MapLearners
 ) -> tuple[Floats, list[Floats]]:
     """Return the log factors of learned maps, and their log probabilities."""
-    log_probs = [chunk.logs + shifts.tau for shifts in past.shifts]
-    if past.filters:
-        log_odds = log_odds_from_log_probs(np.array(chunk.logs.T), past.baseline)
+    log_probs = [chunk.logs + shifts.tau for shifts in learners.shifts]
+    if learners.filters:
+        log_odds = log_odds_from_log_probs(np.array(chunk.logs.T), learners.baseline)
         n_compared = len(log_odds)
-        is_compared = np.arange(n_compared + 1) != past.baseline
-        for known in past.filters:
+        is_compared = np.arange(n_compared + 1) != learners.baseline
+        for known in learners.filters:
             tau = known.mean[:n_compared, None]
             gamma = known.mean[n_compared:, None]
             eta = np.zeros((len(chunk.codes), n_compared + 1))
             eta[:, is_compared] = (tau + gamma * log_odds).T
             log_probs.append(eta)
     for eta in log_probs:
-        eta -= _log_sum(eta)
+        eta -= _row_log_sum_exp(eta)
     at = np.arange(len(chunk.codes))
     of_label = np.stack([eta[at, chunk.codes] for eta in log_probs], axis=1)
-    return chunk.units(of_label - chunk.own[:, None]), log_probs
+    return chunk.sum_of_log_unit_means(of_label - chunk.own[:, None]), log_probs
 
 
-def is_raised(chunk: Chunk, learned: list[Floats], witness: int) -> NDArray[np.bool_]:
-    """Return which classes of each row a map raises; the places of maps are those of `maps`."""
+def classes_raised_by_map(
+    chunk: Chunk, learned: list[Floats], witness_map: int
+) -> NDArray[np.bool_]:
+    """Return which classes of a row a map raises; maps are ordered as in `log_factors_by_map`."""
     n_classes = chunk.probs.shape[1]
-    if witness < len(EXPONENTS):
-        eta = EXPONENTS[witness] * chunk.logs
-        return eta - _log_sum(eta) > chunk.logs
-    label, map_of_class = divmod(witness - len(EXPONENTS), PER_CLASS)
+    if witness_map < len(EXPONENTS):
+        eta = EXPONENTS[witness_map] * chunk.logs
+        return eta - _row_log_sum_exp(eta) > chunk.logs
+    label, map_of_class = divmod(witness_map - len(EXPONENTS), PER_CLASS)
     if label < n_classes:
         x = chunk.probs[:, [label]]
         if map_of_class < len(SHIFTS):
@@ -444,18 +458,18 @@ def is_raised(chunk: Chunk, learned: list[Floats], witness: int) -> NDArray[np.b
         return (
             is_label == goes_up
         )  # where the class goes up the others go down, and vice versa
-    place = witness - len(EXPONENTS) - PER_CLASS * n_classes
+    place = witness_map - len(EXPONENTS) - PER_CLASS * n_classes
     if place < len(learned):
         return learned[place] > chunk.logs
     return np.zeros(chunk.probs.shape, dtype=bool) if chunk.zero is None else chunk.zero
 
 
-def _log_sum(eta: Floats) -> Floats:
+def _row_log_sum_exp(eta: Floats) -> Floats:
     top = eta.max(axis=1, keepdims=True)
     return top + np.log(np.exp(eta - top).sum(axis=1, keepdims=True))
 
 
-def _zeros(chunk: Chunk) -> float:
+def _zero_label_log_factor(chunk: Chunk) -> float:
     """Return the log factor of labels among classes predicted as 0."""
     if chunk.zero is None or not chunk.zero.any():
         return 0.0
@@ -476,7 +490,7 @@ def _zeros(chunk: Chunk) -> float:
     return float(means.sum())
 
 
-def update_history(predictions: Predictions, past: History) -> History:
+def update_map_learners(predictions: Predictions, learners: MapLearners) -> MapLearners:
     """Return what is known once the labels of a batch were seen."""
     counts = np.bincount(predictions.codes, minlength=predictions.n_classes).astype(
         np.float64
@@ -484,16 +498,16 @@ def update_history(predictions: Predictions, past: History) -> History:
     predicted = predictions.probs.sum(axis=0)
     shifts = tuple(
         shift.after(counts, predicted, memory)
-        for shift, memory in zip(past.shifts, MEMORY_ROWS_PER_CLASS, strict=True)
+        for shift, memory in zip(learners.shifts, MEMORY_ROWS_PER_CLASS, strict=True)
     )
-    if not past.filters:
-        return History(shifts, (), past.baseline)
-    rows = predictions.with_baseline(predictions.classes[past.baseline])
+    if not learners.filters:
+        return MapLearners(shifts, (), learners.baseline)
+    rows = predictions.with_baseline(predictions.classes[learners.baseline])
     weight = None
     if predictions.groups is not None:
         weight = 1.0 / np.bincount(predictions.groups)[predictions.groups]
     filters = tuple(
         known.after(rows.log_odds, rows.model_codes, memory, weight)
-        for known, memory in zip(past.filters, MEMORY_ROWS_PER_CLASS, strict=True)
+        for known, memory in zip(learners.filters, MEMORY_ROWS_PER_CLASS, strict=True)
     )
-    return History(shifts, filters, past.baseline)
+    return MapLearners(shifts, filters, learners.baseline)

@@ -74,14 +74,14 @@ MAX_ROWS_TO_LEARN = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Shifts:
+class ShiftLearner:
     """Faded counts of the labels, and what was predicted."""
 
     counts: Floats
     predicted: Floats
 
     @classmethod
-    def new(cls, n_classes: int) -> Shifts:
+    def new(cls, n_classes: int) -> ShiftLearner:
         """Return what is known before the first row: nothing."""
         return cls(np.zeros(n_classes), np.zeros(n_classes))
 
@@ -93,23 +93,25 @@ class Shifts:
             / (self.predicted + PSEUDO_LABELS_PER_CLASS)
         )
 
-    def after(self, counts: Floats, predicted: Floats, memory: float) -> Shifts:
+    def after(self, counts: Floats, predicted: Floats, memory: float) -> ShiftLearner:
         """Return what is known after a batch with these sums."""
         rho = np.exp(-counts.sum() / (memory * len(counts)))
-        return Shifts(rho * self.counts + counts, rho * self.predicted + predicted)
+        return ShiftLearner(
+            rho * self.counts + counts, rho * self.predicted + predicted
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Filter:
+class MapFilter:
     """What is believed of theta: about ``N(mean, precision^-1)``."""
 
     mean: Floats
     precision: Floats
 
     @classmethod
-    def new(cls, n_classes: int) -> Filter:
+    def new(cls, n_classes: int) -> MapFilter:
         """Return the prior."""
-        return cls(identity_theta(n_classes - 1), _prior(n_classes - 1))
+        return cls(identity_theta(n_classes - 1), _prior_precision(n_classes - 1))
 
     def after(
         self,
@@ -117,12 +119,12 @@ class Filter:
         codes: Codes,
         memory: float,
         weight: Floats | None = None,
-    ) -> Filter:
+    ) -> MapFilter:
         """Return what is believed after a batch; codes are rows of `log_odds`, the last beyond."""
         n_compared, n_rows = log_odds.shape
         total = float(n_rows if weight is None else weight.sum())
         rho = np.exp(-total / (memory * (n_compared + 1)))
-        prior = _prior(n_compared)
+        prior = _prior_precision(n_compared)
         precision = rho * self.precision + (1.0 - rho) * prior
         pulled = rho * self.precision @ self.mean + (
             1.0 - rho
@@ -146,12 +148,14 @@ class Filter:
             )
 
         mode = minimize(objective, mean, tol=1e-6).x
-        return Filter(mode, precision + likelihood(mode).hessian)
+        return MapFilter(mode, precision + likelihood(mode).hessian)
 
 
-def _prior(k: int) -> Floats:
+def _prior_precision(n_compared: int) -> Floats:
     return np.diag(
-        np.concatenate([np.full(k, TAU_PRECISION), np.full(k, GAMMA_PRECISION)])
+        np.concatenate(
+            [np.full(n_compared, TAU_PRECISION), np.full(n_compared, GAMMA_PRECISION)]
+        )
     )
 
 
@@ -189,22 +193,26 @@ class FittedNull:
     score_ratios: float = 0.0
 
     @classmethod
-    def new(cls, n_rows_learned: int, first: Predictions, baseline: int) -> FittedNull:
+    def new(
+        cls, n_rows_learned: int, first_batch: Predictions, baseline: int
+    ) -> FittedNull:
         """Return the belief before the first batch, from its predictions alone.
 
         Parameters
         ----------
         n_rows_learned : int
             Rows that the map was learned from.
-        first : Predictions
+        first_batch : Predictions
             The first batch, as the map made it; its labels are not used.
         baseline : int
             Column that the log odds are against.
         """
-        n_compared = first.n_classes - 1
+        n_compared = first_batch.n_classes - 1
         identity = identity_theta(n_compared)
-        information = _likelihood(first, baseline)(identity).hessian
-        mean_information = information / (_row_weight(first).sum() + N_PSEUDO_ROWS)
+        information = _negative_log_likelihood(first_batch, baseline)(identity).hessian
+        mean_information = information / (
+            _row_weights(first_batch).sum() + N_PSEUDO_ROWS
+        )
         ridge = PRIOR_RIDGE * np.repeat([TAU_PRECISION, GAMMA_PRECISION], n_compared)
         return cls(
             identity, n_rows_learned * mean_information + np.diag(ridge), baseline
@@ -218,9 +226,9 @@ class FittedNull:
         )
         return max(1.0, mean)
 
-    def expected(self, rows: Predictions) -> Predictions:
+    def predictions_at_mean(self, rows: Predictions) -> Predictions:
         """Return the probabilities at the mean: what the batches so far make of the map."""
-        log_odds = _against(rows, self.baseline).log_odds
+        log_odds = _with_baseline(rows, self.baseline).log_odds
         n_compared = len(log_odds)
         tau = self.mean[:n_compared, None]
         gamma = self.mean[n_compared:, None]
@@ -233,7 +241,7 @@ class FittedNull:
 
     def after(self, rows: Predictions) -> tuple[FittedNull, float]:
         """Return the belief after a batch, and ``log q`` less the log likelihood at the mean."""
-        likelihood = _likelihood(rows, self.baseline)
+        likelihood = _negative_log_likelihood(rows, self.baseline)
 
         def negative_log_posterior(theta: Floats) -> Derivatives:
             away = theta - self.mean
@@ -245,7 +253,9 @@ class FittedNull:
         mode = minimize(negative_log_posterior, self.mean, tol=1e-6).x
         at_mode = negative_log_posterior(mode)
         log_q = -at_mode.value
-        log_q -= 0.5 * (_log_det(at_mode.hessian) - _log_det(self.precision))
+        log_q -= 0.5 * (
+            _log_determinant(at_mode.hessian) - _log_determinant(self.precision)
+        )
         at_mean = likelihood(self.mean)
         gain = log_q + at_mean.value
         if rows.groups is not None:
@@ -269,11 +279,11 @@ class FittedNull:
         return float(seen / expectation) if expectation > 0.0 else 1.0
 
 
-def _against(rows: Predictions, baseline: int) -> Predictions:
+def _with_baseline(rows: Predictions, baseline: int) -> Predictions:
     return rows.with_baseline(rows.classes[baseline])
 
 
-def _row_weight(rows: Predictions) -> Floats:
+def _row_weights(rows: Predictions) -> Floats:
     """Return what each row counts: a group counts as one row, a label predicted as 0 nothing."""
     weight = np.ones(rows.n_samples)
     if rows.groups is not None:
@@ -283,20 +293,20 @@ def _row_weight(rows: Predictions) -> Floats:
     return weight
 
 
-def _likelihood(rows: Predictions, baseline: int) -> NegativeLogLikelihood:
+def _negative_log_likelihood(rows: Predictions, baseline: int) -> NegativeLogLikelihood:
     """Return the negative log likelihood of theta, and its derivatives."""
-    against = _against(rows, baseline)
+    against = _with_baseline(rows, baseline)
     log_odds = np.ascontiguousarray(against.log_odds)
-    weight = _row_weight(rows)
+    weight = _row_weights(rows)
     statistic = sufficient_statistic(log_odds, against.model_codes, weight)
     return NegativeLogLikelihood(LogPartition(log_odds, weight), statistic)
 
 
-def _log_det(matrix: Floats) -> float:
+def _log_determinant(matrix: Floats) -> float:
     return float(np.linalg.slogdet(matrix)[1])
 
 
-def model_text(
+def read_recalibration(
     model: StrPath | Calibrator | None,
 ) -> tuple[str | None, Calibrator | None]:
     """Return a recalibration as the JSON of its file, and the recalibration."""
@@ -326,7 +336,7 @@ def n_rows_learned(model: Calibrator) -> int | None:
     return None if fit is None else int(fit.n_samples)
 
 
-def new_null(
+def new_fitted_null(
     rows: Predictions, baseline: int, settings: dict[str, Any]
 ) -> FittedNull | None:
     """Return the null hypothesis that allows for a map's estimation error, where there is one."""

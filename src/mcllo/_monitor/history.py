@@ -1,11 +1,11 @@
 """What a monitor has seen, batch by batch: a table for people, and numbers for Prometheus.
 
-==================  ==========================================================================
-`history_table`     one row a batch, in the order of arrival
-`changes`           size after each batch, with its interval
-`then_and_now`      reliability of the most probable class before the onset and since
-`textfile`          gauges in the text format that node_exporter's textfile collector reads
-==================  ==========================================================================
+===========================  ==================================================================
+`history_table`              one row a batch, in the order of arrival
+`change_intervals_by_batch`  size after each batch, with its interval
+`bins_before_and_since`      reliability of the most probable class before the onset and since
+`prometheus_textfile`        gauges in the text format that node_exporter's collector reads
+===========================  ==================================================================
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from .._utils.formatting import Table
 from .._utils.results import Floats
-from .confidence_sequences import alpha_share, mean_range
+from .confidence_sequences import alpha_for_start_batch, mean_confidence_sequence
 from .e_values import EXPONENTS
 from .status import MonitorStatus
 from .store import Record
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PREFIX = "mcllo_monitor"
 
 
-def single(records: list[Record], name: str) -> Floats:
+def sums_by_batch(records: list[Record], name: str) -> Floats:
     """Return a sum of each batch alone, one row a batch."""
     totals = np.stack([record.numbers[name] for record in records])
     return np.diff(totals, axis=0, prepend=np.zeros((1, *totals.shape[1:])))
@@ -38,12 +38,12 @@ def history_table(monitor: Monitor) -> Table:
     records = monitor.records()
     if not records:
         return Table({"batch": [], "time": []})
-    n_rows = single(records, "n_rows")
-    n_judged = n_rows - single(records, "n_zero_labels")
-    loss = single(records, "loss") / np.maximum(n_judged, 1.0)
+    n_rows = sums_by_batch(records, "n_rows")
+    n_judged = n_rows - sums_by_batch(records, "n_zero_labels")
+    loss = sums_by_batch(records, "loss") / np.maximum(n_judged, 1.0)
     best_place = np.argmax([record.numbers["likelihood"] for record in records], axis=1)
     change_low, change, change_high = zip(
-        *changes(records, 1, monitor.settings["alpha"]), strict=True
+        *change_intervals_by_batch(records, 1, monitor.settings["alpha"]), strict=True
     )
     return Table(
         {
@@ -66,37 +66,39 @@ def history_table(monitor: Monitor) -> Table:
     )
 
 
-def changes(
-    records: list[Record], since: int, alpha: float
+def change_intervals_by_batch(
+    records: list[Record], since_batch: int, alpha: float
 ) -> list[tuple[float, float, float]]:
-    """Return low, value and high of the change after each batch; from `since` on, since it."""
+    """Return low, value, high of the change after each batch; from `since_batch` on, since it."""
     found = []
     for record in records:
-        start = since if record.number >= since else 1
+        start = since_batch if record.number >= since_batch else 1
         sums = {name: record.numbers[name] for name in ("witness", "n_units")}
         if start > 1:
             before = records[start - 2].numbers
             sums = {name: sums[name] - before[name] for name in sums}
         total, squares = sums["witness"].tolist()
-        size = mean_range(
-            total, squares, int(sums["n_units"]), alpha_share(alpha, start)
+        size = mean_confidence_sequence(
+            total, squares, int(sums["n_units"]), alpha_for_start_batch(alpha, start)
         )
         found.append((size.low, size.value, size.high))
     return found
 
 
-def then_and_now(records: list[Record], since: int) -> tuple[Floats, Floats]:
-    """Return bins (rows, sum of probabilities, right answers) before batch `since`, and from it."""
+def bins_before_and_since(
+    records: list[Record], since_batch: int
+) -> tuple[Floats, Floats]:
+    """Return bins (rows, sum of probabilities, right answers) before `since_batch` and from it."""
     now = records[-1].numbers["bins"]
-    if since <= 1:
+    if since_batch <= 1:
         return np.zeros_like(now), now
-    then = records[since - 2].numbers["bins"]
+    then = records[since_batch - 2].numbers["bins"]
     return then, now - then
 
 
-def textfile(status: MonitorStatus, name: str) -> str:
+def prometheus_textfile(status: MonitorStatus, monitor_name: str) -> str:
     """Return the status as gauges of Prometheus, with the monitor's name for a label."""
-    label = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    label = monitor_name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     gauges: list[tuple[str, str, Any]] = [
         ("alarm", "1 after an alarm, else 0", int(status.kind == "alarm")),
         (

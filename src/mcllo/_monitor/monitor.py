@@ -27,16 +27,23 @@ from .._validation.labels import CLASS_RULE, class_names
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from .e_process import Detector
-from .e_values import Factors, History, batch_e_values, update_history
-from .fitted_map import Filter, FittedNull, Shifts, model_text, n_rows_learned, new_null
+from .e_values import BatchFactors, MapLearners, batch_e_values, update_map_learners
+from .fitted_map import (
+    FittedNull,
+    MapFilter,
+    ShiftLearner,
+    n_rows_learned,
+    new_fitted_null,
+    read_recalibration,
+)
 from .status import (
     MonitorStatus,
     Rule,
-    alarm_and_onset,
+    alarm_and_onset_batches,
+    alarm_is_reached,
     build_status,
     estimate_onset,
-    is_near,
-    reached,
+    is_near_alarm,
 )
 from .store import Numbers, Record, Store
 
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def pack_state(
-    detector: Detector, past: History, null: FittedNull | None, alarm: Any
+    detector: Detector, learners: MapLearners, null: FittedNull | None, alarm: Any
 ) -> dict[str, Any]:
     """Return everything that the next batch needs, as arrays."""
     state: dict[str, Any] = {
@@ -57,13 +64,13 @@ def pack_state(
         "total": detector.total,
         "most": detector.most,
         "alarm": alarm,
-        "baseline": past.baseline,
-        "counts": [shift.counts for shift in past.shifts],
-        "predicted": [shift.predicted for shift in past.shifts],
+        "baseline": learners.baseline,
+        "counts": [shift.counts for shift in learners.shifts],
+        "predicted": [shift.predicted for shift in learners.shifts],
     }
-    if past.filters:
-        state["mean"] = [known.mean for known in past.filters]
-        state["precision"] = [known.precision for known in past.filters]
+    if learners.filters:
+        state["mean"] = [known.mean for known in learners.filters]
+        state["precision"] = [known.precision for known in learners.filters]
     if null is not None:
         state["null_mean"] = null.mean
         state["null_precision"] = null.precision
@@ -71,7 +78,7 @@ def pack_state(
     return state
 
 
-def read_null(state: Numbers) -> FittedNull | None:
+def read_fitted_null(state: Numbers) -> FittedNull | None:
     """Return the null hypothesis of a fitted map as it was kept; None where there is none."""
     if "null_mean" not in state:
         return None
@@ -98,13 +105,13 @@ def read_detector(state: Numbers) -> Detector:
     )
 
 
-def read_history(state: Numbers) -> History:
+def read_map_learners(state: Numbers) -> MapLearners:
     """Return what was learned, as it was kept."""
     shifts = zip(state["counts"], state["predicted"], strict=True)
     filters = zip(state.get("mean", ()), state.get("precision", ()), strict=True)
-    return History(
-        tuple(Shifts(*pair) for pair in shifts),
-        tuple(Filter(*pair) for pair in filters),
+    return MapLearners(
+        tuple(ShiftLearner(*pair) for pair in shifts),
+        tuple(MapFilter(*pair) for pair in filters),
         int(state["baseline"]),
     )
 
@@ -219,7 +226,7 @@ class Monitor:
             nothing in particular, and its labels count nothing.
         """
         _check_levels(rule, run_length, alpha)
-        text, recalibrated = model_text(model)
+        text, recalibrated = read_recalibration(model)
         settings: dict[str, Any] = {
             "rule": rule,
             "run_length": float(run_length),
@@ -227,7 +234,7 @@ class Monitor:
             "clip": None if clip is None else float(clip),
             "classes": None
             if classes is None
-            else [_plain(name) for name in class_names(classes)],
+            else [_as_python_scalar(name) for name in class_names(classes)],
             "model": text,
             "recalibrated": "" if recalibrated is None else recalibrated.method,
             "n_rows_learned": None
@@ -330,10 +337,14 @@ class Monitor:
             sample_weight is not None
             or getattr(probs, "sample_weight", None) is not None
         ):
-            raise _weights_refused()
-        with _told_for_batches(self.classes):
-            read = self._read(self.settings, probs, y, logits, groups, normalize)
-        return self._add(read, str(batch), str(batch if time is None else time))
+            raise _sample_weight_error()
+        with _explain_errors_for_monitor(self.classes):
+            read = self._validate_and_recalibrate(
+                self.settings, probs, y, logits, groups, normalize
+            )
+        return self._add_unless_known(
+            read, str(batch), str(batch if time is None else time)
+        )
 
     def add_file(
         self,
@@ -374,7 +385,7 @@ class Monitor:
             What the monitor says then.
         """
         settings = self.settings
-        with _told_for_batches(self.classes), suppress_warnings():
+        with _explain_errors_for_monitor(self.classes), suppress_warnings():
             rows = load_application("io.read").read_predictions(
                 path,
                 label=label,
@@ -385,18 +396,27 @@ class Monitor:
                 normalize=normalize,
                 clip=settings["clip"],
             )
-            read = self._read(settings, rows, None, None, None, False)
-        return self._add(read, str(batch), str(batch if time is None else time))
+            read = self._validate_and_recalibrate(
+                settings, rows, None, None, None, False
+            )
+        return self._add_unless_known(
+            read, str(batch), str(batch if time is None else time)
+        )
 
-    def _add(self, read: Predictions, batch: str, time: str) -> MonitorStatus:
-        checksum = _checksum(read)
+    def _add_unless_known(
+        self, read: Predictions, batch: str, time: str
+    ) -> MonitorStatus:
+        checksum = _checksum_of_rows(read)
         with self._store.writing():
-            known = self._store.find(batch)
+            known = self._store.find_by_batch_id(batch)
             if known is None:
-                twin = self._store.find_rows(checksum)
-                if twin is not None and _chance_again(read) < MAX_LOG_CHANCE_OF_TWIN:
-                    raise _added_as(twin.id, batch)
-                self._append(read, batch, time, checksum)
+                twin = self._store.find_by_checksum(checksum)
+                if (
+                    twin is not None
+                    and _max_log_repeat_probability(read) < MAX_LOG_CHANCE_OF_TWIN
+                ):
+                    raise _rows_added_before_error(twin.id, batch)
+                self._append_batch(read, batch, time, checksum)
             elif known.checksum != checksum:
                 raise InputError(
                     "{found} was added before, with other rows.",
@@ -415,7 +435,7 @@ class Monitor:
         InputError
             Before the first batch.
         """
-        last = self._store.last()
+        last = self._store.last_record()
         if last is None:
             raise InputError(
                 "a monitor says something after its first batch; it has none. Add one."
@@ -423,19 +443,19 @@ class Monitor:
         state = self._store.state()
         detector = read_detector(state)
         settings = self.settings
-        alarm_number, start = alarm_and_onset(state["alarm"], settings)
-        alarm = self._store.record(alarm_number) if alarm_number else None
-        if alarm is None and is_near(detector, settings):
+        alarm_number, start = alarm_and_onset_batches(state["alarm"], settings)
+        alarm = self._store.record_by_number(alarm_number) if alarm_number else None
+        if alarm is None and is_near_alarm(detector, settings):
             start = estimate_onset(detector, settings)
-        onset = self._store.record(start) if start else None
-        before = self._store.record(start - 1) if start > 1 else None
-        sums = None if before is None else _only_sums(before.numbers)
-        own = replace(last, numbers=_only_sums(last.numbers))
+        onset = self._store.record_by_number(start) if start else None
+        before = self._store.record_by_number(start - 1) if start > 1 else None
+        sums = None if before is None else _select_sums(before.numbers)
+        own = replace(last, numbers=_select_sums(last.numbers))
         if (
             self.model is not None and "n_rows_learned" not in settings
         ):  # a file of before
             settings["n_rows_learned"] = n_rows_learned(self.model)
-        allows_error = read_null(state) is not None
+        allows_error = read_fitted_null(state) is not None
         return build_status(settings, detector, own, onset, alarm, sums, allows_error)
 
     def history(self) -> Table:
@@ -469,11 +489,11 @@ class Monitor:
         self.close()
 
     def __repr__(self) -> str:
-        last = self._store.last()
+        last = self._store.last_record()
         place = "in memory" if self._store.path is None else str(self._store.path)
         return f"<Monitor {place}: {0 if last is None else last.number} batches>"
 
-    def _read(
+    def _validate_and_recalibrate(
         self,
         settings: dict[str, Any],
         probs: Any,
@@ -497,7 +517,7 @@ class Monitor:
                     clip=clip,
                 )
             elif classes is not None and list(rows.classes) != classes:
-                raise _other_classes(rows.classes, classes)
+                raise _classes_mismatch_error(rows.classes, classes)
             if self.model is not None:
                 recalibrated = self.model.predict_proba(rows)
                 labels = np.array(rows.classes, dtype=object)[rows.codes]
@@ -512,44 +532,52 @@ class Monitor:
             rows = replace(rows, raised=None)  # the floor is what was predicted
         return rows
 
-    def _append(self, rows: Predictions, batch: str, time: str, checksum: str) -> None:
+    def _append_batch(
+        self, rows: Predictions, batch: str, time: str, checksum: str
+    ) -> None:
         settings = self.settings
         if settings["classes"] is None:
-            settings["classes"] = [_plain(label) for label in rows.classes]
-            self._store.keep_settings(settings)
-        state, last = self._store.state(), self._store.last()
+            settings["classes"] = [_as_python_scalar(label) for label in rows.classes]
+            self._store.write_settings(settings)
+        state, last = self._store.state(), self._store.last_record()
         past = (
-            read_history(state)
+            read_map_learners(state)
             if state
-            else History.new(rows.n_classes, _likeliest(rows))
+            else MapLearners.new(
+                rows.n_classes, _class_of_largest_mean_probability(rows)
+            )
         )
         detector = read_detector(state) if state else Detector.new(rows.n_classes)
-        null = read_null(state) if state else new_null(rows, past.baseline, settings)
-        leading = detector.leading
+        null = (
+            read_fitted_null(state)
+            if state
+            else new_fitted_null(rows, past.baseline, settings)
+        )
+        leading = detector.leading_map
         # sizes are about the probabilities as they were made, whatever the null hypothesis
         factors = batch_e_values(rows, past, leading)
         if null is None:
             detector = detector.after(factors)
-            past = update_history(rows, past)
+            past = update_map_learners(rows, past)
         else:
-            expected = null.expected(rows)
+            expected = null.predictions_at_mean(rows)
             dispersion = null.dispersion  # of the batches before this one
             null, null_gain = null.after(rows)
             against_null = batch_e_values(expected, past, leading)
             detector = detector.after(against_null, null_gain, dispersion)
-            past = update_history(expected, past)
+            past = update_map_learners(expected, past)
         alarm = state["alarm"] if state else np.zeros(2)
-        if not alarm[0] and reached(
+        if not alarm[0] and alarm_is_reached(
             detector, settings["rule"], settings["alpha"], settings["run_length"]
         ):
             # the third number says that the second may be 0: files of before have two
             alarm = np.array(
                 [detector.n_batches, estimate_onset(detector, settings), 1.0]
             )
-        numbers = _sums(factors, None if last is None else last.numbers)
+        numbers = _cumulative_sums(factors, None if last is None else last.numbers)
         numbers |= {
-            "log_evidence": np.asarray(detector.evidence),
-            "log_detector": np.asarray(detector.detection),
+            "log_evidence": np.asarray(detector.log_evidence),
+            "log_detector": np.asarray(detector.log_detector),
         }
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = Record(detector.n_batches, batch, time, now, checksum, numbers)
@@ -557,7 +585,7 @@ class Monitor:
 
 
 @contextmanager
-def _told_for_batches(classes: Sequence[Any] | None) -> Iterator[None]:
+def _explain_errors_for_monitor(classes: Sequence[Any] | None) -> Iterator[None]:
     """Give errors of the door the remedy of a monitor: late classes, a batch of one group."""
     try:
         yield
@@ -585,7 +613,7 @@ def _check_levels(rule: str, run_length: float, alpha: float) -> None:
         raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
 
 
-def _chance_again(rows: Predictions) -> float:
+def _max_log_repeat_probability(rows: Predictions) -> float:
     """Return the log of how likely these very rows are at most, if rows are drawn from anything.
 
     Rows of which n_i are alike have a chance of ``prod (n_i / n)^n_i`` at most.
@@ -596,17 +624,17 @@ def _chance_again(rows: Predictions) -> float:
     return float((alike * np.log(alike / alike.sum())).sum())
 
 
-def _added_as(known: str, batch: str) -> InputError:
+def _rows_added_before_error(earlier_batch: str, batch: str) -> InputError:
     return InputError(
         "the rows of batch {batch_name!r} were added before, as {known!r}.",
         argument="batch",
         value=batch,
         remedy="Add the rows of this batch; rows count once.",
-        values={"batch_name": batch, "known": known},
+        values={"batch_name": batch, "known": earlier_batch},
     )
 
 
-def _weights_refused() -> InputError:
+def _sample_weight_error() -> InputError:
     return InputError(
         "a monitor takes no {sample_weight}: a row that counts twice is no evidence twice.",
         argument="sample_weight",
@@ -614,24 +642,26 @@ def _weights_refused() -> InputError:
     )
 
 
-def _other_classes(found: Sequence[Any], known: Sequence[Any]) -> InputError:
+def _classes_mismatch_error(
+    batch_classes: Sequence[Any], monitor_classes: Sequence[Any]
+) -> InputError:
     return InputError(
         "the batch must have the monitor's classes {known}; got {own}.",
         argument="classes",
         remedy="Start a new monitor for other classes: evidence is about fixed ones.",
-        values={"known": list(known), "own": list(found)},
+        values={"known": list(monitor_classes), "own": list(batch_classes)},
     )
 
 
-def _plain(label: Any) -> Any:
+def _as_python_scalar(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _likeliest(rows: Predictions) -> int:
+def _class_of_largest_mean_probability(rows: Predictions) -> int:
     return int(rows.probs.mean(axis=0).argmax())
 
 
-def _checksum(rows: Predictions) -> str:
+def _checksum_of_rows(rows: Predictions) -> str:
     """Return a checksum of what is watched."""
     digest = hashlib.sha256(repr((rows.probs.shape, rows.classes)).encode())
     for array in (rows.probs, rows.codes, rows.groups):
@@ -640,10 +670,14 @@ def _checksum(rows: Predictions) -> str:
     return digest.hexdigest()
 
 
-def _sums(factors: Factors, before: Numbers | None) -> Numbers:
+def _cumulative_sums(factors: BatchFactors, previous_sums: Numbers | None) -> Numbers:
     own = {name: np.asarray(getattr(factors, name), dtype=np.float64) for name in SUMS}
-    return own if before is None else {name: own[name] + before[name] for name in SUMS}
+    return (
+        own
+        if previous_sums is None
+        else {name: own[name] + previous_sums[name] for name in SUMS}
+    )
 
 
-def _only_sums(numbers: Numbers) -> Numbers:
+def _select_sums(numbers: Numbers) -> Numbers:
     return {name: numbers[name] for name in SUMS}

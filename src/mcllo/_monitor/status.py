@@ -47,11 +47,11 @@ from .._utils.statements import Level, Statement, pick
 from ..exceptions import PYTHON, Names
 from .confidence_sequences import (
     ConfidenceSequence,
-    alpha_share,
-    mean_range,
-    temperature_range,
+    alpha_for_start_batch,
+    exponent_confidence_sequence,
+    mean_confidence_sequence,
 )
-from .e_process import Detector, named_by_e_values
+from .e_process import Detector, classes_rejected_by_e_bh
 from .e_values import EXPONENTS, PER_CLASS
 from .fitted_map import MAX_CLASSES_FITTED_NULL
 from .store import Numbers, Record
@@ -73,13 +73,18 @@ MAX_LOG_SHOWN_AS_NUMBER = 700.0
 
 def status_statements(status: MonitorStatus, names: Names) -> list[Statement]:
     """Return everything that a status says."""
-    made = [_headline(status), _evidence(status), _size(status), _classes(status)]
+    made = [
+        _headline_statement(status),
+        _evidence_statement(status),
+        _change_statement(status),
+        _classes_statement(status),
+    ]
     if status.n_zero_labels:
-        made.append(_zeros(status))
+        made.append(_zero_labels_statement(status))
     if status.recalibrated and status.n_rows_learned != 0:
-        made.append(_state_learning(status))
-    made.append(_step(status).in_names(names))
-    made.append(_promise(status))
+        made.append(_estimation_error_statement(status))
+    made.append(_next_step_statement(status).in_names(names))
+    made.append(_error_guarantee_statement(status))
     return made
 
 
@@ -89,12 +94,12 @@ def status_text(status: MonitorStatus, names: Names) -> str:
     body = [
         str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")
     ]
-    parts = [str(said[0]), "\n".join(body), share_table(status)]
+    parts = [str(said[0]), "\n".join(body), class_share_table(status)]
     parts += [str(s) for s in pick(said, "step", "promise")]
     return "\n\n".join(parts)
 
 
-def share_table(status: MonitorStatus) -> str:
+def class_share_table(status: MonitorStatus) -> str:
     """Return how often each class came and was predicted; of many classes, the strongest."""
     rows = [("class", "came true", "predicted", "difference", "e-value")]
     order = sorted(status.classes, key=lambda share: -share.log_evidence)
@@ -107,18 +112,18 @@ def share_table(status: MonitorStatus) -> str:
             points = f"{100 * share.difference.value:+.1f} {ends}"
             shares = (f"{100 * share.observed:.1f} %", f"{100 * share.predicted:.1f} %")
             name = f"{share.label}{' *' if share.named else ''}"
-            rows.append((name, *shares, points, large_number(share.log_evidence)))
+            rows.append((name, *shares, points, format_exp(share.log_evidence)))
     left = len(status.classes) - len(shown)
     more = f"\n({left} classes with less evidence are not shown)" if left > 0 else ""
     return align(rows) + more
 
 
-def large_number(log_value: float) -> str:
+def format_exp(log_value: float) -> str:
     """Return ``exp(log_value)`` as people read it.
 
     Examples
     --------
-    >>> large_number(math.log(1234.0)), large_number(2000.0), large_number(-1.0)
+    >>> format_exp(math.log(1234.0)), format_exp(2000.0), format_exp(-1.0)
     ('1,234', '1e+869', '0.4')
     """
     if log_value > math.log(1e6):
@@ -127,18 +132,18 @@ def large_number(log_value: float) -> str:
     return format_count(value) if value >= 100.0 else format_number(value, 2)
 
 
-def _headline(status: MonitorStatus) -> Statement:
+def _headline_statement(status: MonitorStatus) -> Statement:
     what = (
         "The recalibrated probabilities" if status.recalibrated else "The probabilities"
     )
     rows = (
-        f"{_count_words(status.n_rows, 'row', 'rows')} in "
-        f"{_count_words(status.n_batches, 'batch', 'batches')}"
+        f"{_count_with_noun(status.n_rows, 'row', 'rows')} in "
+        f"{_count_with_noun(status.n_batches, 'batch', 'batches')}"
     )
     if status.kind == "alarm":
         off = f"do not fit the labels, {AS_FAR_BACK}"
         if status.n_rows_learned and not status.allows_estimation_error:
-            n_learned = _count_words(status.n_rows_learned, "row", "rows")
+            n_learned = _count_with_noun(status.n_rows_learned, "row", "rows")
             off = f"{off}: the map was learned from {n_learned}"
         if status.onset_time:
             off = f"no longer fit the labels, since about {status.onset_time}"
@@ -153,7 +158,7 @@ def _headline(status: MonitorStatus) -> Statement:
     elif status.kind == "inconclusive":
         text = (
             f"Cannot tell yet: {rows} {'is' if status.n_rows == 1 else 'are'} too few. An average "
-            f"error of {_points(status.temperature_change.high)} percentage points, by one "
+            f"error of {_points_text(status.temperature_change.high)} percentage points, by one "
             "temperature, is still possible."
         )
     else:
@@ -166,17 +171,17 @@ def _headline(status: MonitorStatus) -> Statement:
     return Statement("monitor", text, LEVELS[status.kind], numbers)
 
 
-def _count_words(n: int, one: str, more: str) -> str:
-    return f"{format_count(n)} {one if n == 1 else more}"
+def _count_with_noun(n: int, singular: str, plural: str) -> str:
+    return f"{format_count(n)} {singular if n == 1 else plural}"
 
 
-def _evidence(status: MonitorStatus) -> Statement:
+def _evidence_statement(status: MonitorStatus) -> Statement:
     decides = "raises the alarm" if status.rule == "change" else "is for watching"
     also = "raises the alarm" if status.rule == "ever" else "is for watching"
     text = (
-        f"Detector of a change: {large_number(status.log_detector)} of "
+        f"Detector of a change: {format_exp(status.log_detector)} of "
         f"{format_count(status.run_length)} ({decides}). Evidence since the start: "
-        f"{large_number(status.log_evidence)} of {1 / status.alpha:g} ({also}); "
+        f"{format_exp(status.log_evidence)} of {1 / status.alpha:g} ({also}); "
         f"p {p_words(status.pvalue, bound=True)} at any time."
     )
     numbers: dict[str, Any] = {
@@ -189,11 +194,11 @@ def _evidence(status: MonitorStatus) -> Statement:
     return Statement("evidence", text, "plain", numbers)
 
 
-def _size(status: MonitorStatus) -> Statement:
+def _change_statement(status: MonitorStatus) -> Statement:
     since = f"Since {status.onset_time}" if status.onset_time else "So far"
     change, heat, by_heat = status.change, status.temperature, status.temperature_change
     least = (
-        f"at least {_points(change.low)} percentage points of probability stand on the wrong "
+        f"at least {_points_text(change.low)} percentage points of probability stand on the wrong "
         "classes on average"
         if change.low > 0.0
         else "no probability stands on the wrong classes for certain"
@@ -201,18 +206,18 @@ def _size(status: MonitorStatus) -> Statement:
     text = (
         f"{since}, {least}. If the predictions are off by one temperature, its exponent is "
         f"{format_number(heat.value)} ({format_number(heat.low)} to "
-        f"{format_number(heat.high)}; 1 is right), which is {_points(by_heat.value)} points "
-        f"({_points(by_heat.low)} to {_points(by_heat.high)})."
+        f"{format_number(heat.high)}; 1 is right), which is {_points_text(by_heat.value)} points "
+        f"({_points_text(by_heat.low)} to {_points_text(by_heat.high)})."
     )
     numbers = {"low": change.low, "exponent": heat.value, "change": by_heat.value}
     return Statement("size", text, "plain", numbers)
 
 
-def _points(share: float) -> str:
+def _points_text(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _classes(status: MonitorStatus) -> Statement:
+def _classes_statement(status: MonitorStatus) -> Statement:
     named = [str(name) for name in status.named]
     if not named:
         text = "No class is named by its own evidence (e-BH)."
@@ -230,7 +235,7 @@ def _classes(status: MonitorStatus) -> Statement:
     return Statement("classes", text, "bad", {"named": list(status.named)})
 
 
-def _zeros(status: MonitorStatus) -> Statement:
+def _zero_labels_statement(status: MonitorStatus) -> Statement:
     share = 100.0 * status.n_zero_labels / status.n_rows
     text = (
         f"{format_count(status.n_zero_labels)} labels ({format_number(share, 2)} %) are of a class "
@@ -240,7 +245,7 @@ def _zeros(status: MonitorStatus) -> Statement:
     return Statement("zeros", text, "doubt", {"n_zero_labels": status.n_zero_labels})
 
 
-def _state_learning(status: MonitorStatus) -> Statement:
+def _estimation_error_statement(status: MonitorStatus) -> Statement:
     """Say what the rows that a map was learned from leave open, and whether that is allowed for."""
     numbers = {
         "n_rows_learned": status.n_rows_learned,
@@ -248,11 +253,11 @@ def _state_learning(status: MonitorStatus) -> Statement:
     }
     if not status.allows_estimation_error:
         text = (
-            f"The estimation error of the map is not allowed for: {_why_not_allowed(status)}. An "
-            "alarm may mean no more than this error."
+            f"The estimation error of the map is not allowed for: "
+            f"{_why_error_not_allowed_for(status)}. An alarm may mean no more than this error."
         )
         return Statement("learned", text, "doubt", numbers)
-    n_learned = _count_words(status.n_rows_learned or 0, "row", "rows")
+    n_learned = _count_with_noun(status.n_rows_learned or 0, "row", "rows")
     text = (
         f"The map was learned from {n_learned}; its estimation "
         "error is allowed for, approximately."
@@ -262,7 +267,7 @@ def _state_learning(status: MonitorStatus) -> Statement:
             " This is more: another kind of map is needed, or something had changed before the "
             "first batch."
         )
-    if _has_too_few_rows(status):
+    if _has_too_few_training_rows(status):
         text += (
             f" They are fewer than {MIN_ROWS_PER_PARAMETER} for each shift and slope: false alarms "
             "are more frequent than stated. Refit on all rows."
@@ -270,7 +275,7 @@ def _state_learning(status: MonitorStatus) -> Statement:
     return Statement("learned", text, "plain", numbers)
 
 
-def _why_not_allowed(status: MonitorStatus) -> str:
+def _why_error_not_allowed_for(status: MonitorStatus) -> str:
     if status.n_rows_learned is None:
         return "the model file does not say from how many rows it was learned"
     if len(status.classes) > MAX_CLASSES_FITTED_NULL:
@@ -278,12 +283,12 @@ def _why_not_allowed(status: MonitorStatus) -> str:
     return "this monitor was started by an earlier version; start a new one"
 
 
-def _has_too_few_rows(status: MonitorStatus) -> bool:
+def _has_too_few_training_rows(status: MonitorStatus) -> bool:
     n_parameters = 2 * (len(status.classes) - 1)
     return (status.n_rows_learned or 0) < MIN_ROWS_PER_PARAMETER * n_parameters
 
 
-def _step(status: MonitorStatus) -> Statement:
+def _next_step_statement(status: MonitorStatus) -> Statement:
     if status.kind in ("not_detected", "inconclusive"):
         return Statement(
             "step", "Add the next batch when its labels are there.", "plain"
@@ -318,7 +323,7 @@ def _step(status: MonitorStatus) -> Statement:
 
 def _rows_to_fit(status: MonitorStatus) -> str:
     """Return which rows a recalibration is fitted to: without an onset, all there are."""
-    rows = f"{_count_words(status.n_rows_since, 'row', 'rows')} added"
+    rows = f"{_count_with_noun(status.n_rows_since, 'row', 'rows')} added"
     if status.onset_time:
         return f"Refit on the {rows} from {status.onset_time} on"
     if status.recalibrated and status.n_rows_learned != 0:
@@ -326,7 +331,7 @@ def _rows_to_fit(status: MonitorStatus) -> str:
     return f"Fit on the {rows}"
 
 
-def _promise(status: MonitorStatus) -> Statement:
+def _error_guarantee_statement(status: MonitorStatus) -> Statement:
     when = "On calibrated predictions"
     about = ""
     if status.allows_estimation_error:
@@ -497,72 +502,74 @@ class MonitorStatus(Result):
         return self.text()
 
 
-def leading_kind(place: int, n_classes: int, n_maps: int) -> str:
+def map_family_at(map_index: int, n_classes: int, n_maps: int) -> str:
     """Return what kind of map stands at a place of the maps."""
-    if place == n_maps - 1:
+    if map_index == n_maps - 1:
         return "zeros"
-    if place < len(EXPONENTS):
+    if map_index < len(EXPONENTS):
         return "temperature"
-    place -= len(EXPONENTS)
-    if place < PER_CLASS * n_classes:
+    map_index -= len(EXPONENTS)
+    if map_index < PER_CLASS * n_classes:
         return "class"
-    place -= PER_CLASS * n_classes
+    map_index -= PER_CLASS * n_classes
     return (
-        "shifts" if place < 2 else "mcllo"
+        "shifts" if map_index < 2 else "mcllo"
     )  # shifts of the short memory and of the long one
 
 
-def difference(now: Numbers, before: Numbers | None) -> Numbers:
+def sums_since(now: Numbers, before: Numbers | None) -> Numbers:
     """Return the sums since a record, all of them where there is none."""
     return now if before is None else {name: now[name] - before[name] for name in now}
 
 
-def decide(
+def decide_status_kind(
     detector: Detector,
     rule: Rule,
     alpha: float,
     run_length: float,
     alarmed: bool,
-    possible: float,
+    max_change: float,
 ) -> Kind:
-    """Return what it comes to; `possible` is the largest change that is not contradicted."""
+    """Return what it comes to; `max_change` is the largest change that is not contradicted."""
     above = {
-        "ever": detector.evidence + math.log(alpha),
-        "change": detector.detection - math.log(run_length),
+        "ever": detector.log_evidence + math.log(alpha),
+        "change": detector.log_detector - math.log(run_length),
     }
     if alarmed:
         return "alarm"
     if above[rule] >= -NEAR or max(above.values()) >= 0.0:
         return "watch"
-    return "inconclusive" if possible >= MEAN_CHANGE_FOR_POWER else "not_detected"
+    return "inconclusive" if max_change >= MEAN_CHANGE_FOR_POWER else "not_detected"
 
 
-def reached(detector: Detector, rule: Rule, alpha: float, run_length: float) -> bool:
+def alarm_is_reached(
+    detector: Detector, rule: Rule, alpha: float, run_length: float
+) -> bool:
     """Whether the alarm is raised now."""
     if rule == "ever":
-        return detector.evidence >= -math.log(alpha)
-    return detector.detection >= math.log(run_length)
+        return detector.log_evidence >= -math.log(alpha)
+    return detector.log_detector >= math.log(run_length)
 
 
-class Sizes(NamedTuple):
+class ChangeIntervals(NamedTuple):
     """Intervals since a batch."""
 
     change: ConfidenceSequence
     temperature: ConfidenceSequence
-    heated: ConfidenceSequence
+    temperature_change_interval: ConfidenceSequence
     shares: tuple[ConfidenceSequence, ...]
 
 
-def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
-    """Return the intervals from the sums since batch `since`."""
-    level = alpha_share(alpha, since)
+def change_intervals(sums: Numbers, since_batch: int, alpha: float) -> ChangeIntervals:
+    """Return the intervals from the sums since batch `since_batch`."""
+    level = alpha_for_start_batch(alpha, since_batch)
     n_units = int(sums["n_units"])
     total, squares = sums["witness"].tolist()
-    seen = mean_range(total, squares, n_units, level)
+    seen = mean_confidence_sequence(total, squares, n_units, level)
     change = ConfidenceSequence(
         max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high)
     )
-    temperature, inside = temperature_range(sums["likelihood"], level)
+    temperature, inside = exponent_confidence_sequence(sums["likelihood"], level)
     moved = sums["moved"] / max(n_units, 1)
     best = int(np.argmax(sums["likelihood"]))
     is_bounded = temperature.low > 0.0 and temperature.high < math.inf
@@ -573,9 +580,10 @@ def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
         high=float(moved[inside].max()) if is_bounded else 1.0,
     )
     shares = tuple(
-        mean_range(s, q, n_units, level) for s, q in sums["shares"].T.tolist()
+        mean_confidence_sequence(s, q, n_units, level)
+        for s, q in sums["shares"].T.tolist()
     )
-    return Sizes(change, temperature, heated, shares)
+    return ChangeIntervals(change, temperature, heated, shares)
 
 
 def build_status(
@@ -584,19 +592,19 @@ def build_status(
     last: Record,
     onset: Record | None,
     alarm: Record | None,
-    before: Numbers | None,
+    sums_before_onset: Numbers | None,
     allows_estimation_error: bool,
 ) -> MonitorStatus:
-    """Return the status; `onset` is None where it is not told, `before` are the sums up to it."""
+    """Return the status; `onset` is None where it is not told."""
     alpha = settings["alpha"]
     run_length = settings["run_length"]
     rule = settings["rule"]
     since = 1 if onset is None else onset.number
-    sums = difference(last.numbers, before)
-    sizes = size_sequences(sums, since, alpha)
-    overall = sizes if onset is None else size_sequences(last.numbers, 1, alpha)
-    log_e = detector.class_evidence
-    named = set(named_by_e_values(log_e, alpha).tolist())
+    sums = sums_since(last.numbers, sums_before_onset)
+    sizes = change_intervals(sums, since, alpha)
+    overall = sizes if onset is None else change_intervals(last.numbers, 1, alpha)
+    log_e = detector.log_class_evidence
+    named = set(classes_rejected_by_e_bh(log_e, alpha).tolist())
     rows = int(sums["n_rows"])
     shares = tuple(
         ClassShare(
@@ -609,10 +617,15 @@ def build_status(
         )
         for j, label in enumerate(settings["classes"])
     )
-    kind = decide(
-        detector, rule, alpha, run_length, alarm is not None, overall.heated.high
+    kind = decide_status_kind(
+        detector,
+        rule,
+        alpha,
+        run_length,
+        alarm is not None,
+        overall.temperature_change_interval.high,
     )
-    place, saved = detector.leading_since(since)
+    place, saved = detector.leading_map_since(since)
     gain = math.nan
     if kind in ("alarm", "watch") and not allows_estimation_error:
         gain = saved / max(1.0, float(sums["n_units"]))
@@ -625,8 +638,8 @@ def build_status(
         n_rows=int(last.numbers["n_rows"]),
         batch=last.id,
         time=last.time,
-        log_evidence=detector.evidence,
-        log_detector=detector.detection,
+        log_evidence=detector.log_evidence,
+        log_detector=detector.log_detector,
         pvalue=detector.pvalue,
         alarm_batch="" if alarm is None else alarm.id,
         alarm_time="" if alarm is None else alarm.time,
@@ -636,10 +649,10 @@ def build_status(
         n_rows_since=rows,
         change=sizes.change,
         temperature=sizes.temperature,
-        temperature_change=sizes.heated,
+        temperature_change=sizes.temperature_change_interval,
         classes=shares,
         gain=gain,
-        leading=leading_kind(place, len(settings["classes"]), len(detector.started)),
+        leading=map_family_at(place, len(settings["classes"]), len(detector.started)),
         n_zero_labels=int(last.numbers["n_zero_labels"]),
         recalibrated=settings["recalibrated"],
         n_rows_learned=settings.get("n_rows_learned"),
@@ -649,34 +662,36 @@ def build_status(
 
 def estimate_onset(detector: Detector, settings: dict[str, Any]) -> int:
     """Return the number of the batch since which predictions are off; 0 where it cannot be told."""
-    if not detector.has_onset(settings["alpha"]):
+    if not detector.began_after_first_batch(settings["alpha"]):
         return 0
-    if settings["model"] is not None and not detector.knows_total:
+    if settings["model"] is not None and not detector.knows_sums_of_all_batches:
         return 0
-    return detector.onset
+    return detector.onset_batch
 
 
-def alarm_and_onset(kept: Floats, settings: dict[str, Any]) -> tuple[int, int]:
+def alarm_and_onset_batches(
+    stored_alarm: Floats, settings: dict[str, Any]
+) -> tuple[int, int]:
     """Return the numbers of the batches of the alarm and of the onset, 0 for none.
 
     Files of before kept two numbers and an onset in any case. Of a fitted map it was mostly the
     map's own estimation error; from the first batch on it is none.
     """
-    alarm, onset = int(kept[0]), int(kept[1])
-    is_old = len(kept) == 2
+    alarm, onset = int(stored_alarm[0]), int(stored_alarm[1])
+    is_old = len(stored_alarm) == 2
     if is_old and (onset == 1 or settings["model"] is not None):
         onset = 0
     return alarm, onset
 
 
-def is_near(detector: Detector, settings: dict[str, Any]) -> bool:
+def is_near_alarm(detector: Detector, settings: dict[str, Any]) -> bool:
     """Whether the alarm is near enough to say when it began."""
     alpha = settings["alpha"]
     run_length = settings["run_length"]
     return (
-        reached(
+        alarm_is_reached(
             detector, settings["rule"], alpha * np.exp(NEAR), run_length * np.exp(-NEAR)
         )
-        or reached(detector, "ever", alpha, run_length)
-        or reached(detector, "change", alpha, run_length)
+        or alarm_is_reached(detector, "ever", alpha, run_length)
+        or alarm_is_reached(detector, "change", alpha, run_length)
     )

@@ -72,12 +72,12 @@ class Record:
     numbers: Numbers
 
 
-def pack(numbers: Mapping[str, Any]) -> bytes:
+def pack_arrays(numbers: Mapping[str, Any]) -> bytes:
     """Return named arrays as bytes: a line of JSON with their shapes, then little-endian doubles.
 
     Examples
     --------
-    >>> unpack(pack({"a": [1.0, 2.0], "b": 3.0}))
+    >>> unpack_arrays(pack_arrays({"a": [1.0, 2.0], "b": 3.0}))
     {'a': array([1., 2.]), 'b': array(3.)}
     """
     arrays = {name: np.asarray(value, dtype="<f8") for name, value in numbers.items()}
@@ -85,8 +85,8 @@ def pack(numbers: Mapping[str, Any]) -> bytes:
     return header + b"\n" + b"".join(array.tobytes() for array in arrays.values())
 
 
-def unpack(data: bytes) -> Numbers:
-    """Return what `pack` was given."""
+def unpack_arrays(data: bytes) -> Numbers:
+    """Return what `pack_arrays` was given."""
     header, body = data.split(b"\n", 1)
     values, found, start = np.frombuffer(body, dtype="<f8"), dict[str, Floats](), 0
     for name, shape in json.loads(header).items():
@@ -116,7 +116,7 @@ class Store:
         meta["settings"] = json.dumps(settings, ensure_ascii=False)
         if path is None:
             store = cls(None, _connect(None))
-            store._begin(meta)
+            store._create_tables(meta)
             return store
         with replace_atomically(path) as temporary:
             connection = _connect(temporary)
@@ -124,12 +124,12 @@ class Store:
                 connection.execute(
                     "PRAGMA journal_mode = OFF"
                 )  # nothing beside it to be left over
-                cls(path, connection)._begin(meta)
+                cls(path, connection)._create_tables(meta)
             finally:
                 connection.close()
         return cls.open(path)
 
-    def _begin(self, meta: Mapping[str, str]) -> None:
+    def _create_tables(self, meta: Mapping[str, str]) -> None:
         """Write the tables of an empty monitor."""
         with self.writing():
             for statement in SCHEMA.split(";"):
@@ -140,7 +140,7 @@ class Store:
     def open(
         cls,
         path: StrPath,
-        steps: Mapping[int, Step] = STEPS,
+        migrations: Mapping[int, Step] = STEPS,
         patience: float = LOCK_TIMEOUT_SECONDS,
     ) -> Store:
         """Open a file; an older format is brought up to date, a newer one refused."""
@@ -162,11 +162,11 @@ class Store:
                 f"{path} must be a monitor; it is something else.",
                 remedy="Name the file that mcllo monitor start made.",
             )
-        store.upgrade(int(meta["format_version"]), steps)
-        store._read_beside_writers()
+        store.upgrade(int(meta["format_version"]), migrations)
+        store._use_write_ahead_log()
         return store
 
-    def _read_beside_writers(self) -> None:
+    def _use_write_ahead_log(self) -> None:
         """Let others read while one writes (WAL); the file remembers it."""
         mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
@@ -175,9 +175,9 @@ class Store:
             ):  # in use; whoever opens it next does it
                 self._connection.execute("PRAGMA journal_mode = WAL")
 
-    def upgrade(self, version: int, steps: Mapping[int, Step]) -> None:
+    def upgrade(self, version: int, migrations: Mapping[int, Step]) -> None:
         """Take each step from `version` to the newest, all in one transaction."""
-        newest = max(steps, default=FORMAT_VERSION - 1) + 1
+        newest = max(migrations, default=FORMAT_VERSION - 1) + 1
         if version > newest:
             self.close()
             raise FileFormatError(
@@ -187,13 +187,13 @@ class Store:
         if version < newest:
             with self.writing():
                 for old in range(version, newest):
-                    steps[old](self._connection)
-                self._set("format_version", str(newest))
+                    migrations[old](self._connection)
+                self._write_meta_value("format_version", str(newest))
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the monitor was started with."""
-        found: dict[str, Any] = json.loads(self._get("settings"))
+        found: dict[str, Any] = json.loads(self._read_meta_value("settings"))
         if "repaired" in found:  # what files of format 1 call it
             found["recalibrated"] = found.pop("repaired")
         return found
@@ -201,11 +201,11 @@ class Store:
     @property
     def format_version(self) -> int:
         """Version of the file's format."""
-        return int(self._get("format_version"))
+        return int(self._read_meta_value("format_version"))
 
-    def keep_settings(self, settings: Mapping[str, Any]) -> None:
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
         """Write settings; inside of `writing`."""
-        self._set("settings", json.dumps(settings, ensure_ascii=False))
+        self._write_meta_value("settings", json.dumps(settings, ensure_ascii=False))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -233,53 +233,55 @@ class Store:
     def state(self) -> Numbers:
         """Return what the next batch needs; nothing before the first."""
         row = self._connection.execute("SELECT numbers FROM state").fetchone()
-        return {} if row is None else unpack(row[0])
+        return {} if row is None else unpack_arrays(row[0])
 
-    def find(self, batch: str) -> Record | None:
+    def find_by_batch_id(self, batch: str) -> Record | None:
         """Return the batch of this id."""
-        return self._one("WHERE id = ?", batch)
+        return self._select_one_record("WHERE id = ?", batch)
 
-    def find_rows(self, checksum: str) -> Record | None:
+    def find_by_checksum(self, checksum: str) -> Record | None:
         """Return the first batch with these rows; inside of `writing`."""
         self._connection.execute(INDEX)
-        return self._one("WHERE checksum = ? ORDER BY number LIMIT 1", checksum)
+        return self._select_one_record(
+            "WHERE checksum = ? ORDER BY number LIMIT 1", checksum
+        )
 
-    def record(self, number: int) -> Record | None:
+    def record_by_number(self, number: int) -> Record | None:
         """Return the batch of this number, counted from 1."""
-        return self._one("WHERE number = ?", number)
+        return self._select_one_record("WHERE number = ?", number)
 
-    def last(self) -> Record | None:
+    def last_record(self) -> Record | None:
         """Return the batch that was added last."""
-        return self._one("ORDER BY number DESC LIMIT 1")
+        return self._select_one_record("ORDER BY number DESC LIMIT 1")
 
     def records(self) -> list[Record]:
         """Return all batches as they arrived."""
-        return [_record(row) for row in self._select("ORDER BY number")]
+        return [_record_from_row(row) for row in self._select_rows("ORDER BY number")]
 
     def append(self, record: Record, state: Mapping[str, Any]) -> None:
         """Add a batch and the state after it; inside of `writing`."""
         names = (record.number, record.id, record.time, record.added, record.checksum)
         self._connection.execute(
             "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)",
-            (*names, pack(record.numbers)),
+            (*names, pack_arrays(record.numbers)),
         )
         self._connection.execute(
-            "INSERT OR REPLACE INTO state VALUES (1, ?)", (pack(state),)
+            "INSERT OR REPLACE INTO state VALUES (1, ?)", (pack_arrays(state),)
         )
 
     def backup(self, path: StrPath) -> None:
         """Write a whole copy, also while another process adds."""
         if Path(path).exists():
             check_writable(path)
-            self._copy(
+            self._copy_database_to(
                 path, path
             )  # SQLite's own journal keeps the old one until the end
             return
         with replace_atomically(path) as temporary:
-            self._copy(temporary, path)
+            self._copy_database_to(temporary, path)
 
-    def _copy(self, to: StrPath, name: StrPath) -> None:
-        target = sqlite3.connect(to)
+    def _copy_database_to(self, target_path: StrPath, name: StrPath) -> None:
+        target = sqlite3.connect(target_path)
         try:
             self._connection.backup(target)
         except sqlite3.DatabaseError as error:
@@ -291,23 +293,23 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def _one(self, where: str, *values: object) -> Record | None:
-        rows = self._select(where, values)
-        return _record(rows[0]) if rows else None
+    def _select_one_record(self, where: str, *values: object) -> Record | None:
+        rows = self._select_rows(where, values)
+        return _record_from_row(rows[0]) if rows else None
 
-    def _select(self, where: str, values: Sequence[object] = ()) -> list[Any]:
+    def _select_rows(self, where: str, values: Sequence[object] = ()) -> list[Any]:
         columns = "number, id, time, added, checksum, numbers"
         return self._connection.execute(
             f"SELECT {columns} FROM batches {where}", values
         ).fetchall()
 
-    def _get(self, name: str) -> str:
+    def _read_meta_value(self, name: str) -> str:
         row = self._connection.execute(
             "SELECT value FROM meta WHERE name = ?", (name,)
         ).fetchone()
         return str(row[0])
 
-    def _set(self, name: str, value: str) -> None:
+    def _write_meta_value(self, name: str, value: str) -> None:
         self._connection.execute(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value)
         )
@@ -328,9 +330,9 @@ def _connect(
     return connection
 
 
-def _record(row: Any) -> Record:
+def _record_from_row(row: Any) -> Record:
     number, batch, time, added, checksum, numbers = row
-    return Record(number, batch, time, added, checksum, unpack(numbers))
+    return Record(number, batch, time, added, checksum, unpack_arrays(numbers))
 
 
 def _database_error(error: sqlite3.Error, path: StrPath | None) -> FileFormatError:

@@ -259,7 +259,7 @@ def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     differences = [best]
     for other in comparison.recommendation.differences:
         # what is not told apart must not look as if it were
-        low_end = other.low if other.is_told_apart else min(other.low, 0.0)
+        low_end = other.low if other.is_clearly_worse else min(other.low, 0.0)
         differences.append((other.difference, low_end, other.high))
     value, low, high = np.array(differences).T
     low = np.where(np.isfinite(low), low, np.nan)

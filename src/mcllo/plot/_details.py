@@ -25,7 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from .._assessment.assessment import Assessment
-from .._assessment.report_text import departure_sizes
+from .._assessment.report_text import max_abs_wald_z_by_class
 from .._diagnostics.baseline_sensitivity import TEST_LEVEL, BaselineSensitivity
 from .._diagnostics.nested_models import NestedModelRow, NestedModels
 from .._fit.fit import MCLLOFit
@@ -568,7 +568,7 @@ def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]
         places = [fit.compared.index(label) for label in given if label != fit.baseline]
         return places[:most]
     # in standard errors: a class of few rows is far from 1 by chance
-    size = departure_sizes(fit)
+    size = max_abs_wald_z_by_class(fit)
     order = sorted(range(len(size)), key=lambda j: -size[j])
     return sorted(order[: max(1, most)])
 

@@ -19,7 +19,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from .._monitor.history import changes, single, then_and_now
+from .._monitor.history import (
+    bins_before_and_since,
+    change_intervals_by_batch,
+    sums_by_batch,
+)
 from .._monitor.monitor import Monitor
 from .._monitor.status import MonitorStatus
 from .._monitor.store import Record
@@ -167,7 +171,9 @@ def _power(value: float, _: Any) -> str:
 
 def _draw_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
     """Draw the probability on the wrong classes with its interval, before and since the onset."""
-    found = np.array(changes(records, status.since, status.alpha), dtype=np.float64)
+    found = np.array(
+        change_intervals_by_batch(records, status.since, status.alpha), dtype=np.float64
+    )
     low, value, high = 100 * np.maximum(0.0, found.T)
     x = np.arange(1, len(records) + 1)
     has_onset = status.since > 1
@@ -193,8 +199,12 @@ def _draw_shares(
     ax: Axes, records: list[Record], status: MonitorStatus, in_time: list[int]
 ) -> None:
     """Draw how often the classes of most evidence came true, less how often it was predicted."""
-    n_rows = np.maximum(single(records, "n_rows"), 1.0)[:, None]
-    excess = 100 * (single(records, "counts") - single(records, "predicted")) / n_rows
+    n_rows = np.maximum(sums_by_batch(records, "n_rows"), 1.0)[:, None]
+    excess = (
+        100
+        * (sums_by_batch(records, "counts") - sums_by_batch(records, "predicted"))
+        / n_rows
+    )
     order = sorted(
         range(len(status.classes)), key=lambda j: -status.classes[j].log_evidence
     )
@@ -230,7 +240,7 @@ def _draw_shares(
 def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
     """Draw reliability in bins, before the onset and since."""
     ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, lw=1.0, label="_diagonal")
-    before, since = then_and_now(records, status.since)
+    before, since = bins_before_and_since(records, status.since)
     if status.since > 1:
         _draw_bins(ax, before, MUTED, "o", "before")
         _draw_bins(ax, since, VERMILION, "D", "since")

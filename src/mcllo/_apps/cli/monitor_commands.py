@@ -150,7 +150,7 @@ def _say(
     batches: bool = False,
 ) -> None:
     """Print the status, and write it for Prometheus where asked."""
-    from ..._monitor.history import textfile
+    from ..._monitor.history import prometheus_textfile
     from ..._utils.atomic_files import write_text
 
     content = status.to_dict()
@@ -160,4 +160,4 @@ def _say(
     if batches and not as_json:
         echo(f"\n{monitor.history()}")
     if out is not None:
-        write_text(out, textfile(status, Path(monitor.path).stem))
+        write_text(out, prometheus_textfile(status, Path(monitor.path).stem))

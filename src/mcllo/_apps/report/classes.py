@@ -20,7 +20,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from ..._assessment.assessment import Assessment
-from ..._assessment.sentences import names_classes
+from ..._assessment.sentences import allows_class_attribution
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.attribution import ClassAttribution
 from ..._diagnostics.left_out import MiscalibratedClass
@@ -43,7 +43,7 @@ MISCALIBRATION_TEXTS = {
 
 def attribute_miscalibration(a: Assessment, judged: Verdict) -> ClassAttribution | None:
     """Return which classes are miscalibrated, after a rejection; None where that is not asked."""
-    return a.miscalibrated_classes if names_classes(judged) else None
+    return a.miscalibrated_classes if allows_class_attribution(judged) else None
 
 
 def class_order(

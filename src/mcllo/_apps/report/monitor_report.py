@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ... import plot
 from ..._monitor.monitor import Monitor
-from ..._monitor.status import MonitorStatus, large_number
+from ..._monitor.status import MonitorStatus, format_exp
 from ..._utils.atomic_files import StrPath, check_writable, write_text
 from ..._utils.formatting import format_interval, format_number
 from ..._utils.statements import Statement, pick
@@ -109,7 +109,7 @@ def _classes(status: MonitorStatus) -> TableView:
                 TableCell(f"{100 * off.value:+.1f}", off.value),
                 TableCell(format_interval(100 * off.low, 100 * off.high), off.low),
                 TableCell(
-                    large_number(share.log_evidence),
+                    format_exp(share.log_evidence),
                     share.log_evidence,
                     mark="off" if share.named else "",
                     note="named by e-BH" if share.named else "",
@@ -139,8 +139,8 @@ def _batches(monitor: Monitor) -> TableView:
             TableCell(row["time"]),
             TableCell(f"{row['rows']:,}", row["rows"]),
             TableCell(f"{row['log_loss']:.4f}", row["log_loss"]),
-            TableCell(large_number(row["log_detector"]), row["log_detector"]),
-            TableCell(large_number(row["log_evidence"]), row["log_evidence"]),
+            TableCell(format_exp(row["log_detector"]), row["log_detector"]),
+            TableCell(format_exp(row["log_evidence"]), row["log_evidence"]),
             TableCell(format_number(row["exponent"]), row["exponent"]),
         )
         for row in monitor.history().rows()

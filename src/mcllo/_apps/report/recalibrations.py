@@ -216,7 +216,7 @@ def _row(c: Comparison, row: ComparisonRow) -> tuple[TableCell, ...]:
         worse = TableCell("best", 0.0)
     elif other is not None:
         worse = TableCell(other.cell, other.difference)
-        if not other.is_told_apart:
+        if not other.is_clearly_worse:
             worse = replace(worse, mark="tie", note="cannot be told from the best")
     changed = TableCell("-")
     if row.label_change is not None:

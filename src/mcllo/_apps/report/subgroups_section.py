@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._assessment.assessment import Assessment
-from ..._assessment.subgroup_results import WORDS, size_words
+from ..._assessment.subgroup_results import WORDS, mean_change_text
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.subgroups import Subgroup
 from ..._utils.formatting import ellipsis, format_count, format_interval, format_number
@@ -60,7 +60,7 @@ def _numbers(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
     size = group.effect_size
     slope = group.slope
     return (
-        TableCell(size_words(size, found), or_none(size.mean_change)),
+        TableCell(mean_change_text(size, found), or_none(size.mean_change)),
         TableCell(format_count(group.n_samples), float(group.n_samples)),
         TableCell(percent(group.accuracy), group.accuracy),
         TableCell(percent(group.expected_accuracy), group.expected_accuracy),

@@ -115,7 +115,7 @@ def recalibrate_table(
     file: str, *, reading_options: Mapping[str, Any], method: str, output_name: str
 ) -> dict[str, Any]:
     """Learn a recalibration from the table, and apply it to the same rows."""
-    from ..._comparison.methods import HeldOut
+    from ..._comparison.methods import HeldOutGain
 
     fit = [
         "fit",
@@ -138,7 +138,7 @@ def recalibrate_table(
     run_cli_command(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
+        statement = HeldOutGain(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,

@@ -36,7 +36,11 @@ from typing import Any
 import numpy as np
 
 from ..._assessment.assess import assess
-from ..._assessment.assessment import Assessment, assess_predictions, shares_table
+from ..._assessment.assessment import (
+    Assessment,
+    assess_predictions,
+    table_of_class_shares,
+)
 from ..._assessment.details import Details
 from ..._assessment.verdict import TOLERANCE
 from ..._diagnostics.class_tests import shares
@@ -274,7 +278,7 @@ def assess_blocks(
         omnibus_tests={}
         if sums.weighted
         else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
-        in_the_large=shares_table(facts.classes, columns),
+        in_the_large=table_of_class_shares(facts.classes, columns),
         top_label_curve=curves[0],
         details=Details(
             effect_size=estimate_effect_size(some, fit, seed=entropy),

@@ -10,7 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._comparison.methods import HeldOut, held_out, known_methods
+from ..._comparison.methods import (
+    HeldOutGain,
+    estimate_held_out_gain,
+    suggest_method_names,
+)
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import join_words
 from ..._utils.results import none_for_nan
@@ -34,7 +38,7 @@ class FittedMethod:
         Save it, or apply it.
     n_samples : int or None
         Rows it was fitted to, where the map still knows.
-    held_out : HeldOut or None
+    held_out : HeldOutGain or None
         What it gains on rows left out; None where nobody asked (rows in blocks, a closed gate, and
         ``auto``, which knows its own).
     notes : tuple of Statement
@@ -43,7 +47,7 @@ class FittedMethod:
 
     calibrator: Any
     n_samples: int | None
-    held_out: HeldOut | None = None
+    held_out: HeldOutGain | None = None
     notes: tuple[Statement, ...] = ()
 
     def __str__(self) -> str:
@@ -93,7 +97,7 @@ def fit_method(
     or 'all'.
     """
     if method not in CALIBRATORS:
-        known = known_methods(method)
+        known = suggest_method_names(method)
         message = "{found} is not known; {known}"
         raise InputError(
             message, argument="method", value=method, values={"known": known}
@@ -138,14 +142,14 @@ def _fit_in_memory(
     return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
 
 
-def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
+def _judged(fitted: Any, rows: Predictions | None) -> HeldOutGain | None:
     """Return what a map gains on rows left out, where it changes any and does not know it."""
     # cross-fitting fits the map again for each fold, so only where it has something to tell
     gate = getattr(fitted, "gate_", None)
     changes_nothing = gate is not None and not gate.recalibrates
     if rows is None or changes_nothing or fitted.method in ("auto", "identity"):
         return None
-    return held_out(fitted, rows)
+    return estimate_held_out_gain(fitted, rows)
 
 
 def fit_file(
