@@ -10,9 +10,9 @@ from mcllo._apps.io.csv_text import clean_labels
 from mcllo._apps.io.read_options import Roles
 from mcllo._apps.io.table_rows import (
     check_left_out,
+    extra_column_hint,
     label_hint,
     place_in_file,
-    stray_hint,
 )
 from mcllo._validation.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
@@ -221,12 +221,12 @@ MANY = [str(k) for k in range(20)]
 
 def test_data_checks():
     for hint, words in (
-        (stray_hint(["id", "a", "b"], ["b", "a"], ["id", "a", "b"]), CLASS_HINT),
-        (stray_hint(["id", "a", "b"], ["b", "a"], ["a"]), None),
-        (stray_hint(["a", "b"], ["b", "a"], ["a", "b"]), None),
-        (stray_hint(["id", "x"], ["b", "a"], ["id", "x"]), None),
+        (extra_column_hint(["id", "a", "b"], ["b", "a"], ["id", "a", "b"]), CLASS_HINT),
+        (extra_column_hint(["id", "a", "b"], ["b", "a"], ["a"]), None),
+        (extra_column_hint(["a", "b"], ["b", "a"], ["a", "b"]), None),
+        (extra_column_hint(["id", "x"], ["b", "a"], ["id", "x"]), None),
         (
-            stray_hint(["id", *MANY], MANY, ["id"]),
+            extra_column_hint(["id", *MANY], MANY, ["id"]),
             "choose the columns that are with classes=",
         ),
         (check_left_out(["a", "b"], ["a", "b", "y"], ["c"]), None),

@@ -38,7 +38,7 @@ from ..._utils.formatting import format_count
 from ..._utils.parallel import memory, refuse_beyond
 from ..._validation.arguments import clean_by
 from ..._validation.frames import shorten
-from ..._validation.labels import class_names
+from ..._validation.labels import as_class_list
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import clean_probs
 from ..._validation.weights import WeightKind
@@ -405,7 +405,7 @@ def read_probs(
     """Read the class columns alone: clean probabilities, and the classes they stand for."""
     source = Source(path, ReadOptions(**meant))
     if classes is not None and source.arrays is not None and source.arrays.nameless:
-        source.take_names([str(name) for name in class_names(classes)])
+        source.take_names([str(name) for name in as_class_list(classes)])
     columns = class_columns(source, classes, prefix, [] if label is None else [label])
     source.require(columns, "class column")
     names = without_prefix(prefix, columns)
@@ -521,7 +521,7 @@ def name_arrays(
         and source.arrays.nameless
         and source.manner.positive is None
     ):
-        source.take_names([str(name) for name in class_names(classes)])
+        source.take_names([str(name) for name in as_class_list(classes)])
     return classes
 
 
@@ -571,7 +571,7 @@ def class_columns(
 ) -> list[str]:
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
     if classes is not None and len(classes) != 1:
-        return [f"{prefix}{name}" for name in class_names(classes)]
+        return [f"{prefix}{name}" for name in as_class_list(classes)]
     if classes:
         columns = [f"{prefix}{name}" for name in classes]
     else:

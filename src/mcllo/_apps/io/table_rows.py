@@ -24,7 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils.statements import Statement, without_repeats
-from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint, shorten, stray_hint
+from ..._validation.frames import (
+    MAX_DISTINCT_LABELS,
+    extra_column_hint,
+    prefix_hint,
+    shorten,
+)
 from ..._validation.labels import CLASS_RULE
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
 from ...exceptions import (
@@ -375,7 +380,9 @@ def explain_error(
     if of_label and source.arrays is not None and source.arrays.nameless:
         hint = Hint("Columns of arrays have no names: give them with {classes}", {})
     elif by_default:
-        hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
+        hint = extra_column_hint(names, labels, suspects) or prefix_hint(
+            roles.numbers, labels
+        )
     else:
         left_out = check_left_out(names, without_prefix(prefix, source.columns), labels)
         if left_out is not None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, affixes
+from ..._validation.frames import MAX_DISTINCT_LABELS, find_common_affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
 from ...exceptions import FileFormatError
 from ..io.csv_text import (
@@ -273,7 +273,7 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
             label = name
             prefix = ""
             n_named = n_same
-        before, _ = affixes(others, values)
+        before, _ = find_common_affixes(others, values)
         if n_same == 0 and before and len(values) > n_named:
             label = name
             prefix = before

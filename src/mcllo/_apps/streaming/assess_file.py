@@ -71,8 +71,8 @@ from ..._utils.formatting import format_count
 from ..._utils.results import Floats, none_for_nan
 from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import DataFacts, Predictions
-from ..._validation.rounding import before_rounding
-from ..._validation.weights import counts_no_rows, fractional_weight_error
+from ..._validation.rounding import undo_rounding
+from ..._validation.weights import fractional_weight_error, is_noncount_weight
 from ...calibrators._auto.gain import cross_fitted_gain
 from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
@@ -297,7 +297,7 @@ def _assess_gathered(
     """Assess rows that are few enough to be in memory, as `assess` does."""
     facts = blocks.facts
     clip_given = blocks.layout.reading.clip is not None
-    taken = before_rounding(replace(blocks.take(), clip_given=clip_given))
+    taken = undo_rounding(replace(blocks.take(), clip_given=clip_given))
     if taken.notes:  # zeros of rounded numbers were not raised to a floor
         facts = replace(
             facts,
@@ -455,7 +455,7 @@ def assess_file(
     needs = {
         "{groups}": reading.get("groups") is not None,
         "{by}": reading.get("by") is not None,
-        "{weight_kind:{kind!r}}": counts_no_rows(kind)
+        "{weight_kind:{kind!r}}": is_noncount_weight(kind)
         and reading.get("weight") is not None,
         "{baseline:{rule!r}}": bool(rule),
         "a report": whole,

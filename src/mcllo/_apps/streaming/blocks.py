@@ -45,7 +45,7 @@ from ..._utils.results import Codes, Floats
 from ..._utils.statements import Statement
 from ..._validation.predictions import DataFacts, Predictions
 from ..._validation.probabilities import clean_logits, warn_of_zeros
-from ..._validation.weights import no_weight
+from ..._validation.weights import zero_weight_error
 from ...exceptions import InputError
 from .sums import Block, Layout, RowSums, block_terms, pick_rows, row_sums, sum_in_order
 
@@ -82,7 +82,7 @@ class Blocks(ABC):
             )
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
-            raise no_weight()
+            raise zero_weight_error()
         layout = self.layout.with_default_baseline(sums.class_weight)
         if (
             layout != self.layout

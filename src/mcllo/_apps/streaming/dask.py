@@ -29,15 +29,15 @@ import numpy as np
 
 from ..._fit.fit import MCLLOFit
 from ..._utils.atomic_files import progress
-from ..._validation.frames import as_column, as_matrix, column_names, is_dask
+from ..._validation.frames import as_matrix, column_names, column_or_table, is_dask
 from ..._validation.labels import (
     Classes,
-    class_names,
+    as_class_list,
     column_classes,
-    column_order,
-    label_values,
+    distinct_label_values,
+    find_column_order,
 )
-from ..._validation.weights import counts_no_rows
+from ..._validation.weights import is_noncount_weight
 from ...exceptions import InputError
 from .assess_file import BlockAssessment, assess_blocks, fit_blocks
 from .blocks import Blocks
@@ -77,7 +77,7 @@ def blocks_of_dask(
         )
     if y is None:
         raise InputError("y must hold one label per row; got None.")
-    named = None if classes is None else tuple(class_names(classes))
+    named = None if classes is None else tuple(as_class_list(classes))
     name = "probs" if logits is None else "logits"
     values, names = _table(probs if logits is None else logits, name, named)
     rows = DaskRows.aligned(values, y, sample_weight, name)
@@ -233,7 +233,7 @@ def _find_classes(
     y = rows.parts[1]
     if y.ndim == 2 and y.shape[1] > 1:
         columns = column_names(y._meta, "y") if _is_frame(y) else None
-        return column_order(columns, n_classes, names)[1]
+        return find_column_order(columns, n_classes, names)[1]
     kind = _kind_of_labels(y)
     if names is not None and kind is not None:
         # names get the type of the labels, which needs no look at them
@@ -241,7 +241,7 @@ def _find_classes(
     job = LabelJob(n_classes, names is not None, rows.starts)
     with progress("finding classes", "passes done"):
         seen = DaskRows((y,), rows.starts).total(job).labels
-    values, _ = label_values(np.array(list(seen), dtype=object))
+    values, _ = distinct_label_values(np.array(list(seen), dtype=object))
     return column_classes(values, n_classes, names)
 
 
@@ -290,7 +290,7 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
             )
         import dask.array as da
 
-        value = da.from_array(as_column(value, name), chunks=-1)
+        value = da.from_array(column_or_table(value, name), chunks=-1)
     if not _is_array(value):
         raise InputError(
             f"{name} must be a Dask array or series; got {type(value).__name__}."
@@ -355,7 +355,7 @@ def assess_dask(
         "baseline": bool(rule),
         "groups": data.pop("groups", None) is not None,
         "by": by is not None,
-        "weight_kind": counts_no_rows(weight_kind),
+        "weight_kind": is_noncount_weight(weight_kind),
     }
     shown = {"baseline": rule, "weight_kind": weight_kind}
     for argument, is_given in needs_all_rows.items():

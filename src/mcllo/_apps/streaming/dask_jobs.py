@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Floats
-from ..._validation.frames import as_column, as_matrix, check_index
-from ..._validation.labels import encode, label_values
+from ..._validation.frames import as_matrix, check_row_indexes, column_or_table
+from ..._validation.labels import distinct_label_values, encode_labels
 from ..._validation.predictions import Predictions
 from ...exceptions import InputError
 from .sums import Block, Layout, block_rows, coded_words, sum_in_order
@@ -60,10 +60,10 @@ class PartitionJob:
         """Yield the rows of each block after the number of the first of them."""
         name = "logits" if self.layout.reading.logits else "probs"
         with locate_error(number, self.starts):
-            check_index(probs=values, y=y, sample_weight=weight)
+            check_row_indexes(probs=values, y=y, sample_weight=weight)
             table, _ = as_matrix(values, name)
             if weight is not None:
-                weight = as_column(weight, "sample_weight")
+                weight = column_or_table(weight, "sample_weight")
         classes = self.layout.classes
         size = block_rows(len(classes))
         n_rows = len(table)
@@ -110,10 +110,12 @@ class LabelJob:
         with locate_error(number, self.starts):
             if _is_words(y):
                 y = np.array(list(y.unique()), dtype=object)
-            column = as_column(y, "y")
-            distinct = np.unique(label_values(column)[0]).tolist()
+            column = column_or_table(y, "y")
+            distinct = np.unique(distinct_label_values(column)[0]).tolist()
             if len(distinct) > self.n_classes and not self.named:
-                encode(distinct, self.n_classes, None)  # refuses so many, in its words
+                encode_labels(
+                    distinct, self.n_classes, None
+                )  # refuses so many, in its words
         return DistinctLabels(frozenset(distinct))
 
 
@@ -157,7 +159,7 @@ def two_dimensional(frame: Any) -> NDArray[Any]:
     """Return a series, whatever its kind, or a frame as a NumPy table."""
     if hasattr(frame, "columns"):
         return as_matrix(frame, "probs")[0]
-    return as_column(frame, "y")[:, None]
+    return column_or_table(frame, "y")[:, None]
 
 
 def _is_words(y: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from ..._utils.atomic_files import StrPath
 from ..._utils.results import Codes
 from ..._utils.statements import Statement
-from ..._validation.labels import Classes, class_names
+from ..._validation.labels import Classes, as_class_list
 from ...exceptions import InputError, MclloError
 from ..io.read import open_sources, same_roles
 from ..io.source import Source
@@ -79,7 +79,7 @@ def blocks_of_sources(
         Rows whose labels are looked at to find the remedy of an error, at most.
     """
     reading = Reading(None, baseline, logits, normalize, clip)
-    named = None if classes is None else class_names(classes)
+    named = None if classes is None else as_class_list(classes)
     source = FileSource(
         sources,
         reading,

@@ -56,16 +56,16 @@ from ..._inference.omnibus import OmnibusTest
 from ..._model.kernel import Derivatives, LogPartition
 from ..._model.likelihood import identity_theta, sufficient_statistic
 from ..._utils.results import Codes, Floats
-from ..._validation.frames import as_column, as_numbers
+from ..._validation.frames import as_numbers, column_or_table
 from ..._validation.labels import (
     Classes,
-    baseline_column,
     check_not_reserved,
     default_baseline,
+    find_baseline_column,
 )
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex, clean_logits, clean_probs
-from ..._validation.weights import RowFacts, clean_rows
+from ..._validation.weights import RowFacts, clean_row_facts
 from ...metrics._bins import top_label, width_edges, width_index
 from ...metrics._reliability import (
     ReliabilityCurve,
@@ -154,7 +154,9 @@ class Layout:
         """Return the layout of known classes."""
         check_not_reserved(classes)
         named = reading.baseline
-        index = len(classes) - 1 if named is None else baseline_column(named, classes)
+        index = (
+            len(classes) - 1 if named is None else find_baseline_column(named, classes)
+        )
         return cls(classes, index, reading)
 
     @classmethod
@@ -195,11 +197,11 @@ class Layout:
         facts = RowFacts()
         if sample_weight is not None:
             weight = as_numbers(
-                as_column(sample_weight, "sample_weight"), "sample_weight"
+                column_or_table(sample_weight, "sample_weight"), "sample_weight"
             )
-            # `clean_rows` refuses weights that are all 0; a block of them is no mistake
+            # `clean_row_facts` refuses weights that are all 0; a block of them is no mistake
             no_weight = weight.shape == (n,) and not weight.any()
-            facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
+            facts = RowFacts(np.zeros(n)) if no_weight else clean_row_facts(n, weight)
         if (
             codes is None or len(codes) != n
         ):  # of another length: the validator refuses it
