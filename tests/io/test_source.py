@@ -17,7 +17,7 @@ from mcllo._apps.io.container import (
     UNSUPPORTED_COMPRESSED_MAGIC,
     UNSUPPORTED_MAGIC,
     open_file,
-    refuse_foreign,
+    refuse_unsupported_format,
 )
 from mcllo._apps.io.source import Source
 from mcllo.exceptions import FileFormatError
@@ -112,9 +112,9 @@ def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     opened = []
-    reopened = Source.reopened
+    reopened = Source.reopen
     monkeypatch.setattr(
-        Source, "reopened", lambda self: opened.append(reopened(self)) or opened[-1]
+        Source, "reopen", lambda self: opened.append(reopened(self)) or opened[-1]
     )
     source = Source("-")
     if way == "read":
@@ -215,7 +215,7 @@ def test_what_is_not_read_is_called_by_its_name():
         with pytest.raises(
             FileFormatError, match="must be a table: CSV, Parquet, "
         ) as caught:
-            refuse_foreign(head, "some.csv")
+            refuse_unsupported_format(head, "some.csv")
         assert str(caught.value).startswith("some.csv must")
         assert f"looks like {what}. Save it as CSV or .xlsx." in str(caught.value)
     for head, foreign, match in (
@@ -224,7 +224,7 @@ def test_what_is_not_read_is_called_by_its_name():
         (b"\x1f\x8b", UNSUPPORTED_COMPRESSED_MAGIC, "compressed twice"),
     ):
         with pytest.raises(FileFormatError, match=match):
-            refuse_foreign(head, "f", foreign)
+            refuse_unsupported_format(head, "f", foreign)
 
 
 @pytest.mark.parametrize(

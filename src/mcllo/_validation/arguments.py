@@ -1,4 +1,4 @@
-"""Arguments beside the predictions: shares, such as levels of tests, and subgroups of rows (`By`).
+"""Arguments beside the predictions: shares, such as levels of tests, and `RowSubgroups`.
 
 ==============  ==============================================================================
 groups          rows of one may depend on each other: it changes the test (`_validation/weights`)
@@ -36,7 +36,7 @@ DEFAULT_BY_NAME = "group"
 
 
 @dataclass(frozen=True, eq=False)
-class By:
+class RowSubgroups:
     """The subgroup of each row.
 
     Attributes
@@ -58,12 +58,12 @@ class By:
         """The rows of each subgroup."""
         return [np.flatnonzero(self.codes == g) for g in range(len(self.names))]
 
-    def take(self, rows: Codes) -> By:
+    def take(self, rows: Codes) -> RowSubgroups:
         """Return the subgroups of the chosen rows, without those that are empty then."""
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
         names = tuple(self.names[k] for k in kept)
         codes = codes.ravel().astype(np.intp)
-        return By(self.column, names, codes)
+        return RowSubgroups(self.column, names, codes)
 
 
 def extract_by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
@@ -93,9 +93,9 @@ def _has_column(table: Any, name: str) -> bool:
     return names is not None and name in names
 
 
-def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
+def clean_by(by: Any, n_samples: int, column: str | None = None) -> RowSubgroups | None:
     """Validate subgroups: a name for each row, at least two of them and not too many."""
-    if by is None or isinstance(by, By):
+    if by is None or isinstance(by, RowSubgroups):
         return by
     values = column_or_table(by, "by")
     if values.shape != (n_samples,):
@@ -119,7 +119,7 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
     name_of_series = getattr(by, "name", None)
     if column is None and isinstance(name_of_series, str):
         column = name_of_series
-    return By(column or DEFAULT_BY_NAME, tuple(names), codes)
+    return RowSubgroups(column or DEFAULT_BY_NAME, tuple(names), codes)
 
 
 def _check_n_subgroups(n: int) -> None:

@@ -31,7 +31,7 @@ from .._model.likelihood import log_odds_of_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
-from .arguments import By, clean_by, extract_by_column
+from .arguments import RowSubgroups, clean_by, extract_by_column
 from .frames import (
     check_row_indexes,
     n_columns,
@@ -112,7 +112,7 @@ class Predictions:
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
-    by : By or None
+    by : RowSubgroups or None
         The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
         Where a small probability was clipped to `clip`; None when nowhere.
@@ -164,7 +164,7 @@ class Predictions:
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
-    by: By | None = None
+    by: RowSubgroups | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     clip_given: bool = False

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
 from ..exceptions import InputError
-from .arguments import By, clean_by
+from .arguments import RowSubgroups, clean_by
 from .frames import as_numbers, column_or_table
 from .labels import is_missing
 
@@ -44,7 +44,7 @@ class RowFacts:
     weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
-    by: By | None = None
+    by: RowSubgroups | None = None
 
     @property
     def counts(self) -> bool:

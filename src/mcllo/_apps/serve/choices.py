@@ -27,7 +27,7 @@ from typing import Any
 from ...exceptions import InputError, MclloError, Names
 from ..cli.options import FLAG_NAMES, READING, Flag, typed
 from ..cli.verbs import command
-from ..io.csv_text import is_index
+from ..io.csv_text import is_pandas_index
 from .column_detection import DetectedTable
 from .limits import Limits
 
@@ -174,7 +174,7 @@ def _classes(
     aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
     usual = []
     for column in seen.columns:
-        is_class = column.name.startswith(prefix) and not is_index(
+        is_class = column.name.startswith(prefix) and not is_pandas_index(
             column.name[len(prefix) :]
         )
         if is_class and column.name not in aside:

@@ -35,7 +35,7 @@ from ..io.csv_text import (
     MISSING,
     NUMBER,
     clean_labels,
-    is_index,
+    is_pandas_index,
     strip_percent,
 )
 from ..io.read import N_REMEDY_ROWS
@@ -168,7 +168,7 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
         sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
         notes=tuple(
-            note.text for note in source.assumed if note.kind == "note.encoding"
+            note.text for note in source.assumptions if note.kind == "note.encoding"
         ),
         ending=file_suffix(source),
     )
@@ -302,7 +302,7 @@ def guess_classes(
 ) -> list[str]:
     """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
     values = table.values(label)
-    others = [name for name in columns if name != label and not is_index(name)]
+    others = [name for name in columns if name != label and not is_pandas_index(name)]
     able = [name for name in others if name in table.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]

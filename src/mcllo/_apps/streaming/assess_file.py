@@ -77,7 +77,7 @@ from ...calibrators._auto.gain import cross_fitted_gain
 from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
-from ..io.read import check_room, open_sources, read_sources
+from ..io.read import check_rows_fit_memory, open_sources, read_sources
 from ..io.source import Source
 from .blocks import Blocks, StreamedBlocks
 from .file_blocks import blocks_of_sources
@@ -418,7 +418,9 @@ class OpenedFile:
             own = {**self._columns_of_blocks(), "baseline": None}
             with blocks_of_sources(self.sources, spill=False, **own) as blocks:
                 source: Any = blocks.source
-                check_room(source.sources, len(source.names), why, remedy, values)
+                check_rows_fit_memory(
+                    source.sources, len(source.names), why, remedy, values
+                )
 
     def read(self) -> Predictions:
         """Return all rows."""

@@ -17,9 +17,9 @@ from ..._utils.results import Codes
 from ..._utils.statements import Statement
 from ..._validation.labels import Classes, as_class_list
 from ...exceptions import InputError, MclloError
-from ..io.read import open_sources, same_roles
+from ..io.read import find_common_roles, open_sources
 from ..io.source import Source
-from ..io.table_rows import TableRows, no_rows
+from ..io.table_rows import TableRows, no_rows_error
 from .blocks import Cost, StreamedBlocks, Unit
 from .sums import Block, Layout, Reading, block_rows, coded_words
 
@@ -112,7 +112,7 @@ class FileSource:
         parquet = all(source.kind == "parquet" for source in sources)
         self.cost: Cost = "some" if parquet else "much"
         self.sources = sources
-        roles = same_roles(sources, label, classes, prefix, weight=weight)
+        roles = find_common_roles(sources, label, classes, prefix, weight=weight)
         self.table = TableRows(
             sources,
             roles,
@@ -140,7 +140,7 @@ class FileSource:
                 ratio = (
                     4.0 if source.compression else 1.0
                 )  # of gzip and tables of numbers, about
-                total += source.n_packed * ratio
+                total += source.n_file_bytes * ratio
         return total
 
     def check(self) -> None:
@@ -151,7 +151,8 @@ class FileSource:
     def units(self) -> Iterator[Unit]:
         """Return row groups, or batches that were read in the calling thread."""
         start = 0
-        # `start` counts the rows of all files, `done` those of one: errors name the row of the file
+        # `start` counts the rows of all files, `row_offset` those of one:
+        # errors name the row of the file
         for source in self.sources:
             groups = _row_groups(source, self.rows)
             if groups is not None:
@@ -159,17 +160,17 @@ class FileSource:
                     yield partial(self._read_groups, source, chosen, first_row, start)
                 start += sum(source.row_groups)
                 continue
-            done = 0
+            row_offset = 0
             for table in self._tables(source, self.rows):
-                yield partial(self._read, source, table, done, start + done)
-                done += table.num_rows
-            start += done
+                yield partial(self._read, source, table, row_offset, start + row_offset)
+                row_offset += table.num_rows
+            start += row_offset
 
     def _layout(self, reading: Reading, first_rows: int) -> Layout:
         """Return what the first rows show; every label is looked at later."""
         for source in self.sources:
             for table in self._tables(source, first_rows):
-                found = self.table.understood(source, table)
+                found = self.table.parse_table(source, table)
                 if len(found.labels) == 0:
                     continue
                 try:
@@ -182,13 +183,18 @@ class FileSource:
                         )
                     return Layout.from_first_rows(reading, values, found.labels)
                 except MclloError as error:
-                    raise self.table.explained(error, source, found) from None
-        raise no_rows(self.sources[0])
+                    raise self.table.explain_error_in_rows(
+                        error, source, found
+                    ) from None
+        raise no_rows_error(self.sources[0])
 
     def _read_groups(
-        self, source: Source, groups: list[int], done: int, start: int
+        self, source: Source, groups: list[int], row_offset: int, start: int
     ) -> Iterator[Block]:
-        with source.sentences(self.roles.numbers), source.parquet() as file:
+        with (
+            source.explained_pyarrow_errors(self.roles.numbers),
+            source.parquet() as file,
+        ):
             # without Arrow's threads: each worker has a reader of its own
             batches = file.iter_batches(
                 batch_size=self.rows,
@@ -200,14 +206,14 @@ class FileSource:
                 batches, self.roles.numbers, self.roles.plain
             )
             for table in _merge_batches(meant):
-                yield from self._read(source, table, done, start + done)
-                done += table.num_rows
+                yield from self._read(source, table, row_offset, start + row_offset)
+                row_offset += table.num_rows
 
     def _read(
-        self, source: Source, table: Any, done: int, start: int
+        self, source: Source, table: Any, row_offset: int, start: int
     ) -> Iterator[Block]:
-        """Validate a table whose first row is row `done` of the file and `start` of the whole."""
-        found = self.table.understood(source, table, done)
+        """Validate a table from row `row_offset` of the file, row `start` of the whole."""
+        found = self.table.parse_table(source, table, row_offset)
         if len(found.labels) == 0:
             return
         try:
@@ -217,7 +223,9 @@ class FileSource:
                 found.values, found.labels, weight, names=self.names, codes=codes
             )
         except InputError as error:
-            raise self.table.explained(error, source, found, done) from None
+            raise self.table.explain_error_in_rows(
+                error, source, found, row_offset
+            ) from None
         yield Block(start, rows)
 
     def _tables(self, source: Source, rows: int) -> Iterator[Any]:
@@ -239,14 +247,14 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None
         return None
     units: list[tuple[list[int], int]] = []
     n_rows_of_unit = rows
-    done = 0
+    row_offset = 0
     for group, size in enumerate(sizes):
         if n_rows_of_unit >= rows:
-            units.append(([], done))
+            units.append(([], row_offset))
             n_rows_of_unit = 0
         units[-1][0].append(group)
         n_rows_of_unit += size
-        done += size
+        row_offset += size
     return units
 
 
