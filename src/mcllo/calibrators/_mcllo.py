@@ -436,7 +436,7 @@ class MCLLOCalibrator(GatedCalibrator):
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            return load_application("streaming.dask").lazy_labels(self, X)
+            return load_application("streaming.dask").lazy_predict_labels(self, X)
         _refuse_lazy(logits)
         return super().predict(X, logits=logits)
 

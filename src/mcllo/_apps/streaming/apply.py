@@ -35,7 +35,7 @@ from ..io.write import format_like_input, is_text_format, open_writer
 
 
 @dataclass(frozen=True, eq=False)
-class Applied:
+class ApplyResult:
     """How many rows `apply_file` wrote, the classes it recalibrated, and what it assumed."""
 
     n_samples: int
@@ -52,7 +52,7 @@ def apply_file(
     logits: bool = False,
     classes: list[str] | None = None,
     **meant: Unpack[CellOptions],
-) -> Applied:
+) -> ApplyResult:
     """Write the rows of `path` to `out` with the class columns recalibrated.
 
     All other columns pass through untouched, in their order.
@@ -76,10 +76,10 @@ def apply_file(
         calibrator = calibrator.for_stream()
     source = Source(path, ReadOptions(**meant))
     names = [str(label) for label in calibrator.classes_.tolist()]
-    roles = _roles(source, names, prefix, classes)
+    roles = _find_column_roles(source, names, prefix, classes)
     places = [source.index(column) for column in roles.numbers]
     number_format = source.find_number_format(roles.numbers)
-    formats = _formats(source, number_format.percent_columns)
+    formats = _find_excel_formats(source, number_format.percent_columns)
     as_text = is_text_format(out)
     n_done = 0
     n_dropped = 0
@@ -131,10 +131,10 @@ def apply_file(
         notes.append(
             dropped_rows_statement(n_dropped, n_done, source.place(first_dropped))
         )
-    return Applied(n_done - n_dropped, tuple(names), without_repeats(notes))
+    return ApplyResult(n_done - n_dropped, tuple(names), without_repeats(notes))
 
 
-def _roles(
+def _find_column_roles(
     source: Source, names: list[str], prefix: str, classes: list[str] | None
 ) -> ColumnRoles:
     """Return the columns to recalibrate: those of the calibrator's classes, or of one of two."""
@@ -167,7 +167,9 @@ def _roles(
     return ColumnRoles(columns, names=names)
 
 
-def _formats(source: Source, has_percent_sign: frozenset[str]) -> dict[str, str]:
+def _find_excel_formats(
+    source: Source, has_percent_sign: frozenset[str]
+) -> dict[str, str]:
     """Return Excel's formats of the columns: those of the sheet, and of columns with signs."""
     formats: dict[str, str] = {}
     if source.sheet is not None:
@@ -189,14 +191,14 @@ def _recalibrate(
         table = pa.table(dict(zip(roles.names, values.T, strict=True)))
     table = table.rename_columns(list(roles.names))
     order = [str(label) for label in calibrator.classes_.tolist()]
-    found = _predict(calibrator, table.select(order), logits)
+    found = _predict_probabilities(calibrator, table.select(order), logits)
     in_file = roles.names[
         : len(roles.numbers)
     ]  # of two classes the file may have the first alone
     return [pa.array(found[:, order.index(name)]) for name in in_file]
 
 
-def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
+def _predict_probabilities(calibrator: Any, table: Any, logits: bool) -> Any:
     with suppress_warnings():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)

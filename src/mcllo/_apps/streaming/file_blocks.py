@@ -21,7 +21,7 @@ from ..io.read import find_common_roles, open_sources
 from ..io.source import Source
 from ..io.table_rows import TableRows, no_rows_error
 from .blocks import Cost, StreamedBlocks, Unit
-from .sums import Block, Layout, Reading, block_rows, coded_words
+from .sums import Block, BlockLayout, ValidationOptions, block_rows, encode_words
 
 MAX_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most: round, 300 MB of ten classes."""
@@ -78,7 +78,7 @@ def blocks_of_sources(
     data_check_rows : int
         Rows whose labels are looked at to find the remedy of an error, at most.
     """
-    reading = Reading(None, baseline, logits, normalize, clip)
+    reading = ValidationOptions(None, baseline, logits, normalize, clip)
     named = None if classes is None else as_class_list(classes)
     source = FileSource(
         sources,
@@ -100,7 +100,7 @@ class FileSource:
     def __init__(
         self,
         sources: Sequence[Source],
-        reading: Reading,
+        reading: ValidationOptions,
         label: str,
         classes: Sequence[Hashable] | None,
         weight: str | None,
@@ -124,7 +124,7 @@ class FileSource:
         self.roles = self.table.roles
         self.names = self.table.names
         self.rows = rows or block_rows(len(self.names))
-        self.layout = self._layout(reading, first_rows)
+        self.layout = self._detect_layout(reading, first_rows)
 
     def notes(self, n_rows: int) -> tuple[Statement, ...]:
         """Return what was assumed, and what was dropped so that `n_rows` are left."""
@@ -154,22 +154,28 @@ class FileSource:
         # `start` counts the rows of all files, `row_offset` those of one:
         # errors name the row of the file
         for source in self.sources:
-            groups = _row_groups(source, self.rows)
+            groups = _split_row_groups(source, self.rows)
             if groups is not None:
                 for chosen, first_row in groups:
-                    yield partial(self._read_groups, source, chosen, first_row, start)
+                    yield partial(
+                        self._validate_row_groups, source, chosen, first_row, start
+                    )
                 start += sum(source.row_groups)
                 continue
             row_offset = 0
-            for table in self._tables(source, self.rows):
-                yield partial(self._read, source, table, row_offset, start + row_offset)
+            for table in self._read_tables(source, self.rows):
+                yield partial(
+                    self._validate_table, source, table, row_offset, start + row_offset
+                )
                 row_offset += table.num_rows
             start += row_offset
 
-    def _layout(self, reading: Reading, first_rows: int) -> Layout:
+    def _detect_layout(
+        self, reading: ValidationOptions, first_rows: int
+    ) -> BlockLayout:
         """Return what the first rows show; every label is looked at later."""
         for source in self.sources:
-            for table in self._tables(source, first_rows):
+            for table in self._read_tables(source, first_rows):
                 found = self.table.parse_table(source, table)
                 if len(found.labels) == 0:
                     continue
@@ -181,14 +187,14 @@ class FileSource:
                         values = found.table.select(self.roles.numbers).rename_columns(
                             self.names
                         )
-                    return Layout.from_first_rows(reading, values, found.labels)
+                    return BlockLayout.from_first_rows(reading, values, found.labels)
                 except MclloError as error:
                     raise self.table.explain_error_in_rows(
                         error, source, found
                     ) from None
         raise no_rows_error(self.sources[0])
 
-    def _read_groups(
+    def _validate_row_groups(
         self, source: Source, groups: list[int], row_offset: int, start: int
     ) -> Iterator[Block]:
         with (
@@ -206,10 +212,12 @@ class FileSource:
                 batches, self.roles.numbers, self.roles.plain
             )
             for table in _merge_batches(meant):
-                yield from self._read(source, table, row_offset, start + row_offset)
+                yield from self._validate_table(
+                    source, table, row_offset, start + row_offset
+                )
                 row_offset += table.num_rows
 
-    def _read(
+    def _validate_table(
         self, source: Source, table: Any, row_offset: int, start: int
     ) -> Iterator[Block]:
         """Validate a table from row `row_offset` of the file, row `start` of the whole."""
@@ -218,7 +226,7 @@ class FileSource:
             return
         try:
             weight = found.column(self.roles.weight)
-            codes = _codes(found.labels, self.layout.classes)
+            codes = _encode_labels(found.labels, self.layout.classes)
             rows = self.layout.read(
                 found.values, found.labels, weight, names=self.names, codes=codes
             )
@@ -228,14 +236,14 @@ class FileSource:
             ) from None
         yield Block(start, rows)
 
-    def _tables(self, source: Source, rows: int) -> Iterator[Any]:
+    def _read_tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
         roles = self.roles
         parts = source.parts(roles.numbers, roles.text, roles.plain, rows)
         yield from _merge_batches(parts, rows, roles.columns)
 
 
-def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None:
+def _split_row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None:
     """Return row groups for workers, each with its first row; None to read in order.
 
     Small groups that follow each other go together.
@@ -268,14 +276,14 @@ def _merge_batches(
         waiting.append(batch)
         n_waiting += batch.num_rows
         if n_waiting >= rows:
-            yield _table_of(waiting, columns)
+            yield _combine_batches(waiting, columns)
             waiting = []
             n_waiting = 0
     if n_waiting:
-        yield _table_of(waiting, columns)
+        yield _combine_batches(waiting, columns)
 
 
-def _table_of(batches: list[Any], columns: Sequence[str] | None) -> Any:
+def _combine_batches(batches: list[Any], columns: Sequence[str] | None) -> Any:
     """Return batches as one table, its columns renamed if names are given."""
     import pyarrow as pa
 
@@ -283,7 +291,7 @@ def _table_of(batches: list[Any], columns: Sequence[str] | None) -> Any:
     return table if columns is None else table.rename_columns(list(columns))
 
 
-def _codes(labels: Any, classes: Classes) -> Codes | None:
+def _encode_labels(labels: Any, classes: Classes) -> Codes | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 
@@ -294,4 +302,4 @@ def _codes(labels: Any, classes: Classes) -> Codes | None:
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()
     words = encoded.dictionary.to_pylist()
-    return coded_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)
+    return encode_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)
