@@ -254,7 +254,7 @@ class InputFile:
             )
 
     @contextmanager
-    def parquet(self) -> Iterator[Any]:
+    def open_parquet(self) -> Iterator[Any]:
         """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
@@ -270,7 +270,7 @@ class InputFile:
             yield file
 
     @contextmanager
-    def arrow(self) -> Iterator[Any]:
+    def open_arrow(self) -> Iterator[Any]:
         """Open an Arrow file (Feather) or stream."""
         from pyarrow import ipc
 
@@ -287,7 +287,7 @@ class InputFile:
             return pa.OSFile(os.fsencode(self.path))
         return self.reopen()
 
-    def stream(self) -> Any:
+    def open_text(self) -> Any:
         """Return the text of a CSV file as UTF-8."""
         import pyarrow as pa
 

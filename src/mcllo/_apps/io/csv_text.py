@@ -540,7 +540,7 @@ class CsvTable:
 
         The file is not kept: it would keep this object, and the copy of a pipe would stay open.
         """
-        with file.stream() as stream:
+        with file.open_text() as stream:
             sample = stream.read(N_ENCODING_SAMPLE_BYTES)
         is_whole = len(sample) < N_ENCODING_SAMPLE_BYTES
         self.n_unpacked = float(len(sample)) if is_whole else None
@@ -549,9 +549,9 @@ class CsvTable:
                 sample[:N_HEAD_BYTES], file.name, UNSUPPORTED_COMPRESSED_MAGIC
             )
         file.encoding = encoding or detect_encoding(sample)
-        with file.stream() as stream:
+        with file.open_text() as stream:
             self.names, self.separator = read_header(stream)
-        with file.stream() as stream:
+        with file.open_text() as stream:
             rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES)
         self.marks = find_number_marks(rows)
 
@@ -583,7 +583,7 @@ class CsvTable:
         )
         read = arrow_csv.ReadOptions(block_size=self.n_bytes_of_block)
         quotes = QuoteCounter()
-        with file.stream() as stream:
+        with file.open_text() as stream:
             counted = pa.TransformInputStream(stream, quotes)
             try:
                 rows = arrow_csv.open_csv(
@@ -602,10 +602,10 @@ class CsvTable:
 
     def refuse_open_quote(self, file: InputFile) -> None:
         """Refuse a quoted cell that never ends."""
-        with file.stream() as stream:
+        with file.open_text() as stream:
             if not has_odd_quotes(stream):
                 return
-        with file.stream() as stream:
+        with file.open_text() as stream:
             line = find_open_quote(stream, self.separator)
         if line is not None:
             raise FileFormatError(

@@ -362,7 +362,7 @@ def estimate_n_rows(source: Source, enough: float) -> float:
         pa.ArrowException, OSError, UnicodeError
     ):  # whoever reads it says what is wrong
         if source.kind == "arrow":
-            with source.arrow() as file:
+            with source.open_arrow() as file:
                 return float(
                     sum(batch.num_rows for batch in iterate_arrow_batches(file))
                 )
@@ -411,7 +411,7 @@ def read_probs(
     columns = find_class_columns(
         source, classes, prefix, [] if label is None else [label]
     )
-    source.require(columns, "class column")
+    source.require_columns(columns, "class column")
     names = strip_prefix(prefix, columns)
     check_rows_fit_memory([source], len(columns))
     try:
@@ -477,7 +477,7 @@ def find_column_roles(
     if source.arrays is not None:
         classes = name_array_columns(source, label, classes)
     other_columns = [label]
-    source.require(other_columns, "label column")
+    source.require_columns(other_columns, "label column")
     parts = (
         (weight, "weight column"),
         (groups, "group column"),
@@ -485,7 +485,7 @@ def find_column_roles(
     )
     for column, part in parts:
         if column is not None:
-            source.require([column], part)
+            source.require_columns([column], part)
             other_columns.append(column)
     positive = source.read_options.positive
     if positive is not None:
@@ -498,7 +498,7 @@ def find_column_roles(
         rule = "name at least two columns"
         remedy = "Leave {classes} out."
         raise InputError(argument="classes", rule=rule, found="none", remedy=remedy)
-    source.require(numbers, "class column")
+    source.require_columns(numbers, "class column")
     used = [*other_columns, *numbers]
     for column in other_columns:
         if used.count(column) > 1:

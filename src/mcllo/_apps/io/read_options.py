@@ -110,7 +110,7 @@ class ColumnRoles:
         found = [*self.numbers, *self.plain, *self.text]
         return list(dict.fromkeys(found))
 
-    def but(self, **changes: object) -> ColumnRoles:
+    def with_changes(self, **changes: object) -> ColumnRoles:
         """Return a copy with other parts."""
         return replace(self, **changes)  # type: ignore[arg-type]
 

@@ -119,7 +119,7 @@ class Sheet:
         positions = [str(k) for k in range(len(columns))]
         self.table = pa.Table.from_arrays(columns, names=positions)
 
-    def texts(self, place: int) -> list[str]:
+    def text_cells(self, place: int) -> list[str]:
         """Return the cells of a column of text, as they stand; of no other column any."""
         column = self.table.column(place)
         if str(column.type) != "string":

@@ -84,14 +84,14 @@ class Source(InputFile):
     def _detect_columns(self) -> list[str]:
         """Look at the beginning of the file; return the names of its columns."""
         if self.kind == "parquet":
-            with self.parquet() as file:
+            with self.open_parquet() as file:
                 footer = file.metadata
                 self.row_groups = [
                     footer.row_group(g).num_rows for g in range(file.num_row_groups)
                 ]
                 return list(file.schema_arrow.names)
         if self.kind == "arrow":
-            with self.arrow() as file:
+            with self.open_arrow() as file:
                 return list(file.schema.names)
         if self.kind == "sheet":
             with self.reopen() as file:
@@ -186,7 +186,7 @@ class Source(InputFile):
         """Return the position of a column."""
         return self._places[column]
 
-    def require(self, columns: Sequence[str], role: str) -> None:
+    def require_columns(self, columns: Sequence[str], role: str) -> None:
         """Refuse when a column is missing."""
         for column in columns:
             if column in self._places:
@@ -300,10 +300,10 @@ class Source(InputFile):
             as_floats = {self.index(name) for name in floats}
             yield from self.csv.batches(self, places, as_floats, number_format.decimal)
         elif self.kind == "parquet":
-            with self.parquet() as file:
+            with self.open_parquet() as file:
                 yield from file.iter_batches(batch_size=rows, columns=list(columns))
         elif self.kind == "arrow":
-            with self.arrow() as file:
+            with self.open_arrow() as file:
                 yield from _read_arrow_columns(file, columns, rows)
         elif self.sheet is not None:
             places = [self.index(name) for name in columns]
@@ -359,13 +359,13 @@ class Source(InputFile):
 
     # ---- what is wrong, and where
 
-    def place(self, row: int) -> str:
+    def locate_row(self, row: int) -> str:
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
         if self.sheet is not None:
             return f"row {self.sheet.lines[row]} of {self.name}"
         if self.csv is None:
             return f"row {row} of {self.name}"
-        with self.stream() as stream:
+        with self.open_text() as stream:
             return (
                 f"line {find_line_of_row(stream, self.separator, row)} of {self.name}"
             )
@@ -387,7 +387,7 @@ class Source(InputFile):
 
 def _detect_sheet_number_format(sheet: Sheet, places: dict[str, int]) -> NumberFormat:
     """Return how the numbers of some columns are written, where they are text."""
-    columns = [sheet.texts(j) for j in places.values()]
+    columns = [sheet.text_cells(j) for j in places.values()]
     rows = zip_longest(*columns, fillvalue="")
     return detect_number_format(rows, {name: k for k, name in enumerate(places)})
 
@@ -532,7 +532,7 @@ def _find_fault(
         return _find_fault_in_sheet(source, source.sheet, columns, number_format)
     assert source.csv is not None
     source.csv.refuse_open_quote(source)
-    with source.stream() as stream:
+    with source.open_text() as stream:
         return find_first_fault(
             stream, source.separator, source.columns, columns, number_format
         )
@@ -543,7 +543,7 @@ def _find_fault_in_sheet(
 ) -> FileFault | None:
     """Return the first cell of the first column with one that should be a number and is none."""
     for name in columns:
-        for row, cell in enumerate(sheet.texts(source.index(name))):
+        for row, cell in enumerate(sheet.text_cells(source.index(name))):
             has_percent_sign = name in number_format.percent_columns
             fault = find_number_fault(cell, number_format, has_percent_sign)
             if fault is not None:

@@ -110,7 +110,7 @@ class TableRows:
         self.names = strip_prefix(prefix, roles.numbers)
         if roles.positive:
             self.names = self._find_two_classes()
-            self.roles = roles.but(names=self.names)
+            self.roles = roles.with_changes(names=self.names)
         self._gaps: dict[
             tuple[int, int], DroppedRows
         ] = {}  # by file and first row of the table
@@ -252,7 +252,7 @@ class TableRows:
                 total = sum(gaps.n_rows for gaps in self._gaps.values())
             else:
                 total = n_rows + n_dropped  # tables without gaps were not counted
-            where = self.sources[file].place(first_gaps.first)
+            where = self.sources[file].locate_row(first_gaps.first)
             said.append(dropped_rows_statement(n_dropped, total, where))
         return without_repeats(said)
 
@@ -360,7 +360,7 @@ def locate_error_in_file(
     error: InputError, source: Source, roles: ColumnRoles
 ) -> InputError:
     """Return `error` with columns for arrays and lines for rows."""
-    row = "" if error.row is None else source.place(error.row)
+    row = "" if error.row is None else source.locate_row(error.row)
     return error.but(place=locate_in_file(error, row, roles))
 
 

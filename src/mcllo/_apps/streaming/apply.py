@@ -129,7 +129,7 @@ def apply_file(
         notes.append(single_column_statement(roles.numbers[0], *roles.names))
     if first_dropped is not None:
         notes.append(
-            dropped_rows_statement(n_dropped, n_done, source.place(first_dropped))
+            dropped_rows_statement(n_dropped, n_done, source.locate_row(first_dropped))
         )
     return ApplyResult(n_done - n_dropped, tuple(names), without_repeats(notes))
 
@@ -148,7 +148,7 @@ def _find_column_roles(
                 values={"known": shorten(names)},
             )
         column = find_positive_column(source, classes, prefix, (), positive)
-        source.require([column], "class column")
+        source.require_columns([column], "class column")
         other = next(name for name in names if name != positive)
         return ColumnRoles([column], names=[positive, other], positive=True)
     if source.arrays is not None and source.arrays.nameless:
@@ -163,7 +163,7 @@ def _find_column_roles(
                 f"{source.name} has no class column {missing[0]!r}."
             )
             raise error.with_remedy(f"{hint.template}.", **hint.values)
-    source.require(columns, "class column")
+    source.require_columns(columns, "class column")
     return ColumnRoles(columns, names=names)
 
 

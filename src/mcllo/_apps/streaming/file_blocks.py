@@ -199,7 +199,7 @@ class FileSource:
     ) -> Iterator[Block]:
         with (
             source.explained_pyarrow_errors(self.roles.numbers),
-            source.parquet() as file,
+            source.open_parquet() as file,
         ):
             # without Arrow's threads: each worker has a reader of its own
             batches = file.iter_batches(
