@@ -321,13 +321,13 @@ class InputFile:
         return size, lines
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the file is another one than when it was opened first."""
         return self._file_stamp() != self._seen
 
     def refuse_changed(self) -> None:
         """Refuse a file that another program wrote to while it was read."""
-        if self.changed:
+        if self.has_changed:
             raise changed_file_error(self.name)
 
     def _file_stamp(self) -> tuple[int, ...] | None:

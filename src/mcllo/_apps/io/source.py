@@ -480,7 +480,7 @@ def explain_pyarrow_error(
     first = first.strip().rstrip(".")
     # names of columns may hold what moves the cursor of a terminal
     first = "".join(letter for letter in first if letter.isprintable())
-    if source.changed:
+    if source.has_changed:
         return changed_file_error(source.name)
     if isinstance(error, csv.Error) and not source.columns:  # of the header
         return FileFormatError(f"{source.name} cannot be read: {first}.")
