@@ -8,7 +8,7 @@ import pytest
 
 from mcllo import Predictions
 from mcllo._apps.streaming.blocks import StreamedBlocks
-from mcllo._apps.streaming.sums import Block, Layout, Reading
+from mcllo._apps.streaming.sums import Block, BlockLayout, ValidationOptions
 from mcllo.exceptions import InputError
 
 
@@ -51,7 +51,9 @@ class Batches:
     def __init__(self, batches, **reading):
         self.batches = batches
         first = next(batch for batch in batches if len(batch[0]))
-        self.layout = Layout.from_first_rows(Reading(**reading), first[0], first[1])
+        self.layout = BlockLayout.from_first_rows(
+            ValidationOptions(**reading), first[0], first[1]
+        )
 
     def n_bytes(self):
         return 0.0

@@ -230,14 +230,18 @@ def test_the_text_and_the_report_say_what_was_assumed(folder, said):
 
 
 def test_large_files_were_read_in_blocks(folder, monkeypatch):
-    from mcllo._apps.streaming.assess_file import BlockAssessment, assess_file, is_large
+    from mcllo._apps.streaming.assess_file import (
+        BlockAssessment,
+        assess_file,
+        is_large_file,
+    )
 
     packed(folder / "table", "zstd")
     monkeypatch.setattr(
         "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text()) - 1
     )
     assert (folder / "table").stat().st_size < len(text()) / 2  # by what it unpacks to
-    assert is_large("table")
+    assert is_large_file("table")
     assert (
         type(assess_file("table", {"label": "seen", "classes": CLASSES}))
         is BlockAssessment
@@ -245,7 +249,7 @@ def test_large_files_were_read_in_blocks(folder, monkeypatch):
     monkeypatch.setattr(
         "mcllo._apps.streaming.assess_file.MIN_BYTES_FOR_BLOCKS", len(text())
     )
-    assert not is_large("table")
+    assert not is_large_file("table")
 
 
 GAPS = {3: "NA", 10: "", 11: "nan", 77: "-"}

@@ -18,7 +18,7 @@ from mcllo._apps.streaming.assess_file import (
     MIN_BYTES_FOR_BLOCKS,
     BlockAssessment,
     assess_file,
-    is_large,
+    is_large_file,
 )
 from mcllo._apps.streaming.fit_file import fit_file, fit_method
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
@@ -74,12 +74,12 @@ def scores(tmp_path_factory):
 
 
 def test_size_decides(parquet, tmp_path):
-    assert not is_large(parquet)
-    assert not is_large("-")
-    assert is_large(parquet.parent)
+    assert not is_large_file(parquet)
+    assert not is_large_file("-")
+    assert is_large_file(parquet.parent)
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(MIN_BYTES_FOR_BLOCKS + 1)  # takes no room on a disk
-    assert is_large(tmp_path / "large.csv")
+    assert is_large_file(tmp_path / "large.csv")
 
 
 def test_both_ways_give_one_answer(parquet):

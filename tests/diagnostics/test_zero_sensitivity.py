@@ -18,7 +18,7 @@ from mcllo._diagnostics.zero_sensitivity import (
     compute_zero_sensitivity,
 )
 from mcllo._fit.fit import fit_predictions
-from mcllo._validation.rounding import for_recalibration
+from mcllo._validation.rounding import clip_for_recalibration
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -168,7 +168,7 @@ def test_obesity_forests_of_25_trees_recalibrate_better_with_half_a_vote():
         train = Predictions.from_arrays(
             forest.predict_proba(x[fit]), y[fit], classes=classes
         )
-        assert for_recalibration(train).clip == 0.02
+        assert clip_for_recalibration(train).clip == 0.02
         new, codes = forest.predict_proba(x[judge]), np.searchsorted(classes, y[judge])
         loss = []
         for clip in (1e-6, 0.02):

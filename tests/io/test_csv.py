@@ -15,15 +15,15 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from mcllo._apps.io.csv_text import (
-    first_fault,
+    find_first_fault,
+    find_line_of_row,
+    find_number_fault,
+    find_open_quote,
     has_odd_quotes,
-    line_of_row,
-    looks_like_data,
-    number_fault,
-    open_quote,
+    header_looks_like_data,
     read_header,
 )
-from mcllo._apps.io.write import check_ending, csv_header, csv_lines, open_writer
+from mcllo._apps.io.write import csv_header, csv_lines, open_writer, split_endings
 from mcllo.exceptions import FileFormatError, fill
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
@@ -74,9 +74,9 @@ def test_lines_of_rows_count_line_ends(rows, separator):
         # csv.reader counts \n, \r and \r\n as line ends
         before = text.replace("\r\n", "\n").replace("\r", "\n").count("\n")
         writer.writerow(row)
-        assert line_of_row(stream(head.getvalue()), separator, k) == before + 1
+        assert find_line_of_row(stream(head.getvalue()), separator, k) == before + 1
     assert not has_odd_quotes(stream(head.getvalue()))
-    assert first_fault(stream(head.getvalue()), separator, ["a", "b"], []) is None
+    assert find_first_fault(stream(head.getvalue()), separator, ["a", "b"], []) is None
 
 
 NUMBERS = [
@@ -97,8 +97,8 @@ NUMBERS = [
 
 
 def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
-    assert [number_fault(cell) for cell in NUMBERS] == [None] * len(NUMBERS)
-    assert len(number_fault("x" * 1000)[0]) < 50
+    assert [find_number_fault(cell) for cell in NUMBERS] == [None] * len(NUMBERS)
+    assert len(find_number_fault("x" * 1000)[0]) < 50
     for cells, remedy in (
         (["NA", "null"], "Drop or correct that row, or pass missing='drop'."),
         (["0,5"], "Write all decimals alike: with a point, or all with a comma."),
@@ -106,7 +106,7 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
         (["cat", "1_0", "0x1"], "Choose the columns that are classes with classes=."),
     ):
         for cell in cells:
-            shown, template = number_fault(cell)
+            shown, template = find_number_fault(cell)
             assert (shown, fill(template, {})) == (repr(cell), remedy)
 
 
@@ -118,16 +118,18 @@ def test_open_quote():
         ('a,b\n1,5" pipe\n', None),  # a quote inside a plain cell is only a letter
         ('a,b\n"1","x""y"\n', None),
     ):
-        assert open_quote(stream(text), ",") == line, text
+        assert find_open_quote(stream(text), ",") == line, text
         assert has_odd_quotes(stream(text)) == (text.count('"') % 2 == 1), text
 
 
 def test_looks_like_data():
-    assert looks_like_data(["0.7", "0.3", "cat"])
-    assert looks_like_data(["1e-3", "0.999", "0"])
-    assert not looks_like_data(["0", "1", "2"])  # integers are good names of classes
-    assert not looks_like_data(["cat", "dog", "y"])
-    assert not looks_like_data(["v1.0", "v2.0"])
+    assert header_looks_like_data(["0.7", "0.3", "cat"])
+    assert header_looks_like_data(["1e-3", "0.999", "0"])
+    assert not header_looks_like_data(
+        ["0", "1", "2"]
+    )  # integers are good names of classes
+    assert not header_looks_like_data(["cat", "dog", "y"])
+    assert not header_looks_like_data(["v1.0", "v2.0"])
 
 
 # writing
@@ -251,6 +253,6 @@ def test_other_formats_are_refused_by_name():
         with pytest.raises(
             FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or"
         ):
-            check_ending(name)
+            split_endings(name)
     for name in ("f", "v1.2.csv", "f.txt", "f.csv.zst", "f.xlsx", "/dev/null"):
-        check_ending(name)
+        split_endings(name)

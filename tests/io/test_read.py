@@ -7,12 +7,12 @@ from inputs import CLASSES, csv_text, parquet_bytes, parquet_table, predictions,
 
 from mcllo import Predictions, read_predictions
 from mcllo._apps.io.csv_text import clean_labels
-from mcllo._apps.io.read_options import Roles
+from mcllo._apps.io.read_options import ColumnRoles
 from mcllo._apps.io.table_rows import (
-    check_left_out,
-    label_hint,
-    place_in_file,
-    stray_hint,
+    extra_column_hint,
+    label_mismatch_hint,
+    left_out_class_hint,
+    locate_in_file,
 )
 from mcllo._validation.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
@@ -151,12 +151,12 @@ def test_errors_of_the_file_have_the_same_remedies(write):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-ROLES = Roles(["p_cat", "p_dog"], "truth", "w", "herd")
+ROLES = ColumnRoles(["p_cat", "p_dog"], "truth", "w", "herd")
 GOOD = [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]
 
 
 def in_file(error):
-    return error.but(place=place_in_file(error, "line 4 of f.csv", ROLES))
+    return error.but(place=locate_in_file(error, "line 4 of f.csv", ROLES))
 
 
 def with_row(*values):
@@ -221,19 +221,22 @@ MANY = [str(k) for k in range(20)]
 
 def test_data_checks():
     for hint, words in (
-        (stray_hint(["id", "a", "b"], ["b", "a"], ["id", "a", "b"]), CLASS_HINT),
-        (stray_hint(["id", "a", "b"], ["b", "a"], ["a"]), None),
-        (stray_hint(["a", "b"], ["b", "a"], ["a", "b"]), None),
-        (stray_hint(["id", "x"], ["b", "a"], ["id", "x"]), None),
+        (extra_column_hint(["id", "a", "b"], ["b", "a"], ["id", "a", "b"]), CLASS_HINT),
+        (extra_column_hint(["id", "a", "b"], ["b", "a"], ["a"]), None),
+        (extra_column_hint(["a", "b"], ["b", "a"], ["a", "b"]), None),
+        (extra_column_hint(["id", "x"], ["b", "a"], ["id", "x"]), None),
         (
-            stray_hint(["id", *MANY], MANY, ["id"]),
+            extra_column_hint(["id", *MANY], MANY, ["id"]),
             "choose the columns that are with classes=",
         ),
-        (check_left_out(["a", "b"], ["a", "b", "y"], ["c"]), None),
-        (label_hint(["a", "b"], ["a", "c"]), None),
-        (label_hint(["a", "b"], ["a", "b"]), None),  # the wrong one is further below
-        (label_hint(["a", "b"], []), None),
-        (label_hint(["0", "1"], ["0", "1", "7"]), None),
+        (left_out_class_hint(["a", "b"], ["a", "b", "y"], ["c"]), None),
+        (label_mismatch_hint(["a", "b"], ["a", "c"]), None),
+        (
+            label_mismatch_hint(["a", "b"], ["a", "b"]),
+            None,
+        ),  # the wrong one is further below
+        (label_mismatch_hint(["a", "b"], []), None),
+        (label_mismatch_hint(["0", "1"], ["0", "1", "7"]), None),
         (prefix_hint(["p_cat", "p_dog", "p_ship"], ["cat", "dog"]), "prefix='p_'"),
         (prefix_hint(["prob a", "prob ab"], ["a", "ab"]), "prefix='prob '"),
         (

@@ -17,7 +17,7 @@ from mcllo._apps.io.container import (
     UNSUPPORTED_COMPRESSED_MAGIC,
     UNSUPPORTED_MAGIC,
     open_file,
-    refuse_foreign,
+    refuse_unsupported_format,
 )
 from mcllo._apps.io.source import Source
 from mcllo.exceptions import FileFormatError
@@ -74,19 +74,19 @@ def test_parquet(tmp_path):
         "y": ["a", None],
     }
     assert pa.Table.from_batches(source.batches(["cat"])) == table
-    assert source.place(1) == f"row 1 of {tmp_path / 'f.csv'}"
+    assert source.locate_row(1) == f"row 1 of {tmp_path / 'f.csv'}"
 
 
 def test_places_are_lines_of_the_file(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text('\nid,cat\n"a\nb",1\n\nc,1\n')
     source = Source(path)
-    assert [source.place(row) for row in (0, 1)] == [
+    assert [source.locate_row(row) for row in (0, 1)] == [
         f"line 3 of {path}",
         f"line 6 of {path}",
     ]
     path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    assert Source(path).place(1) == f"line 6 of {path}"
+    assert Source(path).locate_row(1) == f"line 6 of {path}"
 
 
 def test_standard_input_is_copied_and_closed(monkeypatch):
@@ -95,7 +95,7 @@ def test_standard_input_is_copied_and_closed(monkeypatch):
     source = Source("-")
     assert source.name == "standard input"
     assert source.read(["cat"]) == source.read(["cat"])
-    assert source.place(0) == "line 2 of standard input"
+    assert source.locate_row(0) == "line 2 of standard input"
     copy = source.spool
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -112,9 +112,9 @@ def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     opened = []
-    reopened = Source.reopened
+    reopened = Source.reopen
     monkeypatch.setattr(
-        Source, "reopened", lambda self: opened.append(reopened(self)) or opened[-1]
+        Source, "reopen", lambda self: opened.append(reopened(self)) or opened[-1]
     )
     source = Source("-")
     if way == "read":
@@ -158,7 +158,7 @@ def test_the_first_rows_alone(tmp_path, monkeypatch, kind):
         first = source.first_rows(most)
         assert first.read(["cat"], ["y"]) == source.read(["cat"], ["y"]).slice(0, rows)
         assert (first.cut, source.cut) == (cut, False)
-    assert source.first_rows(1).place(3) == source.place(3)
+    assert source.first_rows(1).locate_row(3) == source.locate_row(3)
 
 
 def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(
@@ -215,7 +215,7 @@ def test_what_is_not_read_is_called_by_its_name():
         with pytest.raises(
             FileFormatError, match="must be a table: CSV, Parquet, "
         ) as caught:
-            refuse_foreign(head, "some.csv")
+            refuse_unsupported_format(head, "some.csv")
         assert str(caught.value).startswith("some.csv must")
         assert f"looks like {what}. Save it as CSV or .xlsx." in str(caught.value)
     for head, foreign, match in (
@@ -224,7 +224,7 @@ def test_what_is_not_read_is_called_by_its_name():
         (b"\x1f\x8b", UNSUPPORTED_COMPRESSED_MAGIC, "compressed twice"),
     ):
         with pytest.raises(FileFormatError, match=match):
-            refuse_foreign(head, "f", foreign)
+            refuse_unsupported_format(head, "f", foreign)
 
 
 @pytest.mark.parametrize(

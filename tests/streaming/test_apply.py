@@ -248,8 +248,8 @@ def test_a_crash_between_batches_leaves_the_old_file(
             raise kind
         return predict(*args)
 
-    predict = _streaming._predict
-    monkeypatch.setattr(_streaming, "_predict", fails_later)
+    predict = _streaming._predict_probabilities
+    monkeypatch.setattr(_streaming, "_predict_probabilities", fails_later)
     out = tmp_path / f"out.{ending}"
     out.write_text("old")
     with pytest.raises(kind):

@@ -12,9 +12,9 @@ from pyarrow import csv
 
 from mcllo import Predictions, read_predictions
 from mcllo._apps.io.read import find_files
-from mcllo._apps.streaming.blocks import Spill, room_for
+from mcllo._apps.streaming.blocks import Spill, has_disk_room
 from mcllo._apps.streaming.file_blocks import blocks_of_files
-from mcllo._apps.streaming.sums import Block, Layout, Reading
+from mcllo._apps.streaming.sums import Block, BlockLayout, ValidationOptions
 from mcllo.exceptions import FileFormatError, InputError
 
 NAMES = list("01234")
@@ -54,7 +54,13 @@ def test_one_row_group_is_read_in_order(parquet):
     path = parquet(table(*rows()[:2], dtype=np.float32))
     blocks = blocks_of_files(path, label="y", classes=NAMES, rows=700)
     same_rows(blocks, read_predictions(path, label="y", classes=NAMES))
-    assert [size for _, size in blocks.first.sizes] == [700, 700, 700, 700, 200]
+    assert [size for _, size in blocks.first_pass.block_sizes] == [
+        700,
+        700,
+        700,
+        700,
+        200,
+    ]
 
 
 def test_csv_and_gzip(tmp_path):
@@ -131,7 +137,7 @@ def test_standard_input_can_be_read_again(kind, monkeypatch):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     classes = NAMES if kind == "parquet" else None
     blocks = blocks_of_files("-", label="y", classes=classes, spill=False)
-    assert blocks.first.n_samples == 300
+    assert blocks.first_pass.n_samples == 300
     assert blocks.take().n_samples == 300
 
 
@@ -139,7 +145,7 @@ def test_csv_and_parquet_together(tmp_path, parquet):
     (tmp_path / "a.csv").write_text(csv_text(100))
     parquet(pa.table({"cat": [0.2], "dog": [0.3], "truck": [0.5], "y": ["dog"]}))
     blocks = blocks_of_files(tmp_path, label="y")
-    assert blocks.first.n_samples == 101
+    assert blocks.first_pass.n_samples == 101
     np.testing.assert_array_equal(blocks.take(np.array([100])).probs, [[0.2, 0.3, 0.5]])
 
 
@@ -147,7 +153,7 @@ def same_error(path, **options):
     with pytest.raises((InputError, FileFormatError)) as expected:
         read_predictions(path, label="y", **options)
     with pytest.raises(type(expected.value)) as found:
-        _ = blocks_of_files(path, label="y", rows=7, first_rows=5, **options).first
+        _ = blocks_of_files(path, label="y", rows=7, first_rows=5, **options).first_pass
     assert str(found.value) == str(expected.value)
     return str(found.value)
 
@@ -187,7 +193,7 @@ def test_parquet_errors_name_the_row_of_the_file(parquet):
     assert "column '3', row 2500 of" in message
     other = parquet(name="a.parquet")
     with pytest.raises(InputError, match=r"row 2500 of .*f\.parquet"):
-        _ = blocks_of_files([other, path], label="y", classes=NAMES).first
+        _ = blocks_of_files([other, path], label="y", classes=NAMES).first_pass
 
 
 def test_the_remedy_goes_by_the_first_labels(tmp_path):
@@ -204,7 +210,7 @@ def test_the_remedy_goes_by_the_first_labels(tmp_path):
         path.write_text(csv_text(n) + "0.5,0.5,0,lorry\n")
         words = rf"contains 'lorry' \(line {n + 2} .*\. Correct that label{words}"
         with pytest.raises(InputError, match=words):
-            _ = blocks_of_files(path, label="y", data_check_rows=50).first
+            _ = blocks_of_files(path, label="y", data_check_rows=50).first_pass
 
 
 def test_a_damaged_file_is_one_sentence(parquet):
@@ -213,7 +219,7 @@ def test_a_damaged_file_is_one_sentence(parquet):
     content[len(content) // 2 : len(content) // 2 + 2000] = bytes(2000)
     path.write_bytes(bytes(content))
     with pytest.raises(FileFormatError, match="damaged or cut short"):
-        _ = blocks_of_files(path, label="y", classes=NAMES).first
+        _ = blocks_of_files(path, label="y", classes=NAMES).first_pass
 
 
 def test_files_must_agree(tmp_path):
@@ -233,7 +239,7 @@ def test_files_must_agree(tmp_path):
 
 
 def kept(p, *, keep=True, reading=None):
-    layout = Layout(p.classes, p.baseline_index, reading or Reading())
+    layout = BlockLayout(p.classes, p.baseline_index, reading or ValidationOptions())
     spill = Spill(layout, whole=keep)
     half = p.n_samples // 2
     spill.write(Block(half, p.take(np.arange(half, p.n_samples))))
@@ -265,11 +271,11 @@ def test_what_comes_back_is_what_was_put_in(changed):
 def test_logits_come_back_as_logits():
     scores = np.random.default_rng(0).normal(size=(20, 3))
     p = Predictions.from_arrays(None, np.arange(20) % 3, logits=scores)
-    spill, _ = kept(p, reading=Reading(logits=True))
+    spill, _ = kept(p, reading=ValidationOptions(logits=True))
     np.testing.assert_array_equal(spill.blocks[0].rows.logits, scores[:10])
     np.testing.assert_array_equal(spill.blocks[0].rows.probs, p.probs[:10])
 
 
 def test_room_is_looked_up():
-    assert room_for(1.0)
-    assert not room_for(1e30)
+    assert has_disk_room(1.0)
+    assert not has_disk_room(1e30)

@@ -12,16 +12,16 @@ from mcllo import Predictions, reliability_curve
 from mcllo._apps.streaming.sums import (
     BinCells,
     Block,
-    Changes,
-    Layout,
+    BlockLayout,
+    CleaningCounts,
     MetricSums,
     PickedRows,
-    Reading,
-    bin_sums,
-    block_terms,
-    coded_words,
+    ValidationOptions,
+    encode_words,
+    log_partition_of_block,
     pick_rows,
-    row_sums,
+    sum_block_bins,
+    sum_block_rows,
 )
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.likelihood_tests import _least_variance, expected_errors
@@ -50,35 +50,45 @@ def test_two_rows_by_hand():
     # x = (.7 .3), (.4 .6), labels 0, 0: one hit; loss -log .7 - log .4; Brier 2 .3^2 + 2 .6^2;
     # expected errors .3 + .4; predicted 1.1 and .9; spread .21 + .24 in both classes
     p = Predictions.from_arrays([[0.7, 0.3], [0.4, 0.6]], [0, 0])
-    sums = row_sums(Block(0, p))
-    s = sums.scores
-    assert (s.weight, s.hits) == (2.0, 1.0)
+    sums = sum_block_rows(Block(0, p))
+    s = sums.metric_sums
+    assert (s.weight, s.correct_weight) == (2.0, 1.0)
     assert s.log_loss == pytest.approx(-np.log(0.7) - np.log(0.4))
     assert s.brier == pytest.approx(0.18 + 0.72)
-    assert s.errors == pytest.approx(0.7)
-    np.testing.assert_allclose(s.predicted, [1.1, 0.9])
+    assert s.expected_errors == pytest.approx(0.7)
+    np.testing.assert_allclose(s.predicted_weight, [1.1, 0.9])
     np.testing.assert_allclose(s.spread, [0.45, 0.45])
     assert sums.class_weight.tolist() == [2.0, 0.0]
-    assert sums.sizes == ((0, 2),)
+    assert sums.block_sizes == ((0, 2),)
 
 
 @pytest.mark.parametrize(("weighted", "zeros"), [(False, False), (True, True)])
 def test_sums_are_those_of_the_package(weighted, zeros):
     p = whole(weighted=weighted, zeros=zeros)
-    sums = reduce(add, (row_sums(b) for b in parts_of(p, (1, 700, 701, 2500))))
+    sums = reduce(add, (sum_block_rows(b) for b in parts_of(p, (1, 700, 701, 2500))))
     total, k = p.class_weight.sum(), p.n_classes - 1
     assert sums.n_samples == p.n_samples
-    assert sums.scores.hits / total == pytest.approx(accuracy(None, p), rel=1e-13)
-    assert sums.scores.log_loss / total == pytest.approx(log_loss(None, p), rel=1e-13)
-    assert sums.scores.brier / total == pytest.approx(brier_score(None, p), rel=1e-13)
-    assert sums.scores.errors == pytest.approx(expected_errors(p), rel=1e-12)
-    assert sums.scores.spread.min() == pytest.approx(_least_variance(p), rel=1e-12)
+    assert sums.metric_sums.correct_weight / total == pytest.approx(
+        accuracy(None, p), rel=1e-13
+    )
+    assert sums.metric_sums.log_loss / total == pytest.approx(
+        log_loss(None, p), rel=1e-13
+    )
+    assert sums.metric_sums.brier / total == pytest.approx(
+        brier_score(None, p), rel=1e-13
+    )
+    assert sums.metric_sums.expected_errors == pytest.approx(
+        expected_errors(p), rel=1e-12
+    )
+    assert sums.metric_sums.spread.min() == pytest.approx(_least_variance(p), rel=1e-12)
     np.testing.assert_allclose(sums.class_weight, p.class_weight)
     expected = sufficient_statistic(p.log_odds, p.model_codes, p.sample_weight)
     np.testing.assert_allclose(sums.statistic, expected, rtol=1e-12)
     null = LogPartition(p.log_odds, p.sample_weight)(identity_theta(k))
-    np.testing.assert_allclose(sums.null.hessian, null.hessian, rtol=1e-10, atol=1e-9)
-    assert (sums.weighted, sums.fraction) == (weighted, None)
+    np.testing.assert_allclose(
+        sums.identity_log_partition.hessian, null.hessian, rtol=1e-10, atol=1e-9
+    )
+    assert (sums.has_weights, sums.first_fraction) == (weighted, None)
     np.testing.assert_array_equal(sums.free, free_parameters(p.log_odds))
 
 
@@ -88,7 +98,7 @@ def test_changes_are_counted_once():
     parts = [
         Predictions.from_arrays(q, y[:1000], clip=1e-6) for q in np.split(probs, 3)
     ]
-    sums = reduce(add, (row_sums(Block(0, q)) for q in parts)).changes
+    sums = reduce(add, (sum_block_rows(Block(0, q)) for q in parts)).changes
     assert (sums.n_zeros, sums.n_clipped, sums.clip) == (p.n_zeros, p.n_clipped, 1e-6)
     assert sums.n_zeros > 0
 
@@ -98,7 +108,7 @@ def test_changes_are_counted_once():
 def test_any_partition_gives_the_same_terms(at, weighted):
     p, theta = whole(n=300, c=3, weighted=weighted), np.array([0.3, -0.2, 0.9, 1.2])
     expected = LogPartition(p.log_odds, p.sample_weight)(theta)
-    found = reduce(add, (block_terms(b, theta) for b in parts_of(p, at)))
+    found = reduce(add, (log_partition_of_block(b, theta) for b in parts_of(p, at)))
     assert found.value == pytest.approx(expected.value, rel=1e-13)
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-12)
     np.testing.assert_allclose(found.hessian, expected.hessian, rtol=1e-10, atol=1e-12)
@@ -120,7 +130,7 @@ def test_picked_rows_are_those_of_the_whole(weighted):
     blocks = parts_of(p, (10, 30))
     starts = {b.start: b.start for b in blocks}
     chosen = np.array([0, 9, 10, 44])
-    changes = reduce(add, (row_sums(b) for b in blocks)).changes
+    changes = reduce(add, (sum_block_rows(b) for b in blocks)).changes
     found = reduce(add, (pick_rows(b, chosen, starts) for b in blocks)).join(changes)
     np.testing.assert_array_equal(found.probs, p.probs[chosen])
     np.testing.assert_array_equal(found.codes, p.codes[chosen])
@@ -143,7 +153,9 @@ both_orders = pytest.mark.parametrize(
 
 @both_orders
 def test_blocks_that_differ_add_to_what_the_whole_says(parts):
-    sums = reduce(add, (row_sums(Block(2 * k, part)) for k, part in enumerate(parts)))
+    sums = reduce(
+        add, (sum_block_rows(Block(2 * k, part)) for k, part in enumerate(parts))
+    )
     found = sums.changes
     counts = (
         found.n_zeros,
@@ -154,12 +166,12 @@ def test_blocks_that_differ_add_to_what_the_whole_says(parts):
     assert counts == (1, 1, 1, 1)
     assert found.max_row_error == pytest.approx(5e-7, rel=1e-6)
     assert found.clip == 1e-6
-    assert (sums.weighted, sums.fraction) == (True, 0.5)
+    assert (sums.has_weights, sums.first_fraction) == (True, 0.5)
 
 
 @both_orders
 def test_picked_blocks_that_differ_keep_their_weights_and_zeros(parts):
-    found = (PickedRows((parts[0],)) + PickedRows((parts[1],))).join(Changes())
+    found = (PickedRows((parts[0],)) + PickedRows((parts[1],))).join(CleaningCounts())
     weights = {PLAIN: [1.0, 1.0], CHANGED: [0.5, 2.0]}
     raised = {PLAIN: [[False, False]] * 2, CHANGED: [[True, False], [False, False]]}
     assert found.sample_weight.tolist() == weights[parts[0]] + weights[parts[1]]
@@ -172,28 +184,31 @@ def test_picked_blocks_that_differ_keep_their_weights_and_zeros(parts):
 def test_ranges_and_squares_of_blocks_are_those_of_the_whole(weighted, at):
     p = whole(n=40, weighted=weighted)
     for rows_ in (p, p.take(np.arange(40)[::-1])):
-        sums, odds = reduce(add, map(row_sums, parts_of(rows_, at))), rows_.log_odds
-        np.testing.assert_array_equal(sums.low, odds.min(axis=1))
-        np.testing.assert_array_equal(sums.high, odds.max(axis=1))
+        sums, odds = (
+            reduce(add, map(sum_block_rows, parts_of(rows_, at))),
+            rows_.log_odds,
+        )
+        np.testing.assert_array_equal(sums.min_log_odds, odds.min(axis=1))
+        np.testing.assert_array_equal(sums.max_log_odds, odds.max(axis=1))
         weight = np.ones(40) if rows_.sample_weight is None else rows_.sample_weight
-        np.testing.assert_allclose(sums.squares, odds**2 @ weight, rtol=1e-12)
+        np.testing.assert_allclose(sums.sum_of_squares, odds**2 @ weight, rtol=1e-12)
 
 
 def test_words_are_columns_by_name_or_nothing_at_all():
-    assert coded_words(np.array([1, 0, 1]), ["b", "a"], ("a", "b")).tolist() == [
+    assert encode_words(np.array([1, 0, 1]), ["b", "a"], ("a", "b")).tolist() == [
         0,
         1,
         0,
     ]
     assert (
-        coded_words(np.array([0, 1]), ["a", "z"], ("a", "b")) is None
+        encode_words(np.array([0, 1]), ["a", "z"], ("a", "b")) is None
     )  # z is no class
     assert (
-        coded_words(np.array([0, -1]), ["a"], ("a", "b")) is None
+        encode_words(np.array([0, -1]), ["a"], ("a", "b")) is None
     )  # a label is missing
 
 
-LAYOUT = Layout(("a", "b", "c"), 1)
+LAYOUT = BlockLayout(("a", "b", "c"), 1)
 
 
 def test_a_block_reads_as_the_whole_does():
@@ -207,7 +222,9 @@ def test_a_block_reads_as_the_whole_does():
     assert (block.classes, block.baseline, block.n_clipped) == (("a", "b", "c"), "b", 1)
     assert Block(7, block).n_samples == 2
     np.testing.assert_array_equal(Block(7, block).log_odds, whole.log_odds)
-    shown = Layout.from_first_rows(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
+    shown = BlockLayout.from_first_rows(
+        ValidationOptions(baseline=0), np.array([[0.2, 0.8]]), [1]
+    )
     assert (shown.classes, shown.baseline) == ((0, 1), 0)
 
 
@@ -215,7 +232,7 @@ def test_known_codes_need_no_labels_and_logits_are_read_as_logits():
     block = LAYOUT.read(np.array([[0.2, 0.3, 0.5]]), None, [0.5], codes=np.array([2]))
     assert block.codes.tolist() == [2]
     assert block.sample_weight.tolist() == [0.5]
-    layout = Layout(("a", "b", "c"), 2, Reading(logits=True))
+    layout = BlockLayout(("a", "b", "c"), 2, ValidationOptions(logits=True))
     block = layout.read(np.array([[0.0, 1.0, 2.0]]), ["a"])
     np.testing.assert_allclose(block.log_odds[:, 0], [-2.0, -1.0])
 
@@ -231,10 +248,10 @@ def test_other_labels_weights_and_columns_are_refused():
         (LAYOUT.read, (ROW, ["a"], [-1.0]), r"sample_weight\[0\]=-1"),
         (LAYOUT.read, (ROW, ["d"]), r"contains 'd' \(row 0\), which is not a class"),
         (LAYOUT.read, ([[0.2, 0.8]], ["a"]), "classes must name each of the 2 columns"),
-        (Layout.from_classes, (Reading(), ("auto", "b")), "reserved"),
+        (BlockLayout.from_classes, (ValidationOptions(), ("auto", "b")), "reserved"),
         (
-            Layout.from_classes,
-            (Reading(baseline="d"), ("a", "b")),
+            BlockLayout.from_classes,
+            (ValidationOptions(baseline="d"), ("a", "b")),
             "baseline='d' is not a class",
         ),
     ):
@@ -249,13 +266,13 @@ NO_CUTS = np.empty(0)
 
 
 def bins_of(p, n_bins, cuts=NO_CUTS, at=(300, 301, 1700)):
-    return reduce(add, (bin_sums(b, n_bins, cuts) for b in parts_of(p, at)))
+    return reduce(add, (sum_block_bins(b, n_bins, cuts) for b in parts_of(p, at)))
 
 
 def test_four_rows_by_hand():
     # the docstring of expected_calibration_error: 0.3 in 10 bins, class by class too
     y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
-    sums = bin_sums(
+    sums = sum_block_bins(
         Block(0, Predictions.from_arrays(y_prob, [0, 0, 1, 0])), 10, NO_CUTS
     )
     assert sums.top_label_error() == pytest.approx(0.3)

@@ -62,10 +62,10 @@ def test_what_is_refused_names_the_row_of_the_whole():
         ((wide, [0, 1]), None, "there may be 5,000; got 5,198"),
     ):
         with pytest.raises(InputError, match=words) as found:
-            _ = blocks_of(parts, (33,) if len(parts[0]) > 2 else ()).first
+            _ = blocks_of(parts, (33,) if len(parts[0]) > 2 else ()).first_pass
         assert found.value.row == row
     light = np.r_[np.zeros(50), np.ones(50)]
-    assert blocks_of((probs, y, light), (50,)).first.scores.weight == 50.0
+    assert blocks_of((probs, y, light), (50,)).first_pass.metric_sums.weight == 50.0
 
 
 @pytest.mark.parametrize("spill", [False, True])
@@ -88,8 +88,8 @@ def test_kept_blocks_are_read_instead_of_the_source():
         StreamedBlocks(source, spill=False),
         StreamedBlocks(source, spill=True),
     )
-    n = blocks.first.n_samples
-    assert again.first.n_samples == n
+    n = blocks.first_pass.n_samples
+    assert again.first_pass.n_samples == n
     source.batches = ()  # cannot be read any more
     assert blocks.take().n_samples == n
     assert blocks.n_passes == 2
@@ -111,8 +111,8 @@ def test_a_failed_pass_leaves_no_blocks_behind(tmp_path, monkeypatch):
         return 1
 
     with pytest.raises(RuntimeError, match="stop"):
-        blocks.total(fails)
-    assert blocks.first.n_samples == 100
+        blocks.sum_over_blocks(fails)
+    assert blocks.first_pass.n_samples == 100
     assert blocks.take().n_samples == 100
     assert len(os.listdir(tmp_path)) == 1
     del blocks

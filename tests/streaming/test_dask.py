@@ -22,11 +22,11 @@ from mcllo._apps.streaming.dask import (
     DaskBlocks,
     blocks_of_dask,
     is_dask,
-    lazy_labels,
     lazy_predict,
+    lazy_predict_labels,
 )
 from mcllo._apps.streaming.dask_jobs import PartitionJob
-from mcllo._apps.streaming.sums import row_sums
+from mcllo._apps.streaming.sums import sum_block_rows
 from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import MCLLOCalibrator
 from mcllo.exceptions import InputError
@@ -70,8 +70,8 @@ def arrays(chunks=400, columns=2, **options):
 
 def graph_of(blocks):
     """Return what one pass asks of the workers, without the additions."""
-    tasks = blocks.rows._tasks(
-        PartitionJob(row_sums, blocks.layout, blocks.rows.starts)
+    tasks = blocks.rows._make_tasks(
+        PartitionJob(sum_block_rows, blocks.layout, blocks.rows.starts)
     )
     return tasks, dict(tasks[0].__dask_graph__())
 
@@ -117,7 +117,7 @@ def test_labels_follow_the_chunks_of_the_probabilities(cuts, shift):
     blocks = blocks_of_dask(
         da.from_array(probs, chunks=(sizes, 3)), da.from_array(y, chunks=50 + shift)
     )
-    assert [start for start, _ in blocks.first.sizes] == ends[:-1]
+    assert [start for start, _ in blocks.first_pass.block_sizes] == ends[:-1]
     same_fit(fit_blocks(blocks), fit_predictions(whole(300, c=3)))
 
 
@@ -287,7 +287,7 @@ def test_nothing_is_read_before_it_is_needed():
     y = da.zeros(30, chunks=10, dtype=int)
     blocks_of_dask(lazy, y, classes=[0, 1, 2])
     with pytest.raises(AssertionError, match="was read"):
-        _ = blocks_of_dask(lazy, y, classes=[0, 1, 2]).first
+        _ = blocks_of_dask(lazy, y, classes=[0, 1, 2]).first_pass
 
 
 def test_predictions_are_lazy_and_equal():
@@ -295,7 +295,7 @@ def test_predictions_are_lazy_and_equal():
     fitted = MCLLOCalibrator().fit(probs, y)
     expected = fitted.predict_proba(probs)
     lazy = lazy_predict(fitted, da.from_array(probs, chunks=(700, 2)))
-    labels = lazy_labels(fitted, da.from_array(probs, chunks=(700, 2)))
+    labels = lazy_predict_labels(fitted, da.from_array(probs, chunks=(700, 2)))
     assert is_dask(lazy)
     assert lazy.chunks == ((700, 700, 700, 700, 200), (5,))
     fitted.fit(probs[:100], y[:100])  # what was asked for does not change
@@ -314,7 +314,9 @@ def test_a_frame_gives_a_frame_of_its_class_columns():
         found.to_numpy(), fitted.predict_proba(table[NAMES]), rtol=1e-12
     )
     assert found.index.equals(table.index)
-    assert lazy_labels(fitted, ddf[NAMES]).compute()[0] == found.iloc[0].idxmax()
+    assert (
+        lazy_predict_labels(fitted, ddf[NAMES]).compute()[0] == found.iloc[0].idxmax()
+    )
     empty = ddf[ddf["w"] > 9]
     assert lazy_predict(fitted, empty[NAMES]).compute().shape == (0, 5)
 
@@ -351,7 +353,7 @@ def test_an_error_names_the_partition_of_a_frame():
 
 def refused(match, *args, **options):
     with pytest.raises(InputError, match=match):
-        _ = blocks_of_dask(*args, **options).first
+        _ = blocks_of_dask(*args, **options).first_pass
 
 
 def test_what_does_not_fit_together_is_refused():
@@ -411,10 +413,10 @@ class Dying(DaskBlocks):
 
     flag = None
 
-    def total(self, work, name="reading", *, whole=True):
+    def sum_over_blocks(self, work, name="reading", *, whole=True):
         if self.n_passes == 2:
             work = partial(dies_once, work=work, flag=self.flag)
-        return super().total(work, name, whole=whole)
+        return super().sum_over_blocks(work, name, whole=whole)
 
 
 def dies_once(block, work, flag):

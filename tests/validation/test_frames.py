@@ -13,12 +13,12 @@ from inputs import refusal
 
 from mcllo import MCLLOCalibrator, Predictions
 from mcllo._validation.frames import (
-    as_column,
     as_matrix,
     as_numbers,
     column_names,
+    column_or_table,
     did_you_mean,
-    first_word,
+    first_non_number,
     n_columns,
     shorten,
 )
@@ -132,18 +132,18 @@ def test_nulls_in_numbers_become_nan():
 
 def test_what_is_missing_stays_missing():
     # np.asarray(["a", nan]) is ["a", "nan"]
-    assert as_column(["a", float("nan")], "y")[1] != "nan"
-    assert as_column([["a"], [float("nan")]], "y")[1] != "nan"
-    assert as_column(pd.Series(["a", None], dtype="category"), "y")[1] != "nan"
-    assert np.isnan(as_column(pl.Series([1, None]), "y")[1])
-    assert np.isnan(as_column(pd.Series([1, None], dtype="Int64"), "y")[1])
-    assert as_column(np.ma.array([1, 2], mask=[0, 1]), "y").tolist() == [1, None]
-    assert as_column(np.ma.array([1, 2], mask=[0, 0]), "y").tolist() == [1, 2]
+    assert column_or_table(["a", float("nan")], "y")[1] != "nan"
+    assert column_or_table([["a"], [float("nan")]], "y")[1] != "nan"
+    assert column_or_table(pd.Series(["a", None], dtype="category"), "y")[1] != "nan"
+    assert np.isnan(column_or_table(pl.Series([1, None]), "y")[1])
+    assert np.isnan(column_or_table(pd.Series([1, None], dtype="Int64"), "y")[1])
+    assert column_or_table(np.ma.array([1, 2], mask=[0, 1]), "y").tolist() == [1, None]
+    assert column_or_table(np.ma.array([1, 2], mask=[0, 0]), "y").tolist() == [1, 2]
 
 
 def test_numbers_and_wide_frames_stay_what_they_are():
-    assert as_column(pl.Series([1, 2]), "y").dtype == np.int64
-    assert as_column(pd.DataFrame(COLUMNS), "y").shape == (3, 2)
+    assert column_or_table(pl.Series([1, 2]), "y").dtype == np.int64
+    assert column_or_table(pd.DataFrame(COLUMNS), "y").shape == (3, 2)
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_what_is_not_a_number_is_refused_and_shown(array, word):
 # ---- refusals -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("read", [as_matrix, as_column])
+@pytest.mark.parametrize("read", [as_matrix, column_or_table])
 def test_what_is_no_table_is_refused_by_its_type(read):
     for thing, words in (
         ({0.1, 0.2}, "got set."),
@@ -210,16 +210,16 @@ TRUCK = pd.DataFrame(COLUMNS).rename(columns={"a": "truck"})
     ("read", "table", "words"),
     [
         (as_matrix, [[0.7, 0.3], [1.0]], "rows differ in length"),
-        (as_column, [["a"], ["b", "c"]], "rows differ in length"),
+        (column_or_table, [["a"], ["b", "c"]], "rows differ in length"),
         (as_matrix, TWICE["pandas"], REPEATED),
-        (as_column, TWICE["pyarrow"], REPEATED),
+        (column_or_table, TWICE["pyarrow"], REPEATED),
         (as_matrix, pd.DataFrame(P, columns=[1, "1"]), "x has '1' twice"),
         (
             as_matrix,
             pl.DataFrame({"a": WIDE, "b": WIDE}),
             "convert its columns to floats",
         ),
-        (as_column, WIDE, "convert its columns to floats"),
+        (column_or_table, WIDE, "convert its columns to floats"),
         (
             partial(as_matrix, columns=["trcuk"]),
             TRUCK,
@@ -258,7 +258,7 @@ def test_columns_that_are_not_numbers_are_named():
 def test_words_of_errors():
     assert did_you_mean("zebra", ["car", "truck"]) == "it has ['car', 'truck']."
     assert did_you_mean(10, [1, 100]) == "did you mean '100'?"
-    assert first_word(np.array(["x" * 60])) == "x" * 39 + "…"
+    assert first_non_number(np.array(["x" * 60])) == "x" * 39 + "…"
     assert shorten(range(100), most=4) == "[0, 1, ..., 99]"
     assert shorten(range(4), most=4) == "[0, 1, 2, 3]"
 

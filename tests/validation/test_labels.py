@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from inputs import columns_of, objects, refusal
 
 from mcllo._validation.labels import (
-    class_names,
-    encode,
+    as_class_list,
+    distinct_label_values,
+    encode_labels,
     find_class,
     is_missing,
-    label_values,
     plain_label,
 )
 
@@ -26,7 +26,7 @@ LETTERS = st.characters(
 
 
 def coded(y, n_classes, names=None):
-    codes, classes = encode(y, n_classes, names)
+    codes, classes = encode_labels(y, n_classes, names)
     assert codes.dtype == np.intp
     return codes.tolist(), classes
 
@@ -47,7 +47,7 @@ def test_which_column_is_which():
 def test_numbers_as_text_in_two_orders_are_refused():
     # as text "10" comes before "2": the columns would be mixed up in silence
     text = [str(k) for k in range(12)]
-    message = str(refusal(encode, text, 12, None))
+    message = str(refusal(encode_labels, text, 12, None))
     assert "numbers written as text" in message
     assert "classes=" in message
     assert coded(text, 12, range(12)) == (list(range(12)), tuple(range(12)))
@@ -56,7 +56,7 @@ def test_numbers_as_text_in_two_orders_are_refused():
 
 @pytest.mark.parametrize("y", [["a", "b"], [True, False], [0, 3]], ids=str)
 def test_too_few_or_too_large_labels_leave_it_unclear(y):
-    message = str(refusal(encode, y, 3, None))
+    message = str(refusal(encode_labels, y, 3, None))
     assert message.startswith(
         "which column is which class is unclear: probs has 3 columns and y "
     )
@@ -66,7 +66,7 @@ def test_too_few_or_too_large_labels_leave_it_unclear(y):
 
 def test_codes_are_new_memory():
     y = np.array([0, 1], np.intp)
-    assert not np.shares_memory(encode(y, 2, None)[0], y)
+    assert not np.shares_memory(encode_labels(y, 2, None)[0], y)
 
 
 # ---- types of labels and names ------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_labels_and_names_meet_as_text(y, names, codes, classes):
 
 @pytest.mark.parametrize("names", [["²", "--1"], ["1_0", "٣"], ["01", "1.0"]])
 def test_names_that_only_look_like_integers(names):
-    assert refusal(encode, [1, 2], 2, names).row == 0
+    assert refusal(encode_labels, [1, 2], 2, names).row == 0
 
 
 def test_every_kind_of_column_gives_the_same_codes():
@@ -124,7 +124,7 @@ def test_every_kind_of_column_gives_the_same_codes():
 )
 def test_a_missing_label_is_found_in_every_kind_of_column(y):
     for names in (None, ["a", "b"]):
-        error = refusal(encode, y, 2, names)
+        error = refusal(encode_labels, y, 2, names)
         assert error.row == 1
         assert "y[1] is missing" in str(error)
 
@@ -178,7 +178,7 @@ def test_one_hot_frames_go_by_name(make):
     ],
 )
 def test_one_hot_rows_hold_one_1(row, shown):
-    error = refusal(encode, [*HOT[:2].tolist(), row], 3, None)
+    error = refusal(encode_labels, [*HOT[:2].tolist(), row], 3, None)
     assert error.row == 2
     assert shown in str(error)
     assert "swapped" in str(error)
@@ -225,7 +225,7 @@ OTHER_NAMES = pd.DataFrame(HOT, columns=["y_x", "y_y", "y_z"])
     ],
 )
 def test_labels_that_are_refused(y, n_classes, names, row, words):
-    error = refusal(encode, y, n_classes, names)
+    error = refusal(encode_labels, y, n_classes, names)
     assert error.row == row
     assert words in str(error)
 
@@ -243,7 +243,7 @@ def test_class_names_from_anything_in_order():
         ((word for word in "ab"), ["a", "b"]),
         (np.array([1.0, 2.0]), [1, 2]),
     ):
-        assert class_names(classes) == names, classes
+        assert as_class_list(classes) == names, classes
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_class_names_from_anything_in_order():
     ],
 )
 def test_class_names_that_are_refused(classes, words):
-    assert words in str(refusal(class_names, classes))
+    assert words in str(refusal(as_class_list, classes))
 
 
 def test_find_class():
@@ -287,7 +287,7 @@ def test_find_class_suggests_a_near_one_or_lists_the_classes():
 
 def unfold(labels):
     """Return the plain value of each row."""
-    values, place = label_values(labels)
+    values, place = distinct_label_values(labels)
     return (values if place is None else values[place]).tolist()
 
 
@@ -333,7 +333,7 @@ MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan")]
 
 def test_missing_labels_are_refused_with_their_first_row():
     for gap in MISSING:
-        error = refusal(label_values, objects("a", "b", gap, "a", gap))
+        error = refusal(distinct_label_values, objects("a", "b", gap, "a", gap))
         assert error.row == 2, gap
         assert (
             str(error) == "every row needs a label; y[2] is missing. Drop those rows."
@@ -343,7 +343,7 @@ def test_missing_labels_are_refused_with_their_first_row():
 @pytest.mark.parametrize("bad", [0.5, -np.inf, 2.0**53 + 2])
 def test_floats_that_are_no_labels(bad):
     for labels in (np.array([1.0, bad]), objects(1, bad)):
-        error = refusal(label_values, labels)
+        error = refusal(distinct_label_values, labels)
         assert error.row == 1
         assert f"y[1]={bad:g}" in str(error)
         assert "swapped" in str(error)
@@ -351,10 +351,12 @@ def test_floats_that_are_no_labels(bad):
 
 def test_containers_and_other_dtypes_are_no_labels():
     for container in ([1], {"a": 1}, np.zeros(2)):
-        assert "plain label" in str(refusal(label_values, objects("a", container)))
+        assert "plain label" in str(
+            refusal(distinct_label_values, objects("a", container))
+        )
     for dtype in ("c16", "M8[D]"):
         assert "Convert the labels to text." in str(
-            refusal(label_values, np.zeros(2, dtype))
+            refusal(distinct_label_values, np.zeros(2, dtype))
         )
 
 

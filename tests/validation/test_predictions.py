@@ -10,11 +10,15 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_test
-from mcllo._validation.predictions import RowOptions, as_predictions, scored_predictions
+from mcllo._validation.predictions import (
+    RowOptions,
+    as_predictions,
+    predictions_for_scoring,
+)
 from mcllo._validation.weights import (
     clean_groups,
-    clean_rows,
-    counted_labels,
+    clean_row_facts,
+    expand_count_table,
     is_count_table,
 )
 
@@ -40,7 +44,7 @@ def test_counts_test_like_the_rows_they_stand_for(method):
     rng = np.random.default_rng(3)
     probs = rng.dirichlet([1, 1, 1], size=30)
     counts = np.array([rng.multinomial(4, row) for row in probs])
-    rows, columns, times = counted_labels(counts)
+    rows, columns, times = expand_count_table(counts)
     plain = np.repeat(rows, times.astype(int))
     by_counts = calibration_test(probs, counts, method=method, n_resamples=199, seed=1)
     by_rows = calibration_test(
@@ -100,7 +104,7 @@ def test_survey_weights_are_not_repetitions():
     sampled = read(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey")
     assert counted.has_whole_weights
     assert not sampled.has_whole_weights
-    message = str(refusal(clean_rows, 3, None, "freq"))
+    message = str(refusal(clean_row_facts, 3, None, "freq"))
     assert "'frequency', 'survey' or 'importance'; got weight_kind='freq'" in message
 
 
@@ -133,14 +137,14 @@ def test_as_predictions_passes_its_own_kind(toy):
 
 
 def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
-    p = scored_predictions([0, 1, 0], ZEROS)
+    p = predictions_for_scoring([0, 1, 0], ZEROS)
     np.testing.assert_array_equal(p.probs, ZEROS)
     assert (p.n_zeros, p.n_clipped) == (2, 0)
-    p = scored_predictions([0, 1], np.array([0.2, 0.7]))
+    p = predictions_for_scoring([0, 1], np.array([0.2, 0.7]))
     np.testing.assert_allclose(p.probs, [[0.8, 0.2], [0.3, 0.7]])
-    assert "(y_true, y_prob)" in str(refusal(scored_predictions, TOY_X, TOY_Y))
-    assert scored_predictions(None, toy) is toy
-    assert "y must not be given" in str(refusal(scored_predictions, TOY_Y, toy))
+    assert "(y_true, y_prob)" in str(refusal(predictions_for_scoring, TOY_X, TOY_Y))
+    assert predictions_for_scoring(None, toy) is toy
+    assert "y must not be given" in str(refusal(predictions_for_scoring, TOY_Y, toy))
 
 
 # ---- the default baseline occurs in the labels --------------------------------------------------

@@ -13,7 +13,11 @@ from toy import TOY_X
 import mcllo
 from mcllo import Predictions
 from mcllo._validation import probabilities
-from mcllo._validation.probabilities import clean_logits, clean_probs, given_simplex
+from mcllo._validation.probabilities import (
+    clean_logits,
+    clean_probs,
+    simplex_from_arguments,
+)
 from mcllo.exceptions import InputError
 
 ROWS = (
@@ -317,10 +321,14 @@ def test_logits_must_be_finite(value):
 
 def test_probabilities_beside_logits_are_their_softmax():
     logits = np.zeros((1, 2))
-    near = given_simplex(np.array([[0.5005, 0.4995]]), logits, None, False, None)
+    near = simplex_from_arguments(
+        np.array([[0.5005, 0.4995]]), logits, None, False, None
+    )
     assert near.probs.tolist() == [[0.5, 0.5]]
     found = str(
-        refusal(given_simplex, np.array([[0.51, 0.49]]), logits, None, False, None)
+        refusal(
+            simplex_from_arguments, np.array([[0.51, 0.49]]), logits, None, False, None
+        )
     )
     assert "must be the softmax of logits" in found
     assert "differs by 0.01" in found

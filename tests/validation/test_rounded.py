@@ -9,7 +9,7 @@ from independent import sample
 import mcllo
 from mcllo import Predictions, calibration_test, subgroups
 from mcllo._utils.statements import suppress_warnings
-from mcllo._validation.rounding import RoundedRows, before_rounding
+from mcllo._validation.rounding import ZeroLimits, undo_rounding
 
 
 def read(probs, y, **options):
@@ -30,48 +30,50 @@ def test_limits_by_hand():
     probs = np.array([[1.0, 0.0, 0.0], [0.61, 0.39, 0.0], [0.5, 0.5, 0.0]])
     more = np.random.default_rng(0).dirichlet([1, 1, 1], 50).round(2)
     more /= more.sum(axis=1, keepdims=True)
-    found = RoundedRows.from_probs(np.vstack([probs, more]), 2)
-    assert found.limits[:3] == pytest.approx([0.0025, 0.005, 0.005])
+    found = ZeroLimits.from_probs(np.vstack([probs, more]), 2)
+    assert found.largest_zero[:3] == pytest.approx([0.0025, 0.005, 0.005])
     assert found.n_zeros[:3].tolist() == [2, 1, 1]
     assert found.sums[:3] == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_sums_are_those_of_the_file():
     raw = np.random.default_rng(1).dirichlet([0.5] * 12, 400).round(2)
-    found = RoundedRows.from_probs(raw / raw.sum(axis=1, keepdims=True), 2)
+    found = ZeroLimits.from_probs(raw / raw.sum(axis=1, keepdims=True), 2)
     assert np.mean(np.isclose(found.sums, raw.sum(axis=1))) > 0.99
     # many zeros, and .97 in the file: .03 + k h is shared by the zeros
     row = int(np.argmin(raw.sum(axis=1)))
     zeros = (raw[row] == 0).sum()
     lost = 1.0 - raw[row].sum() + (12 - zeros) * 0.005
-    assert found.limits[row] == pytest.approx(min(0.005, lost / zeros))
+    assert found.largest_zero[row] == pytest.approx(min(0.005, lost / zeros))
 
 
 def test_as_many_labels_are_expected_on_zeros_as_fell_on_them():
     # 4 rows of two zeros each, S = 1, limits 1/4: f 0.5 / (1 + f 0.5) each, 4 rows promise 1 when
     # f 0.5 = 1 / 3, so f = 2 / 3
-    found = RoundedRows(np.ones(4), np.full(4, 2.0), np.full(4, 0.25))
-    assert found.share_for(1.0, np.ones(4), 1e-6) == pytest.approx(2 / 3, rel=1e-6)
-    assert found.expected_on_zeros(2 / 3, np.ones(4)) == pytest.approx(1.0)
-    assert found.expected_on_zeros(2 / 3, np.full(4, 3.0)) == pytest.approx(
+    found = ZeroLimits(np.ones(4), np.full(4, 2.0), np.full(4, 0.25))
+    assert found.find_share_of_limit(1.0, np.ones(4), 1e-6) == pytest.approx(
+        2 / 3, rel=1e-6
+    )
+    assert found.expected_labels_on_zeros(2 / 3, np.ones(4)) == pytest.approx(1.0)
+    assert found.expected_labels_on_zeros(2 / 3, np.full(4, 3.0)) == pytest.approx(
         3.0
     )  # a row of weight 3
     assert (
-        found.share_for(2.0, np.ones(4), 1e-6) == 1.0
+        found.find_share_of_limit(2.0, np.ones(4), 1e-6) == 1.0
     )  # 4/3 at most: more than rounding explains
 
 
 def test_that_share_has_the_largest_likelihood(rows):
     x, y = rows
     p = read(x.round(2), y)
-    numbers = before_rounding(p).notes[0].numbers
+    numbers = undo_rounding(p).notes[0].numbers
     raw = x.round(2)
-    limits = RoundedRows.from_probs(raw / raw.sum(axis=1, keepdims=True), 2).limits[
-        :, None
-    ]
+    largest_zero = ZeroLimits.from_probs(
+        raw / raw.sum(axis=1, keepdims=True), 2
+    ).largest_zero[:, None]
 
     def nll(share):
-        q = np.where(raw == 0.0, share * limits, raw)
+        q = np.where(raw == 0.0, share * largest_zero, raw)
         return -np.log((q / q.sum(axis=1, keepdims=True))[np.arange(len(y)), y]).sum()
 
     shares = np.geomspace(0.01, 1.0, 2001)
@@ -84,7 +86,7 @@ def test_that_share_has_the_largest_likelihood(rows):
 def test_rows_stay_on_the_simplex_and_what_was_done_is_noted(rows):
     x, y = rows
     p = read(x.round(2), y)
-    found = before_rounding(p)
+    found = undo_rounding(p)
     assert found.probs.min() > 0.0
     assert found.probs.sum(axis=1) == pytest.approx(1.0)
     assert (found.n_clipped, found.clip, found.raised) == (0, None, None)
@@ -94,31 +96,31 @@ def test_rows_stay_on_the_simplex_and_what_was_done_is_noted(rows):
     assert "rounded to 0.01: a 0 stands for up to 0.005" in note.text
     assert note.numbers["decimals"] == 2
     assert 0.0 < note.numbers["mean"] < 0.005
-    assert before_rounding(found) is found
+    assert undo_rounding(found) is found
 
 
 @pytest.mark.parametrize("clip", [1e-6, 1e-3])
 def test_a_floor_that_was_asked_for_stays(rows, clip):
     x, y = rows
     p = read(x.round(2), y, clip=clip)
-    assert before_rounding(p) is p
+    assert undo_rounding(p) is p
 
 
 def test_votes_and_numbers_that_were_not_rounded_stay(rows):
     x, y = rows
     rng = np.random.default_rng(2)
     votes = read(rng.multinomial(25, x) / 25, y)
-    assert before_rounding(votes) is votes
+    assert undo_rounding(votes) is votes
     some_zeros = read(np.where(x < 1e-4, 0.0, x), y)
-    assert before_rounding(some_zeros) is some_zeros
+    assert undo_rounding(some_zeros) is some_zeros
     none = read(x, y)
-    assert before_rounding(none) is none
+    assert undo_rounding(none) is none
 
 
 def test_no_label_on_a_zero_leaves_a_small_number():
     rng = np.random.default_rng(4)
     x = rng.dirichlet([0.1] * 3, 100)
-    found = before_rounding(read(x.round(2), x.argmax(axis=1), classes=range(3)))
+    found = undo_rounding(read(x.round(2), x.argmax(axis=1), classes=range(3)))
     numbers = found.notes[0].numbers
     assert numbers["n_labels"] == 0
     assert "none fell on them" in found.notes[0].text

@@ -10,12 +10,12 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._validation.probabilities import clean_probs
 from mcllo._validation.rounding import (
     Resolution,
-    clip_again,
+    change_clip,
+    clip_for_recalibration,
     detect_resolution,
-    for_recalibration,
+    find_zero_cells,
     recalibration_clip,
     undo_clipping,
-    zero_cells,
 )
 from mcllo.exceptions import InputError
 
@@ -179,16 +179,16 @@ TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
 def test_without_zeros_nothing_happens():
     assert undo_clipping(TOY) is TOY.probs
-    assert clip_again(TOY, 1e-3) is TOY
-    assert for_recalibration(TOY) == (TOY, None)
-    assert not zero_cells(TOY).any()
+    assert change_clip(TOY, 1e-3) is TOY
+    assert clip_for_recalibration(TOY) == (TOY, None)
+    assert not find_zero_cells(TOY).any()
 
 
 def test_hand_sized_reclip():
     p = of(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]), [2, 1])
     np.testing.assert_array_equal(undo_clipping(p)[0], [0.5, 0.5, 0.0])
     # (0.5, 0.5, 0.25) has the sum 1.25: (0.4, 0.4, 0.2); row 1 keeps its 0.2, below the floor
-    moved = clip_again(p, 0.25)
+    moved = change_clip(p, 0.25)
     np.testing.assert_allclose(
         moved.probs, [[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]], atol=1e-15
     )
@@ -206,7 +206,7 @@ def test_it_is_the_rule_of_the_door():
     assert (probs == 0.0).any()
     for floor in (1e-12, 1e-4, 0.02):
         np.testing.assert_allclose(
-            clip_again(of(probs, y), floor).probs,
+            change_clip(of(probs, y), floor).probs,
             clean_probs(probs, clip=floor).probs,
             atol=1e-15,
         )
@@ -215,13 +215,13 @@ def test_it_is_the_rule_of_the_door():
 def test_small_values_of_other_rows_do_not_move_and_those_beside_a_zero_stay_in_order():
     # clip=1e-4 at the door would raise the 1e-5 of row 1; as zeros go, only row 0 has one
     probs = np.array([[0.7, 0.3, 0.0], [0.6, 0.4 - 1e-5, 1e-5]])
-    moved = clip_again(of(probs, [0, 1]), 1e-4)
+    moved = change_clip(of(probs, [0, 1]), 1e-4)
     np.testing.assert_array_equal(moved.probs[1], probs[1])
     np.testing.assert_array_equal(
         of(probs, [0, 1], clip=1e-4).raised[:, 2], [True, True]
     )
     # a floor of 1e-4 lifts 0 and 1e-5 of the same row alike: no class overtakes another
-    moved = clip_again(of(np.array([[1 - 1e-5, 1e-5, 0.0]]), [0]), 1e-4)
+    moved = change_clip(of(np.array([[1 - 1e-5, 1e-5, 0.0]]), [0]), 1e-4)
     assert moved.probs[0, 1] == moved.probs[0, 2] == pytest.approx(1e-4, rel=1e-3)
     assert moved.n_clipped == 2
 
@@ -231,9 +231,9 @@ def test_small_values_of_other_rows_do_not_move_and_those_beside_a_zero_stay_in_
 def test_there_and_back(seed, floor):
     probs, y = votes_reclip(seed, n=20)
     p = of(probs, y)
-    np.testing.assert_allclose(undo_clipping(clip_again(p, floor)), probs, atol=1e-15)
+    np.testing.assert_allclose(undo_clipping(change_clip(p, floor)), probs, atol=1e-15)
     np.testing.assert_allclose(
-        clip_again(clip_again(p, floor), None).probs, p.probs, atol=1e-15
+        change_clip(change_clip(p, floor), None).probs, p.probs, atol=1e-15
     )
 
 
@@ -242,7 +242,7 @@ def test_what_else_predictions_hold_is_kept():
     p = of(
         probs, y, baseline=1, sample_weight=np.arange(80.0), groups=np.arange(80) // 4
     )
-    moved = clip_again(p, 1e-3)
+    moved = change_clip(p, 1e-3)
     assert moved.baseline == 1
     assert moved.sample_weight is p.sample_weight
     assert moved.groups is p.groups
@@ -251,21 +251,21 @@ def test_what_else_predictions_hold_is_kept():
     # a subset moves like the whole
     rows = np.arange(0, 80, 3)
     np.testing.assert_array_equal(
-        clip_again(p.take(rows), 1e-3).probs, clip_again(p, 1e-3).take(rows).probs
+        change_clip(p.take(rows), 1e-3).probs, change_clip(p, 1e-3).take(rows).probs
     )
 
 
 def test_logits_have_no_zeros():
     p = Predictions.from_arrays(y=[0, 1], logits=[[0.0, 800.0], [3.0, 1.0]])
     assert p.probs[0, 0] == 0.0
-    assert not zero_cells(p).any()
-    assert for_recalibration(p) == (p, None)
+    assert not find_zero_cells(p).any()
+    assert clip_for_recalibration(p) == (p, None)
 
 
 @pytest.mark.parametrize("total", [7, 100])
 def test_votes_are_raised_to_half_a_vote(total):
     probs, y = votes_reclip(3, total=total)
-    moved, clip = for_recalibration(of(probs, y))
+    moved, clip = clip_for_recalibration(of(probs, y))
     assert clip == recalibration_clip(of(probs, y)) == pytest.approx(0.5 / total)
     new = votes_reclip(4, total=total)[0]  # the same floor serves rows that come later
     assert moved.probs.min() == pytest.approx(
@@ -275,7 +275,7 @@ def test_votes_are_raised_to_half_a_vote(total):
 
 def test_with_more_classes_than_votes_the_floor_stays_below_1_over_c():
     probs, y = votes_reclip(5, n=200, c=12, total=5)
-    moved, clip = for_recalibration(of(probs, y))
+    moved, clip = clip_for_recalibration(of(probs, y))
     assert clip == pytest.approx(1 / 24)
     assert moved.clip == clip
 
@@ -286,10 +286,10 @@ def test_rounded_and_smooth_predictions_keep_the_default_rule():
     y = draw(sharp, rng)
     rounded = of(sharp.round(3), y, normalize=True)
     assert rounded.n_zeros > 0
-    assert for_recalibration(rounded) == (rounded, None)
+    assert clip_for_recalibration(rounded) == (rounded, None)
     sharp[sharp < 1e-4] = 0.0
     smooth = of(sharp, y, normalize=True)
-    assert for_recalibration(smooth) == (smooth, None)
+    assert clip_for_recalibration(smooth) == (smooth, None)
 
 
 def test_tiny_values_beside_zeros_are_no_votes():
@@ -305,9 +305,9 @@ def test_tiny_values_beside_zeros_are_no_votes():
 
 def test_a_floor_that_was_chosen_stays_and_one_above_1_over_c_is_refused():
     p = of(*votes_reclip(7), clip=1e-3)
-    assert for_recalibration(p) == (p, 1e-3)
+    assert clip_for_recalibration(p) == (p, 1e-3)
     with pytest.raises(InputError, match=r"clip must be a number in \[0, 1/4\)"):
-        clip_again(of(*votes_reclip(8)), 0.3)
+        change_clip(of(*votes_reclip(8)), 0.3)
 
 
 def test_the_floor_forces_gamma_together_when_the_baseline_has_zeros():
@@ -319,6 +319,6 @@ def test_the_floor_forces_gamma_together_when_the_baseline_has_zeros():
     p = of(probs, draw(truth, rng))
     assert (probs[:, 3] == 0.0).sum() > 10
     spread = [
-        fit_predictions(clip_again(p, f)).gamma.std() for f in (1e-12, 1e-6, 0.02)
+        fit_predictions(change_clip(p, f)).gamma.std() for f in (1e-12, 1e-6, 0.02)
     ]
     assert spread[0] < spread[1] < spread[2]

@@ -10,12 +10,12 @@ from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed
 from .._utils.optional import load_application
 from .._validation.frames import is_dask
-from .._validation.predictions import RowOptions, reads_rows
+from .._validation.predictions import RowOptions, takes_row_options
 from .._validation.rounding import unrounded_predictions
 from .assessment import Assessment, assess_predictions
 
 
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def assess(
     probs: Any = None,
     y: Any = None,

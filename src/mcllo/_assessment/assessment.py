@@ -45,7 +45,7 @@ from .._utils.results import none_for_nan
 from .._utils.statements import Statement
 from .._validation.labels import Classes
 from .._validation.predictions import DataFacts, Predictions
-from .._validation.rounding import before_rounding
+from .._validation.rounding import undo_rounding
 from ..calibrators._auto.gain import CrossFittedGain
 from ..exceptions import PYTHON, InputError, Names
 from ..metrics import (
@@ -452,7 +452,7 @@ def assess_predictions(
     check_subgroups_testable(predictions)
     entropy = seed_entropy(seed)
     fitted = fit_and_test(
-        before_rounding(predictions),
+        undo_rounding(predictions),
         rule,
         statistic=statistic,
         method=method,

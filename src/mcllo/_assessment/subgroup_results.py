@@ -45,7 +45,7 @@ from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Result, none_for_nan
 from .._utils.statements import Level, Statement
-from .._validation.predictions import Predictions, TableOptions, reads_rows
+from .._validation.predictions import Predictions, TableOptions, takes_row_options
 from .._validation.rounding import unrounded_predictions
 from ..exceptions import InputError
 from .verdict import TOLERANCE, Kind, Verdict, decide_verdict
@@ -504,7 +504,7 @@ def assess_fitted_subgroups(
     )
 
 
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def subgroups(
     probs: Any = None,
     y: Any = None,

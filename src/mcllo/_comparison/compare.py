@@ -62,8 +62,8 @@ from .._utils.statements import (
 from .._validation.predictions import (
     Predictions,
     RowOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..calibrators._choice import Fold, apply_calibrator, clone_and_fit
 from ..exceptions import InputError, LabelShiftWarning
@@ -220,7 +220,7 @@ class _MethodEvaluator:
 @show_progress("comparing")
 @warn_once()
 @one_blas_thread()
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def compare(
     train: Any = None,
     holdout: Any = None,
@@ -387,7 +387,7 @@ def as_predictions(
 ) -> Predictions:
     """Return `data` as predictions; arrays of a holdout take the classes of the training rows."""
     if isinstance(data, Predictions):
-        return judged_predictions(data, baseline=baseline)
+        return predictions_for_inference(data, baseline=baseline)
     if isinstance(data, (tuple, list)) and len(data) == 2:
         data = {"probs": data[0], "y": data[1]}
     if isinstance(data, dict):

@@ -41,8 +41,8 @@ from .._validation.labels import find_class
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 
@@ -209,7 +209,7 @@ class BaselineSensitivity(Result, NotebookResult):
 
 @show_progress("trying baselines")
 @one_blas_thread()
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def baseline_sensitivity(
     probs: Any = None,
     y: Any = None,
@@ -272,7 +272,7 @@ def baseline_sensitivity(
     >>> found.pvalue > 0.05
     True
     """
-    predictions = judged_predictions(probs, y, independent=True, **data)
+    predictions = predictions_for_inference(probs, y, independent=True, **data)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(

@@ -63,8 +63,8 @@ from .._validation.arguments import check_share
 from .._validation.predictions import (
     Predictions,
     RowOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 from .class_tests import holm, p_entry
@@ -436,7 +436,7 @@ class CalibrationTable(Result, NotebookResult):
 
 @show_progress("estimating")
 @one_blas_thread()
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def calibration_table(
     probs: Any = None,
     y: Any = None,
@@ -516,7 +516,7 @@ def calibration_table(
     >>> print(found.to_latex().splitlines()[5])
     class & intercept, slope 1 & p & slope & p of slope & intercept beside it \\
     """
-    predictions = judged_predictions(probs, y, baseline=baseline, **data)
+    predictions = predictions_for_inference(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
     return build_calibration_table(
         predictions, n_resamples=n_resamples, seed=seed, **options

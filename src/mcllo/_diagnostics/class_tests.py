@@ -45,8 +45,8 @@ from .._utils.results import Floats, Result, none_for_nan
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
 from .restricted_models import (
@@ -245,7 +245,7 @@ class ClassTests(Result, NotebookResult):
 
 @show_progress("testing classes")
 @one_blas_thread()
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def class_tests(
     probs: Any = None,
     y: Any = None,
@@ -314,7 +314,7 @@ def class_tests(
     >>> class_tests(probs, y).rejected()
     ('a',)
     """
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     return run_class_tests(

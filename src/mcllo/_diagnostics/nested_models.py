@@ -69,8 +69,8 @@ from .._validation.arguments import check_share
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 from .class_tests import closed_test, p_entry
@@ -550,7 +550,7 @@ class NestedModels(NotebookResult):
 
 @show_progress("climbing the nested models")
 @one_blas_thread()
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def nested_models(
     probs: Any = None,
     y: Any = None,
@@ -625,7 +625,7 @@ def nested_models(
     >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     return fit_nested_models(

@@ -85,7 +85,7 @@ from .._utils.results import Codes, Floats, Result
 from .._utils.statements import suppress_warnings
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
-from .._validation.weights import written_times
+from .._validation.weights import count_row_repeats
 from .class_tests import holm
 from .restricted_models import Family, restricted_fit
 
@@ -266,7 +266,9 @@ def _scores(
     if predictions.sample_weight is None:
         return SubgroupScores(predictions, parts, theta), predictions, places
     rows = expand_weights(predictions)
-    places = np.repeat(places, written_times(predictions.sample_weight, rows.n_classes))
+    places = np.repeat(
+        places, count_row_repeats(predictions.sample_weight, rows.n_classes)
+    )
     group = np.empty(predictions.n_samples, dtype=np.intp)
     for g, part in enumerate(parts):
         group[part] = g

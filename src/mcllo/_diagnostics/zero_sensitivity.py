@@ -41,16 +41,16 @@ from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warning
 from .._validation.predictions import (
     Predictions,
     RowOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from .._validation.probabilities import DEFAULT_CLIP
 from .._validation.rounding import (
-    clip_again,
+    change_clip,
     clip_for_votes,
-    only_zeros,
-    raw_resolution,
-    zero_cells,
+    find_zero_cells,
+    raised_only_zeros,
+    resolution_before_clipping,
 )
 from ..exceptions import ZeroProbabilityWarning
 
@@ -236,7 +236,7 @@ class ZeroSensitivity(Result):
         return f"<ZeroSensitivity of {self.n_clipped} zeros: pvalue {pvalues}>"
 
 
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def zero_sensitivity(
     probs: Any = None,
     y: Any = None,
@@ -302,7 +302,7 @@ def zero_sensitivity(
     zeros to 1/50.
     """
     with suppress_warnings(ZeroProbabilityWarning):
-        predictions = judged_predictions(probs, y, baseline=baseline, **data)
+        predictions = predictions_for_inference(probs, y, baseline=baseline, **data)
     return compute_zero_sensitivity(
         predictions,
         statistic=statistic,
@@ -322,7 +322,7 @@ def compute_zero_sensitivity(
 ) -> ZeroSensitivity | None:
     """Return the sensitivity of validated predictions."""
     p = predictions
-    is_zero = zero_cells(p)
+    is_zero = find_zero_cells(p)
     if p.n_zeros == 0 or not is_zero.any():
         return None
     if method == "auto" and p.n_expanded_probs * n_resamples > ZEROS_WORK:
@@ -339,7 +339,7 @@ def compute_zero_sensitivity(
     with suppress_warnings(*ESTIMATION_WARNINGS):
         for floor in floors:
             fitted = fit_and_test(
-                clip_again(p, floor),
+                change_clip(p, floor),
                 statistic=statistic,
                 method=method,
                 n_resamples=n_resamples,
@@ -347,14 +347,14 @@ def compute_zero_sensitivity(
             )
             tests.append(fitted.test)
     is_zero_of_label = is_zero[np.arange(p.n_samples), p.codes]
-    resolution = raw_resolution(p)
+    resolution = resolution_before_clipping(p)
     return ZeroSensitivity(
         floors=floors,
         tests=tuple(tests),
         n_probs=p.probs.size,
         n_clipped=int(is_zero.sum()),
         n_clipped_true=int(is_zero_of_label.sum()),
-        all_zero=only_zeros(p),
+        all_zero=raised_only_zeros(p),
         clip=DEFAULT_CLIP if p.clip is None else p.clip,
         lattice=resolution.votes,
         decimals=resolution.decimals,

@@ -27,7 +27,7 @@ import numpy as np
 from .._model.kernel import LogPartition, probabilities_and_log_sums, row_chunks
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
-from .._validation.weights import written_times
+from .._validation.weights import count_row_repeats
 from .fit import MCLLOFit
 
 
@@ -92,7 +92,7 @@ def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
     if weight is None:
         return scores
     if predictions.counts_rows:
-        return np.repeat(scores, written_times(weight, scores.shape[1]), axis=0)
+        return np.repeat(scores, count_row_repeats(weight, scores.shape[1]), axis=0)
     used = weight > 0.0
     return scores[used] * weight[used, None]
 

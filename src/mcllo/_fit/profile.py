@@ -43,7 +43,11 @@ from .._model.newton import Objective, find_root, minimize, newton_direction
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
-from .._validation.predictions import TableOptions, judged_predictions, reads_rows
+from .._validation.predictions import (
+    TableOptions,
+    predictions_for_inference,
+    takes_row_options,
+)
 from ..exceptions import InputError
 from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions
@@ -61,7 +65,7 @@ MAX_BRACKET_GROWTH = 3.0
 number."""
 
 
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def profile_intervals(
     probs: Any = None,
     y: Any = None,
@@ -129,7 +133,7 @@ def profile_intervals(
     check_share("level", level)
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     if fit is None:

@@ -56,8 +56,8 @@ from .._utils.statements import warn
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
@@ -180,7 +180,7 @@ class BootstrapFits:
 
 @show_progress("resampling")
 @one_blas_thread()
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def bootstrap_fits(
     probs: Any = None,
     y: Any = None,
@@ -251,7 +251,7 @@ def bootstrap_fits(
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     if fit is None:

@@ -53,7 +53,7 @@ from .._model.likelihood import identity_theta
 from .._utils.linalg import pseudo_inverse
 from .._utils.results import Codes, Floats
 from .._validation.labels import RESERVED_LABELS
-from .._validation.predictions import Predictions, RowOptions, reads_rows
+from .._validation.predictions import Predictions, RowOptions, takes_row_options
 from .._validation.rounding import unrounded_predictions
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
@@ -242,7 +242,7 @@ class FittedTest:
     robust: RobustTest | None = None
 
 
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def calibration_test(
     probs: Any = None,
     y: Any = None,

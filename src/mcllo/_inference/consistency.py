@@ -30,8 +30,8 @@ from .._utils.formatting import Table
 from .._utils.notebook import NotebookResult
 from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
-from .._validation.predictions import scored_predictions
-from .._validation.weights import written_times
+from .._validation.predictions import predictions_for_scoring
+from .._validation.weights import count_row_repeats
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
 from .budget import (
@@ -216,7 +216,7 @@ def isotonic_curve(
     (0.75, 0.075)
     """
     check_share("level", level)
-    predictions = scored_predictions(
+    predictions = predictions_for_scoring(
         y, probs, sample_weight=sample_weight, classes=classes
     )
     pooled = pooled_predictions(predictions, label)
@@ -283,7 +283,7 @@ def _draw_curves(
     pooled: Pooled, points: Codes, n_draws: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
-    counts = written_times(pooled.weight, 1)
+    counts = count_row_repeats(pooled.weight, 1)
     starts = np.cumsum(counts) - counts
     probs = np.repeat(pooled.values, counts)
     n_rows = len(probs)

@@ -49,8 +49,8 @@ from .._utils.results import Floats
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
@@ -283,7 +283,7 @@ class HosmerLemeshow:
         return counts.reshape(shape).astype(np.float64)
 
 
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def omnibus_test(
     probs: Any = None,
     y: Any = None,
@@ -361,7 +361,7 @@ def omnibus_test(
         or n_groups < 1
     ):
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     metric = (

@@ -52,8 +52,8 @@ from .._validation.arguments import check_share
 from .._validation.predictions import (
     Predictions,
     TableOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -132,7 +132,7 @@ class CalibrationPosterior(Result):
         )
 
 
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def calibration_posterior(
     probs: Any = None,
     y: Any = None,
@@ -193,7 +193,7 @@ def calibration_posterior(
     df, p = 0.64 (chi-square)
     """
     check_share("prior", prior)
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     total = counted_rows(predictions)
@@ -366,7 +366,7 @@ class BoldRecalibration(Result):
         )
 
 
-@reads_rows(TableOptions)
+@takes_row_options(TableOptions)
 def boldness_recalibrate(
     probs: Any = None,
     y: Any = None,
@@ -437,7 +437,7 @@ def boldness_recalibrate(
     """
     check_share("t", t)
     check_share("prior", prior)
-    predictions = judged_predictions(
+    predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
     total = counted_rows(predictions)

@@ -76,8 +76,8 @@ from .._utils.statements import Statement
 from .._validation.predictions import (
     Predictions,
     RowOptions,
-    judged_predictions,
-    reads_rows,
+    predictions_for_inference,
+    takes_row_options,
 )
 from ..exceptions import InputError
 from . import budget
@@ -333,7 +333,7 @@ class RobustTest(TestResult):
         return f"{words}; {self.obstacle}" if self.obstacle else words
 
 
-@reads_rows(RowOptions)
+@takes_row_options(RowOptions)
 def robust_test(
     probs: Any = None,
     y: Any = None,
@@ -409,7 +409,7 @@ def robust_test(
     >>> test.n_groups, test.kind, test.rejects(alpha=0.05), round(test.design_effect, 1)
     (60, 'cluster', False, 5.1)
     """
-    predictions = judged_predictions(probs, y, baseline=baseline, **data)
+    predictions = predictions_for_inference(probs, y, baseline=baseline, **data)
     if method not in get_args(RobustMethod):
         raise InputError(
             f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}."

@@ -23,7 +23,7 @@ from .._utils.atomic_files import StrPath
 from .._utils.formatting import Table
 from .._utils.optional import load_application
 from .._utils.statements import suppress_warnings
-from .._validation.labels import CLASS_RULE, class_names
+from .._validation.labels import CLASS_RULE, as_class_list
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from .e_process import Detector
@@ -234,7 +234,7 @@ class Monitor:
             "clip": None if clip is None else float(clip),
             "classes": None
             if classes is None
-            else [_as_python_scalar(name) for name in class_names(classes)],
+            else [_as_python_scalar(name) for name in as_class_list(classes)],
             "model": text,
             "recalibrated": "" if recalibrated is None else recalibrated.method,
             "n_rows_learned": None

@@ -1,4 +1,4 @@
-"""Arguments beside the predictions: shares, such as levels of tests, and subgroups of rows (`By`).
+"""Arguments beside the predictions: shares, such as levels of tests, and `RowSubgroups`.
 
 ==============  ==============================================================================
 groups          rows of one may depend on each other: it changes the test (`_validation/weights`)
@@ -20,7 +20,7 @@ import numpy as np
 
 from .._utils.results import Codes
 from ..exceptions import InputError
-from .frames import as_column, column_names, did_you_mean, split_column
+from .frames import column_names, column_or_table, did_you_mean, split_column
 from .labels import is_missing
 
 
@@ -36,7 +36,7 @@ DEFAULT_BY_NAME = "group"
 
 
 @dataclass(frozen=True, eq=False)
-class By:
+class RowSubgroups:
     """The subgroup of each row.
 
     Attributes
@@ -58,15 +58,15 @@ class By:
         """The rows of each subgroup."""
         return [np.flatnonzero(self.codes == g) for g in range(len(self.names))]
 
-    def take(self, rows: Codes) -> By:
+    def take(self, rows: Codes) -> RowSubgroups:
         """Return the subgroups of the chosen rows, without those that are empty then."""
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
         names = tuple(self.names[k] for k in kept)
         codes = codes.ravel().astype(np.intp)
-        return By(self.column, names, codes)
+        return RowSubgroups(self.column, names, codes)
 
 
-def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
+def extract_by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
     """Return `by` with the tables: a column's name becomes that column, which is then no class."""
     if not isinstance(by, str):
         return by, probs, logits
@@ -83,7 +83,7 @@ def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
         values = {"hint": did_you_mean(by, known)}
         remedy = None if known else "Pass the name of each row."
         raise InputError(message, argument="by", value=by, remedy=remedy, values=values)
-    n_samples = len(as_column(found, "by"))
+    n_samples = len(column_or_table(found, "by"))
     return clean_by(found, n_samples, by), probs, logits
 
 
@@ -93,11 +93,11 @@ def _has_column(table: Any, name: str) -> bool:
     return names is not None and name in names
 
 
-def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
+def clean_by(by: Any, n_samples: int, column: str | None = None) -> RowSubgroups | None:
     """Validate subgroups: a name for each row, at least two of them and not too many."""
-    if by is None or isinstance(by, By):
+    if by is None or isinstance(by, RowSubgroups):
         return by
-    values = as_column(by, "by")
+    values = column_or_table(by, "by")
     if values.shape != (n_samples,):
         rule = f"hold one name per row ({n_samples})"
         raise InputError(argument="by", rule=rule, found=f"shape {values.shape}")
@@ -111,18 +111,18 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
             missing = "every row needs a subgroup; {gap}."
             raise InputError(missing, argument="by", row=row, remedy=remedy)
         distinct[name] = None
-    _check_number(len(distinct))
-    names = sorted(distinct, key=_natural_order)
+    _check_n_subgroups(len(distinct))
+    names = sorted(distinct, key=_natural_sort_key)
     code_of = {name: code for code, name in enumerate(names)}
     codes = np.array([code_of[name] for name in names_of_rows], dtype=np.intp)
     codes.setflags(write=False)
     name_of_series = getattr(by, "name", None)
     if column is None and isinstance(name_of_series, str):
         column = name_of_series
-    return By(column or DEFAULT_BY_NAME, tuple(names), codes)
+    return RowSubgroups(column or DEFAULT_BY_NAME, tuple(names), codes)
 
 
-def _check_number(n: int) -> None:
+def _check_n_subgroups(n: int) -> None:
     """Refuse one subgroup, and more than can be asked about one by one."""
     if n < 2:
         raise InputError(
@@ -138,7 +138,7 @@ def _check_number(n: int) -> None:
         raise InputError(message, argument="by", remedy=remedy)
 
 
-def _natural_order(name: Any) -> tuple[Any, ...]:
+def _natural_sort_key(name: Any) -> tuple[Any, ...]:
     """Return what to sort a name by: numbers by size, then text with the numbers in it."""
     if isinstance(name, Real):
         return (0, float(name))

@@ -6,7 +6,8 @@ silence is caught here: masked entries become missing ones, text is never parsed
 among words stays a NaN, and containers that are not arrays are refused by name. A tensor of PyTorch
 leaves its graph and its device.
 
-Rows belong together by position. pandas keeps an index, which may say otherwise (`check_index`):
+Rows belong together by position. pandas keeps an index, which may say otherwise
+(`check_row_indexes`):
 
 ==============================  ==============================================================
 both indexes are equal          taken
@@ -56,9 +57,9 @@ def as_matrix(
     names = [str(column) for column in frame.columns]
     duplicate = first_duplicate(names)
     if duplicate is not None:
-        raise _repeated(duplicate, name)
+        raise _repeated_column_error(duplicate, name)
     if columns is not None:
-        chosen = _choose(names, columns, name)
+        chosen = _select_columns(names, columns, name)
         frame = frame[:, [names.index(column) for column in chosen]]
         names = chosen
     # column by column, so that the error can name it
@@ -72,7 +73,7 @@ def as_matrix(
                 "numbers.",
                 values={"column": show(column), "dtype": dtype},
             )
-    return as_numbers(_values(frame, name), name), names
+    return as_numbers(_frame_values(frame, name), name), names
 
 
 def column_names(table: Any, name: str = "the frame") -> list[str] | None:
@@ -81,7 +82,7 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     return None if frame is None else [str(column) for column in frame.columns]
 
 
-def by_prefix(
+def select_by_prefix(
     table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str
 ) -> Any:
     """Return a frame of the columns that begin with `prefix`, their names without it.
@@ -104,7 +105,9 @@ def by_prefix(
             column for column in names if column.startswith(prefix) and column != prefix
         ]
     else:
-        chosen = _choose(names, [f"{prefix}{column}" for column in columns], name)
+        chosen = _select_columns(
+            names, [f"{prefix}{column}" for column in columns], name
+        )
     if len(chosen) < 2:
         rule = "begin the names of at least two columns of {columns}"
         values = {"columns": shorten(names)}
@@ -116,9 +119,9 @@ def by_prefix(
     return renamed.to_native()
 
 
-def labelled_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
+def split_labels_from_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
     """Return tables and labels, where `y` may name the column of a frame that holds them."""
-    refuse_file(logits if probs is None else probs, y)
+    refuse_file_name(logits if probs is None else probs, y)
     if not isinstance(y, str):
         return probs, logits, y
     tables = [probs, logits]
@@ -147,25 +150,25 @@ def split_column(table: Any, column: str) -> tuple[Any, Any]:
     return values.to_native(), rest.to_native()
 
 
-def as_column(values: Any, name: str) -> Array:
+def column_or_table(values: Any, name: str) -> Array:
     """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
     frame = _as_frame(values, name)
     if frame is not None and len(frame.columns) != 1:
-        return _values(frame, name)
+        return _frame_values(frame, name)
     series = _as_series(values) if frame is None else frame[:, 0]
     if series is None:
         array = _to_array(values, name)
         is_single_column = array.ndim == 2 and array.shape[1] == 1
         return array[:, 0] if is_single_column else array
     if series.dtype.is_numeric():
-        return _values(series, name)
+        return _frame_values(series, name)
     # as objects: `np.array` would turn a NaN among words into the word "nan"
     objects = np.empty(len(series), dtype=object)
     objects[:] = series.to_list()
     return objects
 
 
-def check_index(**given: Any) -> None:
+def check_row_indexes(**given: Any) -> None:
     """Refuse tables and columns whose pandas indexes say that their rows do not belong together."""
     seen: dict[str, Any] = {}
     for name, values in given.items():
@@ -173,7 +176,7 @@ def check_index(**given: Any) -> None:
         if index is None:
             continue
         for other, earlier in seen.items():
-            _check_pair(other, earlier, name, index)
+            _check_same_index(other, earlier, name, index)
         seen[name] = index
 
 
@@ -188,13 +191,13 @@ def _pandas_index(values: Any) -> Any:
     return values.index if is_frame or is_series else None
 
 
-def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
+def _check_same_index(first: str, one: Any, second: str, two: Any) -> None:
     """Refuse two indexes of one length that name other rows, or the same in another order."""
     if len(one) != len(two) or one.equals(two):
         return
     same_levels = one.nlevels == two.nlevels
     same = same_levels and bool(one.isin(two).all() and two.isin(one).all())
-    if not same and (_only_counts(one) or _only_counts(two)):
+    if not same and (_is_default_index(one) or _is_default_index(two)):
         return
     pairs = enumerate(zip(one, two, strict=True))
     row = next((i for i, (a, b) in pairs if a != b), None)
@@ -211,7 +214,7 @@ def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
     )
 
 
-def _only_counts(index: Any) -> bool:
+def _is_default_index(index: Any) -> bool:
     """Whether an index is 0 .. n-1."""
     values = np.asarray(index)
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values)))
@@ -251,7 +254,7 @@ def as_numbers(array: Array, name: str) -> Array:
         raise InputError(
             argument=name,
             rule="hold numbers",
-            found=f"values such as {first_word(array)!r}",
+            found=f"values such as {first_non_number(array)!r}",
             remedy=remedy if name == "probs" else "Convert them to floats.",
         ) from None
 
@@ -271,9 +274,9 @@ def _as_frame(values: Any, name: str) -> Any:
         native = getattr(values, "column_names", None) or list(
             getattr(values, "columns", [])
         )
-        raise _repeated(first_duplicate(map(str, native)), name) from None
+        raise _repeated_column_error(first_duplicate(map(str, native)), name) from None
     if any(hasattr(type(values), word) for word in ("columns", "column_names")):
-        raise _unreadable(
+        raise _unreadable_error(
             values, name
         )  # read as an array it would lose its column names
     return None
@@ -310,9 +313,9 @@ def _to_array(values: Any, name: str) -> Array:
         if is_list:
             rule = "{argument} must be a rectangular table; its rows differ in length or kind."
             raise InputError(rule, argument=name) from None
-        raise _unreadable(values, name) from None
+        raise _unreadable_error(values, name) from None
     if array.ndim == 0:
-        raise _unreadable(values, name)
+        raise _unreadable_error(values, name)
     if array.dtype.kind in "US" and is_list:
         return np.array(
             values, dtype=object
@@ -320,7 +323,7 @@ def _to_array(values: Any, name: str) -> Array:
     return array
 
 
-def _values(data: Any, name: str) -> Array:
+def _frame_values(data: Any, name: str) -> Array:
     try:
         return np.asarray(data.to_numpy())
     except Exception:  # say, 128-bit integers
@@ -328,7 +331,7 @@ def _values(data: Any, name: str) -> Array:
         raise InputError(rule, argument=name) from None
 
 
-def _unreadable(values: Any, name: str) -> InputError:
+def _unreadable_error(values: Any, name: str) -> InputError:
     known = [
         verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)
     ]
@@ -340,7 +343,7 @@ def _unreadable(values: Any, name: str) -> InputError:
     )
 
 
-def first_word(array: Array) -> str:
+def first_non_number(array: Array) -> str:
     """Return the first entry that is not a number, as text on one line."""
     for value in array.flat:
         if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
@@ -352,7 +355,9 @@ def first_word(array: Array) -> str:
     return str(array.dtype)
 
 
-def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str]:
+def _select_columns(
+    names: list[str], wanted: Sequence[Hashable], name: str
+) -> list[str]:
     any_case = {column.lower(): column for column in names}
     chosen = []
     for column in wanted:
@@ -377,7 +382,7 @@ def first_duplicate(names: Iterable[str]) -> str | None:
     return None
 
 
-def _repeated(column: str | None, name: str) -> InputError:
+def _repeated_column_error(column: str | None, name: str) -> InputError:
     return InputError(
         f"column names must be distinct; {name} has {show(column)} twice. Rename one."
     )
@@ -404,7 +409,7 @@ def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
     The columns are labels with 'p_' before them; pass prefix='p_'
     """
-    before, after = affixes(columns, labels)
+    before, after = find_common_affixes(columns, labels)
     if before:
         says = "The columns are labels with {before!r} before them; pass {prefix:{before!r}}"
         return Hint(says, {"before": before})
@@ -414,7 +419,9 @@ def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     return None
 
 
-def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
+def find_common_affixes(
+    columns: Sequence[str], labels: Sequence[str]
+) -> tuple[str, str]:
     """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
     if not labels or len(labels) > MAX_DISTINCT_LABELS:
         return "", ""
@@ -438,7 +445,7 @@ def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
     return "", ""
 
 
-def refuse_file(table: Any, label: Any) -> None:
+def refuse_file_name(table: Any, label: Any) -> None:
     """Refuse the name of a file in the place of its rows."""
     if isinstance(table, (str, os.PathLike)):
         named = label if isinstance(label, str) else "label"
@@ -451,14 +458,14 @@ def refuse_file(table: Any, label: Any) -> None:
         )
 
 
-def stray_hint(
+def extra_column_hint(
     columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
 ) -> Hint | None:
     """Return how to leave out a column that no label names, if one is among the suspects.
 
     Examples
     --------
-    >>> print(stray_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
+    >>> print(extra_column_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
     If 'id' is not a class, pass classes=['cat', 'dog']
     """
     known = set(labels)

@@ -31,16 +31,16 @@ from numpy.typing import NDArray
 from .._utils.results import Codes
 from ..exceptions import InputError, show
 from .frames import (
-    as_column,
     as_numbers,
     column_names,
+    column_or_table,
     did_you_mean,
+    extra_column_hint,
     first_duplicate,
-    first_word,
+    first_non_number,
     n_columns,
     prefix_hint,
     shorten,
-    stray_hint,
 )
 
 Classes = tuple[Hashable, ...]
@@ -55,7 +55,7 @@ MAX_LABEL_LETTERS = 10_000
 """Of a label or a class: a round number, far above any name."""
 
 
-def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
+def distinct_label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     """Return values of one plain type and each row's place among them (None: row i is value i)."""
     kind = labels.dtype.kind
     if kind in "biu":
@@ -63,7 +63,7 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind == "f":
         # a column of integers that once held a gap comes back as floats
         doubles = labels.astype(np.float64, copy=False)
-        return _whole(doubles, None), None
+        return _as_whole_numbers(doubles, None), None
     if kind not in "OUS":
         raise InputError(
             argument="y",
@@ -82,7 +82,7 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
             argument="y", rule=rule, found="lists or other containers in it"
         ) from None
     place = np.array(places, dtype=np.intp)
-    return _one_type(list(place_of), place), place
+    return _convert_to_one_type(list(place_of), place), place
 
 
 def plain_label(label: Any) -> Any:
@@ -107,28 +107,28 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, Decimal) and value.is_nan()
 
 
-def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
+def _convert_to_one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     """Return distinct labels as truth values, integers or words; refuse what is none of these."""
     for k, value in enumerate(values):
         if is_missing(value):
-            raise _missing(k, place)
-    if _all_are(values, (bool, np.bool_)):
+            raise _missing_label_error(k, place)
+    if _all_instances_of(values, (bool, np.bool_)):
         return np.array(values, dtype=bool)
     try:
-        if _all_are(values, (int, np.integer)):
+        if _all_instances_of(values, (int, np.integer)):
             return np.array(values, dtype=np.int64)
-        if _all_are(values, (int, float, np.integer, np.floating, Decimal)):
+        if _all_instances_of(values, (int, float, np.integer, np.floating, Decimal)):
             doubles = np.array(values, dtype=np.float64)
-            return _whole(doubles, place)
+            return _as_whole_numbers(doubles, place)
     except OverflowError:
         pass  # integers beyond 64 bits are names
     words = [str(plain_label(value)) for value in values]
     for k, word in enumerate(words):
-        fault = _word_fault(word)
+        fault = _find_word_fault(word)
         if fault is not None:
             rule = f"hold labels that {fault}"
             raise InputError(
-                argument="y", rule=rule, value=word, row=_find_row(k, place)
+                argument="y", rule=rule, value=word, row=_first_row_of_value(k, place)
             )
     longest = max(map(len, words), default=0)
     n_bytes = 4 * len(words) * longest  # NumPy gives each word the room of the longest
@@ -141,11 +141,11 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     return np.array(words)
 
 
-def _all_are(values: list[Any], kinds: tuple[type, ...]) -> bool:
+def _all_instances_of(values: list[Any], kinds: tuple[type, ...]) -> bool:
     return all(isinstance(value, kinds) for value in values)
 
 
-def _word_fault(word: str) -> str | None:
+def _find_word_fault(word: str) -> str | None:
     """Return the rule that a word breaks, if any."""
     if word.endswith("\0"):
         return "do not end in NUL"
@@ -154,11 +154,11 @@ def _word_fault(word: str) -> str | None:
     return None
 
 
-def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
+def _as_whole_numbers(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
     """Return floats as integers; refuse those that are none."""
     missing = np.isnan(labels)
     if missing.any():
-        raise _missing(int(np.argmax(missing)), place)
+        raise _missing_label_error(int(np.argmax(missing)), place)
     broken = (labels != np.floor(labels)) | (np.abs(labels) > MAX_EXACT_INTEGER)
     if broken.any():
         k = int(np.argmax(broken))
@@ -166,40 +166,43 @@ def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
             argument="y",
             rule="hold class labels",
             value=float(labels[k]),
-            row=_find_row(k, place),
+            row=_first_row_of_value(k, place),
             remedy="{swapped_labels}",
         )
     return labels.astype(np.int64)
 
 
-def _find_row(k: int, place: Codes | None) -> int:
+def _first_row_of_value(k: int, place: Codes | None) -> int:
     """Return the first row that holds value k."""
     return k if place is None else int(np.argmax(place == k))
 
 
-def _missing(k: int, place: Codes | None) -> InputError:
+def _missing_label_error(k: int, place: Codes | None) -> InputError:
     message = "every row needs a label; {gap}."
     return InputError(
-        message, argument="y", row=_find_row(k, place), remedy="{drop_unlabelled}"
+        message,
+        argument="y",
+        row=_first_row_of_value(k, place),
+        remedy="{drop_unlabelled}",
     )
 
 
-def encode(
+def encode_labels(
     y: Any, n_classes: int, names: Sequence[Hashable] | None
 ) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
-    labels = as_column(y, "y")
+    labels = column_or_table(y, "y")
     if labels.ndim == 2:
         # a column of a one-hot frame is found by its name, whatever the order of the classes
         codes = _decode_one_hot(labels, n_classes)
-        order, classes = column_order(column_names(y, "y"), n_classes, names)
+        order, classes = find_column_order(column_names(y, "y"), n_classes, names)
         return (codes if order is None else order[codes]), classes
     if labels.ndim != 1:
         found = f"an array of shape {labels.shape}"
         raise InputError(argument="y", rule="be one label per row", found=found)
     if len(labels) == 0:
-        raise no_labels("none")
-    values, place = label_values(labels)
+        raise no_labels_error("none")
+    values, place = distinct_label_values(labels)
     classes = column_classes(values, n_classes, names)
     # each distinct word is encoded once, then rows take the codes of their words
     codes = _encode_values(values, classes)
@@ -216,7 +219,9 @@ def encode(
             row=row,
             values={"known": shorten(classes)},
         )
-        hint = prefix_hint([str(name) for name in classes], distinct_words(values))
+        hint = prefix_hint(
+            [str(name) for name in classes], distinct_labels_as_text(values)
+        )
         raise (
             error
             if hint is None
@@ -225,10 +230,10 @@ def encode(
     return codes, classes
 
 
-def distinct_words(y: Any) -> list[str]:
+def distinct_labels_as_text(y: Any) -> list[str]:
     """Return the labels that occur, as text; none where they cannot be read."""
     try:
-        return sorted({str(label) for label in as_column(y, "y").tolist()})
+        return sorted({str(label) for label in column_or_table(y, "y").tolist()})
     except InputError:
         return []
 
@@ -241,24 +246,24 @@ def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     names = column_names(table)
     if names is None:
         return error
-    labels = distinct_words(y)
+    labels = distinct_labels_as_text(y)
     suspects = names
     if isinstance(error.column, int):
         suspects = [names[error.column]]
     elif error.column is not None:
         suspects = [error.column]
-    hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
+    hint = extra_column_hint(names, labels, suspects) or prefix_hint(names, labels)
     return (
         error if hint is None else error.with_remedy(f"{hint.template}.", **hint.values)
     )
 
 
-def no_labels(found: str) -> InputError:
+def no_labels_error(found: str) -> InputError:
     """Return the error of a y that is None or empty."""
     return InputError(argument="y", rule="hold one label per row", found=found)
 
 
-def class_names(classes: Any) -> list[Hashable]:
+def as_class_list(classes: Any) -> list[Hashable]:
     """Return the argument `classes` as a list of distinct labels."""
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
@@ -297,7 +302,7 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
     )
 
 
-def baseline_column(baseline: Hashable, classes: Classes) -> int:
+def find_baseline_column(baseline: Hashable, classes: Classes) -> int:
     """Return the position of the baseline; refuse the words that stand for a choice."""
     if isinstance(baseline, str) and baseline in RESERVED_LABELS:
         message = "{found} is understood by {chooses_baseline}; here {argument} must be a class."
@@ -329,7 +334,7 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
         message = "class names must be distinct; {value} occurs twice."
         raise InputError(message, argument="classes", value=text, remedy="Rename one.")
     for name in map(str, classes):
-        fault = _word_fault(name)
+        fault = _find_word_fault(name)
         if fault is not None:
             message = f"class names must be words that {fault}; got {{value}}."
             raise InputError(
@@ -337,7 +342,7 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
             )
 
 
-def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:
+def check_n_class_names(names: Sequence[Hashable], n_classes: int) -> None:
     """Refuse a list of classes that is too short or too long for the columns."""
     if len(names) != n_classes:
         rule = f"name each of the {n_classes} columns"
@@ -348,17 +353,17 @@ def encode_counts(
     y: Any, n_classes: int, names: Sequence[Hashable] | None
 ) -> tuple[NDArray[Any], Classes]:
     """Return a table of label counts with its columns in the order of the classes."""
-    counts = as_column(y, "y")
+    counts = column_or_table(y, "y")
     if counts.shape[1] != n_classes:
         raise InputError(
             f"a table of label counts must have a column per class ({n_classes}); "
             f"got {counts.shape[1]} columns."
         )
-    order, classes = column_order(column_names(y, "y"), n_classes, names)
+    order, classes = find_column_order(column_names(y, "y"), n_classes, names)
     return (counts if order is None else counts[:, np.argsort(order)]), classes
 
 
-def column_order(
+def find_column_order(
     columns: list[str] | None, n_classes: int, names: Sequence[Hashable] | None
 ) -> tuple[Codes | None, Classes]:
     """Return the class of each column of a table y (None: in order), and the classes.
@@ -387,7 +392,8 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
         hot = as_numbers(labels, "y").astype(np.float64)
     except InputError:
         raise InputError(
-            f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
+            f"one-hot y must hold only 0 and 1; got {first_non_number(labels)!r}. "
+            "Pass one label per row."
         ) from None
     ones = hot == 1.0
     only_zeros_and_ones = (ones | (hot == 0.0)).all(axis=1)
@@ -436,7 +442,7 @@ def column_classes(
             },
         )
     # "10" sorts before "2": are columns in the order of words or of numbers? Nobody knows.
-    are_numbers = kind == "U" and all(map(_is_int, distinct))
+    are_numbers = kind == "U" and all(map(_is_integer_text, distinct))
     if are_numbers and distinct != sorted(distinct, key=int):
         raise InputError(
             "which column is which class is unclear: the labels are numbers written as text, "
@@ -450,7 +456,7 @@ def column_classes(
 
 def _as_integers(names: Sequence[Hashable]) -> Classes:
     """Return names as integers when all of them are integers as text."""
-    if all(isinstance(name, str) and _is_int(name) for name in names):
+    if all(isinstance(name, str) and _is_integer_text(name) for name in names):
         return tuple(int(str(name)) for name in names)
     return tuple(names)
 
@@ -464,7 +470,7 @@ def _as_truth_values(names: Sequence[Hashable]) -> Classes:
     return tuple(truth[word] for word in words)
 
 
-def _is_int(text: str) -> bool:
+def _is_integer_text(text: str) -> bool:
     """Whether text is an integer as Python writes it: no sign +, no leading zeros."""
     try:
         return str(int(text)) == text

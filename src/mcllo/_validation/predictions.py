@@ -5,12 +5,12 @@ Shapes and order, stated here once: rows are samples, columns are classes in the
 and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes j other than the
 baseline b, in column order.
 
-=========================  =======================================================================
-`Predictions.from_arrays`  (probs, y), validated; zeros clipped
-`as_predictions`           the same, or a `Predictions` that is one already
-`judged_predictions`       the same for tests and intervals: weights that count are whole numbers
-`scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
-=========================  =======================================================================
+===========================  =====================================================================
+`Predictions.from_arrays`    (probs, y), validated; zeros clipped
+`as_predictions`             the same, or a `Predictions` that is one already
+`predictions_for_inference`  the same for tests and intervals: counts as weights are whole
+`predictions_for_scoring`    (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
+===========================  =====================================================================
 
 Everything that an assessment says of its data is in `DataFacts`, so that rows which are read in
 blocks need not be kept for it.
@@ -31,33 +31,38 @@ from .._model.likelihood import log_odds_from_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
-from .arguments import By, by_column, clean_by
-from .frames import by_prefix, check_index, labelled_tables, n_columns
+from .arguments import RowSubgroups, clean_by, extract_by_column
+from .frames import (
+    check_row_indexes,
+    n_columns,
+    select_by_prefix,
+    split_labels_from_tables,
+)
 from .labels import (
     Classes,
     add_label_remedy,
-    baseline_column,
-    check_each_named,
+    as_class_list,
+    check_n_class_names,
     check_not_reserved,
-    class_names,
     default_baseline,
-    encode,
     encode_counts,
+    encode_labels,
+    find_baseline_column,
     find_class,
-    no_labels,
+    no_labels_error,
 )
 from .probabilities import (
     Simplex,
     clean_probs,
     clipping_statement,
-    given_simplex,
+    simplex_from_arguments,
     warn_of_zeros,
 )
 from .weights import (
     RowFacts,
     WeightKind,
-    clean_rows,
-    counted_labels,
+    clean_row_facts,
+    expand_count_table,
     is_count_table,
     row_numbers,
 )
@@ -107,7 +112,7 @@ class Predictions:
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
-    by : By or None
+    by : RowSubgroups or None
         The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
         Where a small probability was clipped to `clip`; None when nowhere.
@@ -159,7 +164,7 @@ class Predictions:
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
-    by: By | None = None
+    by: RowSubgroups | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     clip_given: bool = False
@@ -250,25 +255,31 @@ class Predictions:
             )
         # Before anything becomes an array: what is not a frame has no index.
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
-        check_index(probs=probs, logits=logits, **beside)
-        classes = None if classes is None else class_names(classes)
-        by, probs, logits = by_column(by, probs, logits)
-        probs, logits, y = labelled_tables(probs, logits, y)
+        check_row_indexes(probs=probs, logits=logits, **beside)
+        classes = None if classes is None else as_class_list(classes)
+        by, probs, logits = extract_by_column(by, probs, logits)
+        probs, logits, y = split_labels_from_tables(probs, logits, y)
         if prefix:
             probs = (
-                None if probs is None else by_prefix(probs, prefix, classes, "probs")
+                None
+                if probs is None
+                else select_by_prefix(probs, prefix, classes, "probs")
             )
             logits = (
-                None if logits is None else by_prefix(logits, prefix, classes, "logits")
+                None
+                if logits is None
+                else select_by_prefix(logits, prefix, classes, "logits")
             )
         try:
-            simplex = given_simplex(probs, logits, classes, normalize, clip)
+            simplex = simplex_from_arguments(probs, logits, classes, normalize, clip)
         except InputError as error:
             if classes or prefix:
                 raise
             table = probs if logits is None else logits
             raise add_label_remedy(error, table, y) from None
-        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
+        facts = clean_row_facts(
+            len(simplex.probs), sample_weight, weight_kind, groups, by
+        )
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if clip is not None:
             return replace(predictions, clip_given=True)
@@ -288,22 +299,24 @@ class Predictions:
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
         if names is not None:
-            check_each_named(names, n_classes)
+            check_n_class_names(names, n_classes)
         if y is None:
-            raise no_labels("None")
+            raise no_labels_error("None")
         are_counts = n_columns(y) > 1 and is_count_table(y)
-        codes, labels = (encode_counts if are_counts else encode)(y, n_classes, names)
+        codes, labels = (encode_counts if are_counts else encode_labels)(
+            y, n_classes, names
+        )
         if len(codes) != n_samples:
             raise InputError(
                 f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
             )
         if are_counts:
-            rows, codes, times = counted_labels(codes)
+            rows, codes, times = expand_count_table(codes)
             simplex = simplex.take(rows)
             facts = facts.take(rows, times)
         check_not_reserved(labels)
         if baseline is not None:
-            index = baseline_column(baseline, labels)
+            index = find_baseline_column(baseline, labels)
         else:
             index = default_baseline(np.bincount(codes, facts.weight, n_classes))
         return cls._build(simplex, codes, labels, index, facts)
@@ -537,7 +550,7 @@ class Predictions:
         return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
-def reads_rows(options: type) -> Callable[[Function], Function]:
+def takes_row_options(options: type) -> Callable[[Function], Function]:
     """Show the names in `options` in the signature of a function of ``**data``; refuse others.
 
     So the options that say how rows are read have one list, one default each and one description:
@@ -592,7 +605,7 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     return probs if baseline is None else probs.with_baseline(baseline)
 
 
-def judged_predictions(
+def predictions_for_inference(
     probs: Any, y: Any = None, *, independent: bool = False, **options: Any
 ) -> Predictions:
     """Return `as_predictions` for a test or an interval: weights that count rows must be whole.
@@ -607,7 +620,7 @@ def judged_predictions(
     return predictions
 
 
-def scored_predictions(
+def predictions_for_scoring(
     y_true: Any,
     y_prob: Any,
     *,
@@ -636,10 +649,10 @@ def scored_predictions(
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
-    check_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
-    classes = None if classes is None else class_names(classes)
+    check_row_indexes(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+    classes = None if classes is None else as_class_list(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
-    facts = clean_rows(len(simplex.probs), sample_weight)
+    facts = clean_row_facts(len(simplex.probs), sample_weight)
     return Predictions._labelled(simplex, y_true, classes, baseline, facts)
 
 

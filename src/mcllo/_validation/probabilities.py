@@ -102,7 +102,7 @@ CLIPPED = (
 )
 
 
-def clipping_counts(found: Any, n_entries: int) -> dict[str, Any]:
+def describe_clipping(found: Any, n_entries: int) -> dict[str, Any]:
     """Return what clipping did to so many probabilities, as `found` counts it."""
     return {
         "n_zeros": found.n_zeros,
@@ -117,7 +117,7 @@ def clipping_statement(found: Any, n_entries: int) -> Statement:
     numbers = {"n_clipped": found.n_clipped}
     if not found.n_clipped:
         return Statement("note.zeros", "", numbers=numbers)
-    counts = clipping_counts(found, n_entries)
+    counts = describe_clipping(found, n_entries)
     what = "The statistic and the p-value depend"
     values = {**counts, "bound": found.clip, "what": what}
     return Statement.filled("note.zeros", CLIPPED, values, numbers=numbers)
@@ -131,7 +131,7 @@ def warn_of_zeros(found: Any, n_entries: int) -> None:
         "probabilities of 0 were clipped to {bound:g}, because log odds need more than 0; "
         "choose another bound with {clip}."
     )
-    counts = clipping_counts(found, n_entries)
+    counts = describe_clipping(found, n_entries)
     values = {
         **counts,
         "bound": found.clip,
@@ -199,7 +199,7 @@ def clean_probs(
     # Two numbers tell that all is well; which rule is broken, and where, is only asked if not.
     # A NaN fails both comparisons.
     if not (values.min() >= 0.0 and error.max() <= tolerance):
-        _refuse(values, sums, tolerance, normalize)
+        _refuse_invalid_rows(values, sums, tolerance, normalize)
     noteworthy = error > MIN_REPORTED_ROW_ERROR  # the other rows keep their digits
     if noteworthy.any():
         clean /= np.where(noteworthy, sums, 1.0)[:, None]
@@ -208,7 +208,7 @@ def clean_probs(
     else:
         check_clip(clip, clean.shape[1])
         if clip == 0.0:
-            _refuse_first(
+            _refuse_first_invalid(
                 clean == 0.0,
                 clean,
                 "probs",
@@ -251,8 +251,10 @@ def clean_logits(
     ):  # so that NaN is no number
         values = values.astype(np.float64)  # 1e100 is infinite in single precision
         rule = f"be finite, at most {largest:g} in size"
-        _refuse_first(np.isnan(values), values, "logits", rule, "{drop_row}")
-        _refuse_first(~(np.abs(values) <= largest), values, "logits", rule, ROW_REMEDY)
+        _refuse_first_invalid(np.isnan(values), values, "logits", rule, "{drop_row}")
+        _refuse_first_invalid(
+            ~(np.abs(values) <= largest), values, "logits", rule, ROW_REMEDY
+        )
     # the largest logit of a row becomes 0, so that no exponential overflows
     top = values.max(axis=1, keepdims=True)
     softmax = np.subtract(values, top, dtype=np.float64)
@@ -270,7 +272,7 @@ def clean_logits(
     )
 
 
-def check_scores(logits: Any) -> None:
+def refuse_flag_as_logits(logits: Any) -> None:
     """Refuse a flag in the place of the table."""
     if isinstance(logits, (bool, np.bool_)):
         raise InputError(
@@ -302,16 +304,22 @@ def check_shape(values: Array, name: str) -> None:
         raise InputError(argument=name, rule=rule, found=str(values.shape[1]))
 
 
-def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
+def _refuse_invalid_rows(
+    values: Array, sums: Floats, tolerance: float, normalize: bool
+) -> None:
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
-        _refuse_first(np.isnan(values), values, "probs", "be finite", "{drop_row}")
-        _refuse_first(~np.isfinite(values), values, "probs", "be finite", ROW_REMEDY)
+        _refuse_first_invalid(
+            np.isnan(values), values, "probs", "be finite", "{drop_row}"
+        )
+        _refuse_first_invalid(
+            ~np.isfinite(values), values, "probs", "be finite", ROW_REMEDY
+        )
         is_low = values < 0.0
         is_high = values > 1.0 + tolerance
         by_rounding = not is_high.any() and values.min() > -tolerance
         wrong = "{round_to_share}" if by_rounding else "{divide_percentages}"
-        _refuse_first(is_low | is_high, values, "probs", "lie in [0, 1]", wrong)
+        _refuse_first_invalid(is_low | is_high, values, "probs", "lie in [0, 1]", wrong)
         off = sums <= 0.0 if normalize else np.abs(sums - 1.0) > tolerance
     if off.any():
         row = int(np.argmax(off))
@@ -332,7 +340,9 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         )
 
 
-def _refuse_first(bad: Array, values: Array, name: str, rule: str, remedy: str) -> None:
+def _refuse_first_invalid(
+    bad: Array, values: Array, name: str, rule: str, remedy: str
+) -> None:
     """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
@@ -342,7 +352,7 @@ def _refuse_first(bad: Array, values: Array, name: str, rule: str, remedy: str) 
         )
 
 
-def given_simplex(
+def simplex_from_arguments(
     probs: Any,
     logits: Any,
     classes: Sequence[Hashable] | None,
@@ -350,7 +360,7 @@ def given_simplex(
     clip: float | None,
 ) -> Simplex:
     """Return the rows of probabilities, logits, or both, which must agree."""
-    check_scores(logits)
+    refuse_flag_as_logits(logits)
     if logits is None:
         if probs is None:
             raise InputError(

@@ -5,7 +5,7 @@ votes              every x is k / T: T trees grown to the end, T neighbours, T r
 decimals           every x is k / 10^d, in rows that are perhaps divided by their sum 1 + m / 10^d
 votes in a file    x is k / T rounded to d decimals, T <= 10^d / 2
 undo_clipping      cells that were raised are 0 again, the rest of their row divided by its sum
-clip_again         these rows raised once more (`_validation/probabilities`); others untouched
+change_clip        these rows raised once more (`_validation/probabilities`); others untouched
 recalibration      floor ``1 / (2 T)`` for votes k / T, at most ``1 / (2 c)``; for anything else the
                    floor that is there
 =================  =========================================================================
@@ -22,7 +22,7 @@ A 0 among T votes says "less than about 1 / T", not "never". The floor 1 / (2 T)
 fits; with unpenalised maximum likelihood it drives more estimates to infinity, and in a test the
 added mass is itself a departure. A 0 of rounded numbers stays at 1e-6 in a recalibration: on sharp
 classifiers half a last digit did worse than 1e-6. In a test it is a number between 0 and half a
-step, chosen as the labels ask (`before_rounding`).
+step, chosen as the labels ask (`undo_rounding`).
 
 Predictions that are calibrated and then rounded to two decimals are no longer calibrated as they
 stand: a 0.00 is something below 0.005, and comes true now and then. So the hypothesis is
@@ -59,7 +59,7 @@ from .._utils.formatting import format_count, format_number
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement, suppress_warnings
 from ..exceptions import ZeroProbabilityWarning
-from .predictions import Predictions, judged_predictions
+from .predictions import Predictions, predictions_for_inference
 from .probabilities import DEFAULT_CLIP, clean_probs, warn_of_zeros
 
 Mask = NDArray[np.bool_]
@@ -106,23 +106,25 @@ def detect_resolution(probs: Floats) -> Resolution:
     if not len(rows):
         return Resolution()
     n_free = int(_count_free_values(rows).sum())
-    exact = _smallest(rows, MAX_VOTES, VOTE_FRACTION_TOL)
+    exact = _smallest_denominator(rows, MAX_VOTES, VOTE_FRACTION_TOL)
     written = find_decimals(rows)
     if written is None:
-        are_votes = _is_no_chance(exact, 2.0 * VOTE_FRACTION_TOL, n_free)
+        are_votes = _is_unlikely_by_chance(exact, 2.0 * VOTE_FRACTION_TOL, n_free)
         return Resolution(votes=exact if are_votes else None)
     # 0.9, 1.0 and 1.1 as sums of rounded rows make multiples of 1/990: no votes
-    if exact is not None and exact <= written.unit + _reach(rows):
+    if exact is not None and exact <= written.unit + _max_unit_shift(rows):
         # decimals lie on a lattice that divides 10^d anyway, the closer the fewer they are
         is_rounded = written.unit % exact == 0
         coverage = 1.0 / written.unit if is_rounded else 2.0 * VOTE_FRACTION_TOL
-        if _is_no_chance(exact, coverage, n_free):
+        if _is_unlikely_by_chance(exact, coverage, n_free):
             return Resolution(votes=exact)
         if exact == written.unit and written.sums_hold:
             return Resolution(votes=exact)
     error = (0.5 + 1e-6) / written.unit  # half a last digit, and what doubles round
-    coarse = _smallest(written.rows, min(written.unit // 2, MAX_VOTES), error)
-    are_votes = _is_no_chance(coarse, 1.0 / written.unit, n_free)
+    coarse = _smallest_denominator(
+        written.rows, min(written.unit // 2, MAX_VOTES), error
+    )
+    are_votes = _is_unlikely_by_chance(coarse, 1.0 / written.unit, n_free)
     return Resolution(coarse if are_votes else None, written.decimals)
 
 
@@ -141,7 +143,7 @@ def _count_free_values(rows: Floats) -> Codes:
     return np.maximum(n_between - 1, 0)
 
 
-def _reach(rows: Floats) -> int:
+def _max_unit_shift(rows: Floats) -> int:
     """Return the largest m that is tried: half a last digit for each class, but at most 25."""
     return int(
         min(25, (rows.shape[1] + 1) // 2)
@@ -150,7 +152,7 @@ def _reach(rows: Floats) -> int:
 
 def find_decimals(rows: Floats) -> DecimalRows | None:
     """Return the rows with the fewest decimals that explain all of them."""
-    reach = _reach(rows)
+    reach = _max_unit_shift(rows)
     n_free = _count_free_values(rows)
     for decimals in range(1, 7):  # float32 holds no more than six
         unit = 10**decimals
@@ -160,16 +162,18 @@ def find_decimals(rows: Floats) -> DecimalRows | None:
         log10_chance = np.minimum(0.0, n_free * of_free_value + of_shifts).sum()
         if log10_chance > MAX_LOG10_CHANCE:
             continue
-        if _shifts(rows[:N_PROBED_ROWS], unit, reach) is None:
+        if _find_unit_shifts(rows[:N_PROBED_ROWS], unit, reach) is None:
             continue
-        shifts = _shifts(rows, unit, reach)
+        shifts = _find_unit_shifts(rows, unit, reach)
         if shifts is not None:
             digits = np.rint(rows * (unit + shifts)[:, None])
-            return DecimalRows(digits / unit, decimals, unit, _sums_hold(digits, unit))
+            return DecimalRows(
+                digits / unit, decimals, unit, _rows_sum_to_one(digits, unit)
+            )
     return None
 
 
-def _sums_hold(digits: Floats, unit: int) -> bool:
+def _rows_sum_to_one(digits: Floats, unit: int) -> bool:
     """Whether all rows sum to 1, and so many have three nonzero values that this is no chance."""
     n_nonzero = (digits > 0.0).sum(axis=1)
     n_decisive = int((n_nonzero >= 3).sum())
@@ -179,20 +183,20 @@ def _sums_hold(digits: Floats, unit: int) -> bool:
     )  # each misses 1 in four times at least: 0.75^24 = 0.001
 
 
-def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
+def _find_unit_shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
     """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
     least = np.full(len(rows), np.inf)
     found = np.zeros(len(rows), dtype=np.intp)
     shifts = range(max(-reach, 1 - unit), reach + 1)
     for m in sorted(shifts, key=abs):
-        off = _distance(rows * (unit + m)).max(axis=1)
+        off = _distance_to_integers(rows * (unit + m)).max(axis=1)
         better = off < least - 1e-6  # of equals but for rounding the smallest m
         least[better] = off[better]
         found[better] = m
     return None if least.max() > DECIMAL_TOL * unit else found
 
 
-def _distance(counts: Floats) -> Floats:
+def _distance_to_integers(counts: Floats) -> Floats:
     """Return how far counts are from whole numbers, where only a 0 may count as 0."""
     # a tiny number is no 0 of a lattice: k >= 1 for every x > 0
     nearest = np.rint(counts)
@@ -200,17 +204,17 @@ def _distance(counts: Floats) -> Floats:
     return np.abs(counts - nearest)
 
 
-def _smallest(rows: Floats, most: int, error: float) -> int | None:
+def _smallest_denominator(rows: Floats, most: int, error: float) -> int | None:
     """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
     # A glance at some values rules most T out at once; all rows are looked at for the others.
     candidates = np.arange(2, most + 1)
     values = np.unique(rows[:N_PROBED_ROWS])
     values = values[:: math.ceil(len(values) / N_PROBED_ROWS)]
     counts = values[None, :] * candidates[:, None]
-    off = _distance(counts).max(axis=1)
+    off = _distance_to_integers(counts).max(axis=1)
     not_ruled_out = candidates[off <= error * candidates]
     for votes in not_ruled_out.tolist():
-        if _distance(rows * votes).max() > error * votes:
+        if _distance_to_integers(rows * votes).max() > error * votes:
             continue
         counts = np.rint(rows * votes).astype(np.intp)
         shown = np.bincount(counts.ravel(), minlength=votes + 1)
@@ -222,7 +226,7 @@ def _smallest(rows: Floats, most: int, error: float) -> int | None:
     return None
 
 
-def _is_no_chance(votes: int | None, coverage: float, free: int) -> bool:
+def _is_unlikely_by_chance(votes: int | None, coverage: float, free: int) -> bool:
     """Return whether smooth probabilities would hardly ever lie on this lattice."""
     return votes is not None and free * math.log10(coverage * votes) <= MAX_LOG10_CHANCE
 
@@ -234,7 +238,7 @@ class ClippedPredictions(NamedTuple):
     clip: float | None
 
 
-def zero_cells(predictions: Predictions) -> Mask:
+def find_zero_cells(predictions: Predictions) -> Mask:
     """Return where a probability was 0 or was raised as one; nowhere when logits are given."""
     if predictions.raised is not None:
         return predictions.raised
@@ -262,12 +266,12 @@ def undo_clipping(predictions: Predictions) -> Floats:
     return kept
 
 
-def clip_again(predictions: Predictions, clip: float | None) -> Predictions:
+def change_clip(predictions: Predictions, clip: float | None) -> Predictions:
     """Return the predictions with zeros raised to another floor; None is the default rule.
 
     Rows in which nothing was raised stay as they are, whatever they hold.
     """
-    zero = zero_cells(predictions)
+    zero = find_zero_cells(predictions)
     floor = DEFAULT_CLIP if clip is None else clip
     if floor == predictions.clip or not zero.any():
         return predictions
@@ -293,9 +297,9 @@ def recalibration_clip(predictions: Predictions) -> float | None:
 
     None, as everywhere, is the default rule. A floor that the user chose stays.
     """
-    if not zero_cells(predictions).any():
+    if not find_zero_cells(predictions).any():
         return None
-    return clip_for_votes(predictions, raw_resolution(predictions).votes)
+    return clip_for_votes(predictions, resolution_before_clipping(predictions).votes)
 
 
 def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
@@ -305,19 +309,19 @@ def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
     return None if votes is None else 0.5 / max(votes, predictions.n_classes)
 
 
-def raw_resolution(predictions: Predictions) -> Resolution:
+def resolution_before_clipping(predictions: Predictions) -> Resolution:
     """Return the resolution before zeros were raised; none where other tiny values were, too."""
-    if not only_zeros(predictions):
+    if not raised_only_zeros(predictions):
         return Resolution()
     return detect_resolution(undo_clipping(predictions))
 
 
-def only_zeros(predictions: Predictions) -> bool:
+def raised_only_zeros(predictions: Predictions) -> bool:
     """Whether all that was raised was 0, and nothing small but positive."""
     return predictions.n_clipped in (0, predictions.n_zeros)
 
 
-def for_recalibration(predictions: Predictions) -> ClippedPredictions:
+def clip_for_recalibration(predictions: Predictions) -> ClippedPredictions:
     """Return predictions for a penalised fit, and the `clip` for the rows it will be applied to.
 
     Examples
@@ -325,25 +329,25 @@ def for_recalibration(predictions: Predictions) -> ClippedPredictions:
     >>> rng = np.random.default_rng(0)
     >>> votes = rng.multinomial(25, [0.8, 0.15, 0.05], size=60)
     >>> p = Predictions.from_arrays(votes / 25, votes.argmax(axis=1), classes=range(3), clip=1e-6)
-    >>> moved, clip = for_recalibration(p)
+    >>> moved, clip = clip_for_recalibration(p)
     >>> clip, moved.probs.min().round(4).item()
     (0.02, 0.0196)
     """
     clip = recalibration_clip(predictions)
     if clip is not None:
-        predictions = clip_again(predictions, clip)
+        predictions = change_clip(predictions, clip)
     return ClippedPredictions(predictions, clip)
 
 
-class RoundedRows(NamedTuple):
+class ZeroLimits(NamedTuple):
     """Rows of rounded numbers: their sums, their zeros, and how large a zero may have been."""
 
     sums: Floats
     n_zeros: Floats
-    limits: Floats
+    largest_zero: Floats
 
     @classmethod
-    def from_probs(cls, probs: Floats, decimals: int) -> RoundedRows:
+    def from_probs(cls, probs: Floats, decimals: int) -> ZeroLimits:
         """Return sums, zeros and limits of rows that were perhaps divided by their sums since."""
         half_step = 0.5 * 10.0**-decimals
         sums = np.ones(len(probs))
@@ -355,23 +359,25 @@ class RoundedRows(NamedTuple):
         # each of the other numbers may have lost half a step, which the zeros then share
         n_others = probs.shape[1] - n_zeros
         lost = np.maximum(0.0, 1.0 - sums) + n_others * half_step
-        limits = np.minimum(half_step, lost / np.maximum(n_zeros, 1.0))
-        return cls(sums, n_zeros, limits)
+        largest_zero = np.minimum(half_step, lost / np.maximum(n_zeros, 1.0))
+        return cls(sums, n_zeros, largest_zero)
 
-    def expected_on_zeros(self, share: float, weight: Floats) -> float:
+    def expected_labels_on_zeros(self, share: float, weight: Floats) -> float:
         """Return the expected number of labels on zeros, where a 0 is this share of its limit."""
-        on_zeros = share * self.n_zeros * self.limits
+        on_zeros = share * self.n_zeros * self.largest_zero
         return float(weight @ (on_zeros / (self.sums + on_zeros)))
 
-    def share_for(self, n_labels: float, weight: Floats, smallest: float) -> float:
+    def find_share_of_limit(
+        self, n_labels: float, weight: Floats, smallest: float
+    ) -> float:
         """Return the share at which so many labels on zeros are expected, from `smallest` to 1."""
-        if self.expected_on_zeros(1.0, weight) <= n_labels:
+        if self.expected_labels_on_zeros(1.0, weight) <= n_labels:
             return 1.0
-        if self.expected_on_zeros(smallest, weight) >= n_labels:
+        if self.expected_labels_on_zeros(smallest, weight) >= n_labels:
             return smallest
 
         def excess(log_share: float) -> float:
-            return self.expected_on_zeros(math.exp(log_share), weight) - n_labels
+            return self.expected_labels_on_zeros(math.exp(log_share), weight) - n_labels
 
         from scipy.optimize import (
             brentq,
@@ -381,18 +387,18 @@ class RoundedRows(NamedTuple):
 
 
 def unrounded_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
-    """Return `judged_predictions` as they were before rounding, if they are rounded.
+    """Return `predictions_for_inference` as they were before rounding, if they are rounded.
 
     That zeros were raised to a floor is only said of those that are.
     """
     with suppress_warnings(ZeroProbabilityWarning):
-        predictions = before_rounding(judged_predictions(probs, y, **options))
+        predictions = undo_rounding(predictions_for_inference(probs, y, **options))
     if predictions is not probs and options.get("clip") is None:
         warn_of_zeros(predictions, predictions.probs.size)
     return predictions
 
 
-def before_rounding(predictions: Predictions) -> Predictions:
+def undo_rounding(predictions: Predictions) -> Predictions:
     """Return predictions whose zeros are what they may have been before rounding.
 
     Predictions without zeros, of votes, of numbers that were not rounded, and with a floor that the
@@ -405,26 +411,28 @@ def before_rounding(predictions: Predictions) -> Predictions:
     >>> y = [rng.choice(3, p=row) for row in probs]
     >>> with suppress_warnings():
     ...     p = Predictions.from_arrays(probs.round(2), y, normalize=True)
-    >>> print(before_rounding(p).notes[0].text)
+    >>> print(undo_rounding(p).notes[0].text)
     Probabilities are rounded to 0.01: a 0 stands for up to 0.005. The 478 zeros were taken as 0.003
     on average, which suits the labels best: 1 fell on them.
     """
     p = predictions
     if p.raised is None or p.clip_given:
         return p
-    resolution = raw_resolution(p)
+    resolution = resolution_before_clipping(p)
     if resolution.decimals is None or resolution.votes is not None:
         return p
     probs = undo_clipping(p)
     is_zero = probs == 0.0
     half_step = 0.5 * 10.0**-resolution.decimals
-    rows = RoundedRows.from_probs(probs, resolution.decimals)
+    rows = ZeroLimits.from_probs(probs, resolution.decimals)
     weight = p.row_weight
     n_labels = float(weight @ is_zero[np.arange(p.n_samples), p.codes])
     # half a label more, so that a zero stands for something where no label fell on one
-    share = rows.share_for(n_labels + 0.5, weight, smallest=DEFAULT_CLIP / half_step)
+    share = rows.find_share_of_limit(
+        n_labels + 0.5, weight, smallest=DEFAULT_CLIP / half_step
+    )
 
-    as_zeros = (share * rows.limits / rows.sums)[
+    as_zeros = (share * rows.largest_zero / rows.sums)[
         :, None
     ]  # `probs` are divided by the sums
     filled = np.where(is_zero, as_zeros, probs)

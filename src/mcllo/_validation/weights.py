@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
 from ..exceptions import InputError
-from .arguments import By, clean_by
-from .frames import as_column, as_numbers
+from .arguments import RowSubgroups, clean_by
+from .frames import as_numbers, column_or_table
 from .labels import is_missing
 
 WeightKind = Literal["frequency", "survey", "importance"]
@@ -44,7 +44,7 @@ class RowFacts:
     weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
-    by: By | None = None
+    by: RowSubgroups | None = None
 
     @property
     def counts(self) -> bool:
@@ -68,7 +68,7 @@ class RowFacts:
     def times(self, n_columns: int) -> Codes:
         """Return how often each row counts, to write out so many columns."""
         assert self.weight is not None
-        return written_times(self.weight, n_columns)
+        return count_row_repeats(self.weight, n_columns)
 
     def refuse_fractions(self) -> None:
         """Refuse to test rows that are said to count 0.4 times."""
@@ -109,7 +109,7 @@ class RowFacts:
         return RowFacts(weight, self.weight_kind, groups, by)
 
 
-def clean_rows(
+def clean_row_facts(
     n_samples: int,
     sample_weight: Any = None,
     weight_kind: Any = "frequency",
@@ -128,7 +128,7 @@ def clean_rows(
     )
 
 
-def counts_no_rows(weight_kind: str | None) -> bool:
+def is_noncount_weight(weight_kind: str | None) -> bool:
     """Whether such weights say how much a row matters, not how many rows there were."""
     return weight_kind not in (None, "", "frequency")
 
@@ -137,11 +137,13 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
     """Validate weights: one finite number >= 0 for each row, not all 0."""
     if weight is None:
         return None
-    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(
-        np.float64
-    )
+    values = as_numbers(
+        column_or_table(weight, "sample_weight"), "sample_weight"
+    ).astype(np.float64)
     if values.shape != (n_samples,):
-        raise _one_each("sample_weight", f"one number per row ({n_samples})", values)
+        raise _wrong_length_error(
+            "sample_weight", f"one number per row ({n_samples})", values
+        )
     bad = ~(np.isfinite(values) & (values >= 0.0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -162,11 +164,11 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
             remedy="Divide all weights by the largest.",
         )
     if not values.any():
-        raise no_weight()
+        raise zero_weight_error()
     return values
 
 
-def written_times(weight: Floats, n_columns: int) -> Codes:
+def count_row_repeats(weight: Floats, n_columns: int) -> Codes:
     """Return how often each row is written out; refuse more numbers than the memory holds."""
     total = float(weight.sum())
     message = f"{total:,.0f} rows written out, as often as their weight says, take"
@@ -176,7 +178,7 @@ def written_times(weight: Floats, n_columns: int) -> Codes:
     return weight.astype(np.intp)
 
 
-def no_weight() -> InputError:
+def zero_weight_error() -> InputError:
     """Return the error of weights that are all 0."""
     rule = "not be zero everywhere"
     return InputError(
@@ -197,7 +199,7 @@ def fractional_weight_error(weight: float, row: int | None = None) -> InputError
     )
 
 
-def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:
+def _wrong_length_error(name: str, rule: str, values: NDArray[Any]) -> InputError:
     return InputError(argument=name, rule=f"hold {rule}", found=f"shape {values.shape}")
 
 
@@ -205,9 +207,9 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
     """Return each row's group as a number 0 .. n_groups - 1; none may be missing."""
     if groups is None:
         return None
-    names = as_column(groups, "groups")
+    names = column_or_table(groups, "groups")
     if names.shape != (n_samples,):
-        raise _one_each("groups", f"one name per row ({n_samples})", names)
+        raise _wrong_length_error("groups", f"one name per row ({n_samples})", names)
     if names.dtype.kind in "biu":
         _, codes = np.unique(names, return_inverse=True)
         codes = codes.astype(np.intp)
@@ -234,7 +236,7 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
 
 def row_numbers(rows: Any, n_samples: int) -> Codes:
     """Return row numbers from numbers or a mask."""
-    picked = as_column(rows, "rows")
+    picked = column_or_table(rows, "rows")
     if picked.dtype == bool and picked.shape == (n_samples,):
         picked = np.flatnonzero(picked)
     if picked.size == 0:
@@ -251,7 +253,7 @@ def row_numbers(rows: Any, n_samples: int) -> Codes:
 
 def is_count_table(y: Any) -> bool:
     """Whether `y` is a table of whole numbers >= 0 of which some row holds more than one label."""
-    table = as_column(y, "y")
+    table = column_or_table(y, "y")
     if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iuf":
         return False
     with np.errstate(invalid="ignore"):  # comparisons with NaN
@@ -261,7 +263,7 @@ def is_count_table(y: Any) -> bool:
     return bool((table.sum(axis=1) > 1).any())  # else it is one-hot
 
 
-def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
+def expand_count_table(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     """Return (row, column, count) of every positive count, row by row."""
     empty = counts.sum(axis=1) == 0
     if empty.any():

@@ -39,12 +39,18 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats, none_for_nan
 from .._utils.statements import warn, warn_once
 from .._utils.terminal import standard_output
-from .._validation.frames import affixes, check_index, column_names, n_columns, shorten
-from .._validation.labels import RESERVED_LABELS, class_names, distinct_words
+from .._validation.frames import (
+    check_row_indexes,
+    column_names,
+    find_common_affixes,
+    n_columns,
+    shorten,
+)
+from .._validation.labels import RESERVED_LABELS, as_class_list, distinct_labels_as_text
 from .._validation.predictions import Predictions, as_predictions
-from .._validation.probabilities import Simplex, check_scores, clean_probs
-from .._validation.rounding import clip_again
-from .._validation.weights import clean_rows
+from .._validation.probabilities import Simplex, clean_probs, refuse_flag_as_logits
+from .._validation.rounding import change_clip
+from .._validation.weights import clean_row_facts
 from ..exceptions import AbsentClassWarning, InputError
 from ._model_file import model_document, training_summary
 
@@ -367,15 +373,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         else:
             # A method that takes no logarithms sees zeros as they are.
-            check_index(X=X, y=y, sample_weight=sample_weight)
+            check_row_indexes(X=X, y=y, sample_weight=sample_weight)
             named = None
             if "classes" in options:
-                named = class_names(options["classes"])
+                named = as_class_list(options["classes"])
             normalize = options.get("normalize", False)
             simplex = clean_probs(
                 X, columns=named, normalize=normalize, keep_zeros=True
             )
-            facts = clean_rows(len(simplex.probs), sample_weight)
+            facts = clean_row_facts(len(simplex.probs), sample_weight)
             predictions = Predictions._labelled(simplex, y, named, None, facts)
         self._set_classes(predictions.classes)
         if not isinstance(X, Predictions):
@@ -386,7 +392,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _resolve_scores(self, X: Any, logits: Any) -> tuple[Any, Any]:
         """Return X and logits, of which one is None: X holds logits where `input` says so."""
-        check_scores(logits)
+        refuse_flag_as_logits(logits)
         if logits is not None and X is not None:
             rule = "be left out where logits are given, or they where X is"
             raise InputError(argument="X", rule=rule, found="both")
@@ -436,7 +442,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return rows that were read already, clipped as those learned from were."""
         clip = getattr(self, "clip_", None)
         if clip is not None and predictions.n_clipped:
-            predictions = clip_again(predictions, clip)
+            predictions = change_clip(predictions, clip)
         return Simplex(
             probs=predictions.probs,
             logits=predictions.logits,
@@ -461,7 +467,7 @@ def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputErr
     names = column_names(table)
     if names is None:
         return error
-    before, _ = affixes(names, distinct_words(y))
+    before, _ = find_common_affixes(names, distinct_labels_as_text(y))
     if not before:
         return error
     rename = "X.columns = [name.removeprefix({before!r}) for name in X.columns]"

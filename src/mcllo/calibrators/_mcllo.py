@@ -43,7 +43,7 @@ from .._validation.frames import is_dask
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
-from .._validation.rounding import for_recalibration
+from .._validation.rounding import clip_for_recalibration
 from ..exceptions import InputError
 from ._label_shift import PriorCalibrator
 
@@ -327,7 +327,7 @@ class MCLLOCalibrator(GatedCalibrator):
             self.gate_, tested_fit = decide_gate(predictions, self.gate, rule)
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
-            predictions, self.clip_ = for_recalibration(predictions)
+            predictions, self.clip_ = clip_for_recalibration(predictions)
 
         # A map that is not used has nothing to warn of.
         with suppress_warnings(*ESTIMATION_WARNINGS) if self._closed else nullcontext():
@@ -436,7 +436,7 @@ class MCLLOCalibrator(GatedCalibrator):
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            return load_application("streaming.dask").lazy_labels(self, X)
+            return load_application("streaming.dask").lazy_predict_labels(self, X)
         _refuse_dask_logits(logits)
         return super().predict(X, logits=logits)
 

@@ -42,7 +42,7 @@ import numpy as np
 from .._utils.results import plain
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_input
-from .._validation.labels import class_names
+from .._validation.labels import as_class_list
 from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError
 
@@ -168,7 +168,7 @@ def _build_calibrator(content: dict[str, Any], kind: type[Calibrator]) -> Calibr
     estimator._restore_state(content["state"])
     if content.get("training") is not None:
         estimator.training_ = content["training"]
-    classes = class_names(estimator.classes_.tolist())
+    classes = as_class_list(estimator.classes_.tolist())
     # A row that says nothing: equal logits, or equal probabilities.
     same_for_all = 0.0 if estimator.input == "logits" else 1.0 / len(classes)
     row = np.full((1, len(classes)), same_for_all)

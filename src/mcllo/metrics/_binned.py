@@ -32,7 +32,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._utils.results import Codes, Floats
-from .._validation.predictions import Predictions, scored_predictions
+from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ._bins import (
     Binning,
@@ -282,7 +282,9 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
     0.3
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     bins = TopLabelECE(p, n_bins, binning, norm)
     return float(bins.of_labels(p.codes[None])[0])
 
@@ -341,7 +343,9 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
     0.6
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     bins = TopLabelECE(p, n_bins, binning)
     return float(bins.gaps(p.codes[None]).max())
 
@@ -393,7 +397,9 @@ def average_calibration_error(
     >>> round(average_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
     0.3
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     bins = TopLabelECE(p, n_bins, binning)
     gaps = bins.gaps(p.codes[None])[0]
     holds_rows = bins.weight > 0.0
@@ -455,7 +461,9 @@ def classwise_calibration_error(
     >>> round(classwise_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
     0.3
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     bins = ClasswiseECE(p, n_bins, binning)
     return float(bins.of_labels(p.codes[None])[0])
 
@@ -514,7 +522,9 @@ def adaptive_calibration_error(
     >>> round(adaptive_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 3)
     0.2
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     n_runs = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
     gaps = []
     for k, column in enumerate(p.probs.T):
@@ -693,7 +703,9 @@ def tcal_squared_calibration_error(
     >>> round(tcal_squared_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 5)
     -0.03125
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     values, hits = next(_binary_problems(p, "top-label"))
     count = resolve_n_bins(n_bins, total_weight(values, p.sample_weight))
     index = bin_index(values, width_edges(count), closed="left")
@@ -714,7 +726,9 @@ def _squares(
     classes: Classes,
 ) -> Floats:
     """Return the signed square of each binary problem: one, or one per class."""
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     n_runs = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
     squares = []
     for values, hits in _binary_problems(p, target):

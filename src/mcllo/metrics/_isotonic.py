@@ -31,7 +31,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._utils.results import Floats
-from .._validation.predictions import Predictions, scored_predictions
+from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ._reliability import values_and_hits
 from ._scores import Classes, ScoreDecomposition
@@ -188,5 +188,7 @@ def decompose_isotonic(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (0.075, 0.1667, 0.25)
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     return pooled_predictions(p, label).decomposed(score)

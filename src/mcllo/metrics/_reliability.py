@@ -34,8 +34,8 @@ from .._utils.notebook import NotebookResult
 from .._utils.results import Floats, none_for_nan
 from .._validation.arguments import check_share
 from .._validation.labels import find_class
-from .._validation.predictions import Predictions, scored_predictions
-from .._validation.weights import written_times
+from .._validation.predictions import Predictions, predictions_for_scoring
+from .._validation.weights import count_row_repeats
 from ._binned import cell_totals
 from ._bins import Binning, NBins, assign_bins, top_label
 
@@ -312,7 +312,7 @@ def reliability_curve(
     0.75  1.00       2            0.85      1.00   0.34  1.00      0.50       1.00
     """
     check_share("level", level)
-    predictions = scored_predictions(
+    predictions = predictions_for_scoring(
         y, probs, sample_weight=sample_weight, classes=classes
     )
     values, hits = values_and_hits(predictions, label)
@@ -414,7 +414,7 @@ def _bands(
         is_inside = index == m
         probs = values[is_inside]
         if p.sample_weight is not None:
-            probs = np.repeat(probs, written_times(p.sample_weight[is_inside], 1))
+            probs = np.repeat(probs, count_row_repeats(p.sample_weight[is_inside], 1))
         fewest, most = central_range(probs, level)
         low[m] = fewest / counts[m]
         high[m] = most / counts[m]

@@ -41,7 +41,7 @@ from .._fit.fit import fit_predictions
 from .._model.likelihood import recalibrate_from_log_odds
 from .._utils.parallel import row_blocks
 from .._utils.results import Codes, Floats, Result
-from .._validation.predictions import Predictions, scored_predictions
+from .._validation.predictions import Predictions, predictions_for_scoring
 from .._validation.probabilities import clean_probs
 from .._validation.weights import clean_weight
 from ..exceptions import InputError
@@ -82,7 +82,9 @@ def accuracy(
     >>> round(accuracy([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]), 3)
     0.667
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     top, _ = top_label(p.probs)
     return row_mean(top == p.codes, p.sample_weight)
 
@@ -134,7 +136,9 @@ def log_loss(
     >>> log_loss([1, 1], [[1.0, 0.0], [0.2, 0.8]])
     inf
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     return mean_log_loss(p.probs, p)
 
 
@@ -183,7 +187,9 @@ def brier_score(
     >>> round(brier_score([0, 1], [[0.5, 0.5], [0.2, 0.8]]), 2)
     0.29
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     return mean_brier(p.probs, p)
 
 
@@ -370,7 +376,7 @@ def decompose_log_loss(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (0.0246, 0.2387, 0.6931)
     """
-    p = scored_predictions(
+    p = predictions_for_scoring(
         y_true,
         y_prob,
         keep_zeros=False,
@@ -439,7 +445,7 @@ def decompose_brier(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (-0.0028, 0.1806, 0.5)
     """
-    p = scored_predictions(
+    p = predictions_for_scoring(
         y_true,
         y_prob,
         keep_zeros=False,
@@ -503,7 +509,9 @@ def decompose_brier_by_group(
     >>> round(parts.reliability, 4), round(parts.resolution, 4), round(parts.uncertainty, 4)
     (0.0056, 0.0556, 0.5)
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     if groups == "argmax":
         group: Codes = p.probs.argmax(axis=1)
     elif groups == "equal":

@@ -63,7 +63,7 @@ from .._utils.linalg import inverse, whitening
 from .._utils.notebook import NotebookResult
 from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
-from .._validation.predictions import Predictions, scored_predictions
+from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ._binned import Target
 from ._reliability import values_and_hits
@@ -658,7 +658,7 @@ def smooth_curve(
     check_share("level", level)
     from scipy.special import ndtri
 
-    predictions = scored_predictions(
+    predictions = predictions_for_scoring(
         y, probs, sample_weight=sample_weight, classes=classes
     )
     weight = predictions.sample_weight
@@ -805,7 +805,9 @@ def integrated_calibration_index(
         raise InputError(
             f"target must be 'top-label' or 'marginal'; got target={target!r}."
         )
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     labels: tuple[Hashable | None, ...] = (
         (None,) if target == "top-label" else p.classes
     )
@@ -877,7 +879,9 @@ def calibration_distances(
     class                1  0.10     0.027  0.10  0.17  0.21
     mean of classes         0.10         -  0.10  0.17  0.21
     """
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     labels: tuple[Hashable | None, ...] = (None, *p.classes)
     found = []
     nulls = []

@@ -34,7 +34,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._utils.results import Codes, Floats
-from .._validation.predictions import Predictions, scored_predictions
+from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ._binned import Classes
 from ._bins import top_label, total_weight, weighted_quantile
@@ -117,7 +117,9 @@ def kernel_calibration_error(
         raise InputError(
             f"estimator must be 'biased', 'unbiased' or 'linear'; got estimator={estimator!r}."
         )
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     width = resolve_bandwidth(p, bandwidth, distance)
     total = total_weight(p.probs, p.sample_weight)
     if estimator != "biased" and not total > 1.0:
@@ -362,7 +364,9 @@ def smooth_calibration_error(
         raise InputError(
             f"bandwidth must be positive or None; got bandwidth={bandwidth}."
         )
-    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    p = predictions_for_scoring(
+        y_true, y_prob, sample_weight=sample_weight, classes=classes
+    )
     top, confidence = top_label(p.probs)
     residual = (top == p.codes) - confidence
     spectrum = dct(_on_grid(confidence, residual, p.sample_weight))

@@ -35,7 +35,7 @@ from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
 from .._utils.statements import warn
 from .._validation.frames import as_numbers, did_you_mean
-from .._validation.labels import Classes, check_each_named, class_names, find_class
+from .._validation.labels import Classes, as_class_list, check_n_class_names, find_class
 from .._validation.predictions import Predictions, as_predictions
 from .._validation.probabilities import DEFAULT_CLIP, clean_probs
 from ..exceptions import InputError, ZeroProbabilityWarning, show
@@ -205,11 +205,11 @@ def _table_without_labels(
     probs: Any, classes: Any, baseline: Hashable | None
 ) -> Predictions:
     """Return validated probabilities as predictions, each with the first class as its label."""
-    names = None if classes is None else class_names(classes)
+    names = None if classes is None else as_class_list(classes)
     simplex = clean_probs(probs, columns=names)
     n, c = simplex.probs.shape
     labels = tuple(names or simplex.names or range(c))
-    check_each_named(labels, c)
+    check_n_class_names(labels, c)
     n_zeros = simplex.n_zeros
     n_clipped = 0
     if simplex.raised is not None:

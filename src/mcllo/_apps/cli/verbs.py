@@ -501,11 +501,11 @@ def apply(
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from ...calibrators import load_calibrator
-    from ..io.write import check_table
+    from ..io.write import check_table_name
     from ..streaming.apply import apply_file
 
     options.check_order(model, file)
-    check_table(output)
+    check_table_name(output)
     calibrator = load_calibrator(model)
     clip = reading.pop("clip")
     options.check_apply(calibrator, reading["logits"], clip)

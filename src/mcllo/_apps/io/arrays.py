@@ -5,7 +5,7 @@ a table, shape (n, c)  columns 0 .. c-1, which have no names until classes are n
 a structured array     its fields
 an ``.npz`` file       the table in it (``sheet`` says which of several), and every array of as
                        many entries as a column of its own name
-labels                 a column, or another ``.npy`` file (`Arrays.attach`)
+labels                 a column, or another ``.npy`` file (`Arrays.attach_labels`)
 =====================  =============================================================================
 
 An ``.npy`` file is mapped, so that it is read in blocks; before each of them it must be as long as
@@ -33,7 +33,7 @@ MAX_UNPACKED_BYTES = 1 << 30
 """Bytes of a packed file, unpacked, at most: a round number."""
 
 
-def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
+def check_unpacked_size(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
     """Refuse an archive that unpacks to more than is read into memory at once."""
     with zipfile.ZipFile(file) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
@@ -45,7 +45,7 @@ def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
         )
 
 
-class Arrays:
+class NumpyTable:
     """The columns of an ``.npy`` or ``.npz`` file.
 
     `nameless` are those of a plain table until classes name them, `note` says what they were taken
@@ -60,7 +60,7 @@ class Arrays:
         self._mapped: dict[Path, int] = {}  # with their sizes
         if isinstance(file, Path):
             self._mapped[file] = file.stat().st_size
-        found = _loaded(file, name)
+        found = _load_arrays(file, name)
         if isinstance(found, dict):
             table = self._choose_table(found, sheet)
             if table is not None:
@@ -91,7 +91,7 @@ class Arrays:
             )
         self.columns = {str(j): table[:, j] for j in range(table.shape[1])}
         self.nameless = list(self.columns)
-        self.note = _unnamed(self.name, self.nameless)
+        self.note = _assumed_names_statement(self.name, self.nameless)
 
     def _choose_table(
         self, found: dict[str, NDArray[Any]], sheet: str | None
@@ -114,7 +114,7 @@ class Arrays:
             )
         return found[sheet or tables[0]] if tables else None
 
-    def rename(self, names: Sequence[str]) -> None:
+    def name_columns(self, names: Sequence[str]) -> None:
         """Give columns without names those of the classes, in their order."""
         if len(names) != len(self.nameless):
             raise FileFormatError(
@@ -132,11 +132,11 @@ class Arrays:
         old = self.columns
         self.columns = {new_names.get(key, key): column for key, column in old.items()}
         self.nameless = []
-        self.note = _unnamed(self.name, names)
+        self.note = _assumed_names_statement(self.name, names)
 
-    def attach(self, path: StrPath) -> None:
+    def attach_labels(self, path: StrPath) -> None:
         """Add the labels of another file as a column of its name."""
-        labels = _loaded(Path(path), str(path))
+        labels = _load_arrays(Path(path), str(path))
         if isinstance(labels, dict) or labels.ndim != 1 or len(labels) != self.n_rows:
             shape = (
                 "several arrays"
@@ -169,18 +169,19 @@ class Arrays:
                     )
             end = start + rows
             parts = [
-                pa.array(_plain(self.columns[name][start:end])) for name in columns
+                pa.array(_as_arrow_type(self.columns[name][start:end]))
+                for name in columns
             ]
             yield pa.record_batch(parts, names=list(columns))
 
 
-def _unnamed(name: str, names: Sequence[str]) -> Statement:
+def _assumed_names_statement(name: str, names: Sequence[str]) -> Statement:
     """Say what columns without names were taken for."""
     text = f"Columns of {name} have no names: they were taken for {shorten(names)}, in order."
     return Statement("note.columns", text, numbers={"names": list(names)})
 
 
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
+def _as_arrow_type(column: NDArray[Any]) -> NDArray[Any]:
     """Return entries that Arrow knows."""
     kind = column.dtype.kind
     n_bytes = column.dtype.itemsize
@@ -191,7 +192,7 @@ def _plain(column: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(column)
 
 
-def _loaded(
+def _load_arrays(
     file: Path | IO[bytes], name: str
 ) -> NDArray[Any] | dict[str, NDArray[Any]]:
     """Return an array, or those of an archive by name."""
@@ -200,7 +201,7 @@ def _loaded(
         found: Any = np.load(file, mmap_mode=mapped, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return found
-        check_unpacked(
+        check_unpacked_size(
             file, name, "Save the arrays one by one as .npy, which is read in blocks."
         )
         with found:

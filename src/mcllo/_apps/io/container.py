@@ -13,7 +13,7 @@ changes         a file that another program writes to meanwhile is refused: what
                 would be of no time
 ==============  ===================================================================================
 
-A file is opened once for all that its beginning shows (`Container.open_once`), and once more for
+A file is opened once for all that its beginning shows (`InputFile.keep_open`), and once more for
 its rows. Parquet and Arrow are never mapped: a mapped file that is cut short ends the process.
 """
 
@@ -117,10 +117,10 @@ def open_file(path: Path) -> IO[bytes]:
 
 def detect_compression(head: bytes) -> str | None:
     """Return how a file is compressed, if it is."""
-    return _find_magic(head, COMPRESSION_MAGIC)
+    return _match_first_bytes(head, COMPRESSION_MAGIC)
 
 
-def _find_magic(head: bytes, known: dict[bytes, str]) -> str | None:
+def _match_first_bytes(head: bytes, known: dict[bytes, str]) -> str | None:
     """Return what stands for the first bytes of a file, if they are known."""
     for magic, what in known.items():
         if head.startswith(magic):
@@ -131,14 +131,14 @@ def _find_magic(head: bytes, known: dict[bytes, str]) -> str | None:
 def detect_format(head: bytes, file: IO[bytes], name: str) -> str:
     """Return what kind of table a file holds; refuse what is none."""
     if head.startswith(ZIP):
-        return _kind_of_zip(file, name)
-    kind = _find_magic(head, FORMAT_MAGIC)
+        return _detect_zip_format(file, name)
+    kind = _match_first_bytes(head, FORMAT_MAGIC)
     if kind is None:
-        refuse_foreign(head, name)
+        refuse_unsupported_format(head, name)
     return kind or "csv"
 
 
-def _kind_of_zip(file: IO[bytes], name: str) -> str:
+def _detect_zip_format(file: IO[bytes], name: str) -> str:
     """Return what an archive is: a workbook, or arrays."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -152,10 +152,10 @@ def _kind_of_zip(file: IO[bytes], name: str) -> str:
         return "sheet"
     if names and all(inside.endswith(".npy") for inside in names):
         return "array"
-    raise _foreign(name, "a zip archive")
+    raise _unsupported_format_error(name, "a zip archive")
 
 
-def refuse_foreign(
+def refuse_unsupported_format(
     head: bytes, name: str, foreign: dict[bytes, str] = UNSUPPORTED_MAGIC
 ) -> None:
     """Refuse the beginning of text that is empty or of a kind that is not read."""
@@ -164,14 +164,14 @@ def refuse_foreign(
         raise FileFormatError(
             f"{name} must hold a table with a header line; it is empty. Check what wrote it."
         )
-    what = _find_magic(text, foreign)
-    if what is None and b"\0" in head and not _utf16(head):
+    what = _match_first_bytes(text, foreign)
+    if what is None and b"\0" in head and not _detect_utf16(head):
         what = "binary data"
     if what is not None:
-        raise _foreign(name, what)
+        raise _unsupported_format_error(name, what)
 
 
-def _foreign(name: str, what: str) -> FileFormatError:
+def _unsupported_format_error(name: str, what: str) -> FileFormatError:
     return FileFormatError(
         f"{name} must be a table: CSV, Parquet, Arrow, .xlsx, .npy or .npz; it looks like {what}.",
         remedy="Save it as CSV or .xlsx.",
@@ -186,7 +186,7 @@ def detect_encoding(sample: bytes) -> str:
     >>> [detect_encoding("cafés".encode(kind)) for kind in ("utf-8", "utf-16", "latin-1")]
     ['utf-8', 'utf-16', 'cp1252']
     """
-    if found := _utf16(sample):
+    if found := _detect_utf16(sample):
         return found
     try:
         codecs.getincrementaldecoder("utf-8")().decode(
@@ -200,7 +200,7 @@ def detect_encoding(sample: bytes) -> str:
     return "latin-1" if used & set(UNDEFINED_BYTES) else "cp1252"
 
 
-def _utf16(sample: bytes) -> str:
+def _detect_utf16(sample: bytes) -> str:
     """Return which UTF-16 this is: by its mark, or for its zeros at every other place."""
     for mark, name in MARKS.items():
         if sample.startswith(mark):
@@ -218,7 +218,7 @@ def _utf16(sample: bytes) -> str:
     return ""
 
 
-class Container:
+class InputFile:
     """A file or standard input; `name` is what messages call it, `spool` the copy of a pipe."""
 
     def __init__(self, path: StrPath) -> None:
@@ -226,19 +226,19 @@ class Container:
         self.name = "standard input" if str(path) == "-" else str(path)
         self.path = Path(path)
         self.encoding = "utf-8"
-        self.spool = self._spooled()
+        self.spool = self._spool_pipe()
         self._opened = self.spool
         self._seen: tuple[int, ...] | None = None
 
     @contextmanager
-    def open_once(self) -> Iterator[None]:
+    def keep_open(self) -> Iterator[None]:
         """Keep the file open: whatever is read of it within the block shares this one opening."""
         if self.spool is not None:  # open for as long as this object lives
             yield
             return
         with open_file(self.path) as opened:
             self._opened = opened
-            self._seen = self._state()
+            self._seen = self._file_stamp()
             try:
                 yield
             finally:
@@ -246,7 +246,7 @@ class Container:
 
     def detect_kind(self) -> None:
         """Find out what the file is, by its first bytes."""
-        with self.reopened() as file:
+        with self.reopen() as file:
             head = file.read(N_HEAD_BYTES)
             self.compression = detect_compression(head)
             self.kind = (
@@ -254,12 +254,12 @@ class Container:
             )
 
     @contextmanager
-    def parquet(self) -> Iterator[Any]:
+    def open_parquet(self) -> Iterator[Any]:
         """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
         with (
-            self._raw() as raw,
+            self._open_bytes() as raw,
             parquet.ParquetFile(
                 raw,
                 pre_buffer=False,  # memory would grow with the file: row groups ahead of their turn
@@ -270,34 +270,34 @@ class Container:
             yield file
 
     @contextmanager
-    def arrow(self) -> Iterator[Any]:
+    def open_arrow(self) -> Iterator[Any]:
         """Open an Arrow file (Feather) or stream."""
         from pyarrow import ipc
 
-        with self._raw() as raw:
+        with self._open_bytes() as raw:
             is_file = raw.read(6) == b"ARROW1"
             raw.seek(0)
             yield ipc.open_file(raw) if is_file else ipc.open_stream(raw)
 
-    def _raw(self) -> Any:
+    def _open_bytes(self) -> Any:
         """Return the bytes for pyarrow, which takes names as bytes too."""
         import pyarrow as pa
 
         if self._opened is None:
             return pa.OSFile(os.fsencode(self.path))
-        return self.reopened()
+        return self.reopen()
 
-    def stream(self) -> Any:
+    def open_text(self) -> Any:
         """Return the text of a CSV file as UTF-8."""
         import pyarrow as pa
 
-        stream = pa.input_stream(self._raw(), compression=self.compression)
+        stream = pa.input_stream(self._open_bytes(), compression=self.compression)
         if self.encoding == "utf-8":
             return stream
         return pa.transcoding_input_stream(stream, self.encoding, "utf-8")
 
     @property
-    def n_packed(self) -> int:
+    def n_file_bytes(self) -> int:
         """Bytes of the file as it is."""
         if self.spool is not None:
             return os.fstat(self.spool.fileno()).st_size
@@ -311,7 +311,7 @@ class Container:
 
         size = 0.0
         lines = 0.0
-        with pa.input_stream(self.reopened(), compression=self.compression) as stream:
+        with pa.input_stream(self.reopen(), compression=self.compression) as stream:
             while size <= n_bytes and lines <= n_lines:
                 block = stream.read(N_BYTES_PER_READ)
                 if not block:
@@ -321,16 +321,16 @@ class Container:
         return size, lines
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the file is another one than when it was opened first."""
-        return self._state() != self._seen
+        return self._file_stamp() != self._seen
 
     def refuse_changed(self) -> None:
         """Refuse a file that another program wrote to while it was read."""
-        if self.changed:
-            raise changed_meanwhile(self.name)
+        if self.has_changed:
+            raise changed_file_error(self.name)
 
-    def _state(self) -> tuple[int, ...] | None:
+    def _file_stamp(self) -> tuple[int, ...] | None:
         """Return what changes when somebody writes to the file; None for the copy of a pipe."""
         if self.spool is not None:
             return None
@@ -340,7 +340,7 @@ class Container:
             return ()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def reopened(self) -> IO[bytes]:
+    def reopen(self) -> IO[bytes]:
         """Return the file from its beginning: opened, or another handle of what is open."""
         if self._opened is None:
             return self.path.open("rb")
@@ -350,7 +350,7 @@ class Container:
         )  # handles of one opening share their place, so only one may be used at a time
         return file
 
-    def _spooled(self) -> IO[bytes] | None:
+    def _spool_pipe(self) -> IO[bytes] | None:
         """Return a copy of standard input or of a named pipe; None for a file."""
         standard = self.name == "standard input"
         is_pipe = (
@@ -370,7 +370,7 @@ class Container:
         return copy
 
 
-def changed_meanwhile(name: str) -> FileFormatError:
+def changed_file_error(name: str) -> FileFormatError:
     """Return the error of a file that did not stay as it was."""
     return FileFormatError(
         f"{name} must stay as it is while it is read; another program has written to it.",

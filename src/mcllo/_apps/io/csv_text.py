@@ -36,9 +36,9 @@ from ...exceptions import FileFormatError
 from .container import (
     N_HEAD_BYTES,
     UNSUPPORTED_COMPRESSED_MAGIC,
-    Container,
+    InputFile,
     detect_encoding,
-    refuse_foreign,
+    refuse_unsupported_format,
 )
 
 NUMBER = re.compile(
@@ -86,17 +86,19 @@ FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
 class NumberFormat(NamedTuple):
     """How the numbers of a file are written: the decimal mark, the columns with percent signs.
 
-    With `percent` all numbers are percentages, with `drops` words such as NA are gaps.
+    With `percent` all numbers are percentages, with `drops_missing` words such as NA are gaps.
     """
 
     decimal: str = DECIMAL_POINT
-    signed: frozenset[str] = frozenset()
+    percent_columns: frozenset[str] = frozenset()
     percent: bool = False
-    drops: bool = False
+    drops_missing: bool = False
 
     def is_plain(self, column: str) -> bool:
         """Whether pyarrow reads the numbers of a column by itself."""
-        return not (column in self.signed or self.percent or self.drops)
+        return not (
+            column in self.percent_columns or self.percent or self.drops_missing
+        )
 
     def statements(self) -> list[Statement]:
         """Return what was assumed of the numbers."""
@@ -105,14 +107,18 @@ class NumberFormat(NamedTuple):
             said.append(
                 Statement("note.decimal", "Decimal commas were read: 0,7 is 0.7.")
             )
-        if self.signed:
-            where = f"{len(self.signed)} columns"
-            if len(self.signed) <= 6:
-                where = join_words([repr(name) for name in sorted(self.signed)])
+        if self.percent_columns:
+            where = f"{len(self.percent_columns)} columns"
+            if len(self.percent_columns) <= 6:
+                where = join_words(
+                    [repr(name) for name in sorted(self.percent_columns)]
+                )
             text = f"Percent signs were read in {where}: 70% is 0.7."
             said.append(
                 Statement(
-                    "note.percent", text, numbers={"columns": sorted(self.signed)}
+                    "note.percent",
+                    text,
+                    numbers={"columns": sorted(self.percent_columns)},
                 )
             )
         elif self.percent:
@@ -127,32 +133,34 @@ PLAIN_FORMAT = NumberFormat()
 class NumberMarks(NamedTuple):
     """What the first rows show of numbers, by the position of the column.
 
-    `signed` are the columns with a percent sign; `decimal` is the first decimal mark of a column
-    with the row that holds it.
+    `percent_columns` have a percent sign; `decimal` is the first decimal mark of a column with the
+    row that holds it.
     """
 
-    signed: frozenset[int] = frozenset()
+    percent_columns: frozenset[int] = frozenset()
     decimal: Mapping[int, tuple[int, str]] = {}
 
     def number_format(self, places: Mapping[str, int]) -> NumberFormat:
         """Return how the numbers of some columns are written; `places` are their positions."""
-        signed = frozenset(name for name, j in places.items() if j in self.signed)
+        percent_columns = frozenset(
+            name for name, j in places.items() if j in self.percent_columns
+        )
         marks = [self.decimal[j] for j in places.values() if j in self.decimal]
         # the first number of the file decides: of one row, that of the first column asked for
         _, decimal = min(marks, key=_row_of_mark, default=(0, DECIMAL_POINT))
-        return NumberFormat(decimal, signed)
+        return NumberFormat(decimal, percent_columns)
 
 
 def _row_of_mark(mark: tuple[int, str]) -> int:
     return mark[0]
 
 
-def find_marks(
+def find_number_marks(
     rows: Iterable[Sequence[str]], columns: Iterable[int] | None = None
 ) -> NumberMarks:
     """Return how the numbers in some rows are written, of all columns or of those asked for."""
     wanted = None if columns is None else list(columns)
-    signed = set()
+    percent_columns = set()
     decimal: dict[int, tuple[int, str]] = {}
     for row, cells in enumerate(rows):
         for j in range(len(cells)) if wanted is None else wanted:
@@ -162,12 +170,12 @@ def find_marks(
             if not NUMBER.fullmatch(text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)):
                 continue
             if has_sign:
-                signed.add(j)
+                percent_columns.add(j)
             if j not in decimal and DECIMAL_COMMA in text:
                 decimal[j] = (row, DECIMAL_COMMA)
             elif j not in decimal and DECIMAL_POINT in text:
                 decimal[j] = (row, DECIMAL_POINT)
-    return NumberMarks(frozenset(signed), decimal)
+    return NumberMarks(frozenset(percent_columns), decimal)
 
 
 def detect_number_format(
@@ -177,10 +185,11 @@ def detect_number_format(
 
     Examples
     --------
-    >>> detect_number_format([["70,5%", "a"], ["x", "b"]], {"rain": 0})
-    NumberFormat(decimal=',', signed=frozenset({'rain'}), percent=False, drops=False)
+    >>> found = detect_number_format([["70,5%", "a"], ["x", "b"]], {"rain": 0})
+    >>> found.decimal, list(found.percent_columns)
+    (',', ['rain'])
     """
-    return find_marks(rows, places.values()).number_format(places)
+    return find_number_marks(rows, places.values()).number_format(places)
 
 
 def strip_percent(cell: str) -> tuple[str, bool]:
@@ -197,19 +206,21 @@ def strip_percent(cell: str) -> tuple[str, bool]:
     return text, False
 
 
-def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
+def parse_numbers(
+    column: Any, number_format: NumberFormat, has_percent_sign: bool
+) -> Any:
     """Return a column of text as floats; what is no number raises pyarrow's error."""
     import pyarrow as pa
     from pyarrow import compute
 
     text = compute.utf8_trim_whitespace(column)
-    if signed or writing.percent:
-        if not writing.percent:
-            _refuse_without_sign(text, writing.drops)
+    if has_percent_sign or number_format.percent:
+        if not number_format.percent:
+            _refuse_missing_percent_signs(text, number_format.drops_missing)
         text = compute.utf8_trim_whitespace(compute.utf8_rtrim(text, "%"))
-    if writing.drops:
-        text = compute.if_else(_is_missing(text), "", text)
-    if writing.decimal == DECIMAL_COMMA:
+    if number_format.drops_missing:
+        text = compute.if_else(_is_missing_word(text), "", text)
+    if number_format.decimal == DECIMAL_COMMA:
         if compute.any(compute.match_substring(text, DECIMAL_POINT)).as_py():
             raise pa.ArrowInvalid("a decimal point")
         text = compute.replace_substring(text, DECIMAL_COMMA, DECIMAL_POINT)
@@ -217,20 +228,20 @@ def parse_numbers(column: Any, writing: NumberFormat, signed: bool) -> Any:
     return compute.cast(text, pa.float64())
 
 
-def _refuse_without_sign(text: Any, drops: bool) -> None:
+def _refuse_missing_percent_signs(text: Any, drops_missing: bool) -> None:
     """Raise pyarrow's error where a number of a column with percent signs has none."""
     import pyarrow as pa
     from pyarrow import compute
 
     is_filled = compute.not_equal(text, "")
-    if drops:
-        is_filled = compute.and_(is_filled, compute.invert(_is_missing(text)))
+    if drops_missing:
+        is_filled = compute.and_(is_filled, compute.invert(_is_missing_word(text)))
     bare = compute.and_not(is_filled, compute.ends_with(text, "%"))
     if compute.any(bare).as_py():
         raise pa.ArrowInvalid("a cell without a percent sign")
 
 
-def _is_missing(text: Any) -> Any:
+def _is_missing_word(text: Any) -> Any:
     """Whether each cell is a word for nothing."""
     import pyarrow as pa
     from pyarrow import compute
@@ -239,24 +250,29 @@ def _is_missing(text: Any) -> Any:
     return compute.is_in(compute.utf8_lower(text), value_set=missing)
 
 
-def number_fault(
-    cell: str, writing: NumberFormat = PLAIN_FORMAT, signed: bool = False
+def find_number_fault(
+    cell: str,
+    number_format: NumberFormat = PLAIN_FORMAT,
+    has_percent_sign: bool = False,
 ) -> tuple[str, str] | None:
     """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
     text, has_sign = strip_percent(cell)
     is_word = text.lower() in MISSING and not has_sign
-    if (not text and not has_sign) or (is_word and writing.drops):
+    if (not text and not has_sign) or (is_word and number_format.drops_missing):
         return None
     shown = cell.strip()
     shown = repr(shown if len(shown) <= 40 else shown[:39] + "…")
     if is_word:
         return shown, GAP_REMEDY
-    mixed = writing.decimal == DECIMAL_COMMA and DECIMAL_POINT in text
-    if NUMBER.fullmatch(text.replace(writing.decimal, DECIMAL_POINT, 1)) and not mixed:
-        if writing.percent or has_sign == signed:
+    mixed = number_format.decimal == DECIMAL_COMMA and DECIMAL_POINT in text
+    if (
+        NUMBER.fullmatch(text.replace(number_format.decimal, DECIMAL_POINT, 1))
+        and not mixed
+    ):
+        if number_format.percent or has_sign == has_percent_sign:
             return None
         return shown, PERCENT_SIGN_REMEDY
-    other = DECIMAL_POINT if writing.decimal == DECIMAL_COMMA else DECIMAL_COMMA
+    other = DECIMAL_POINT if number_format.decimal == DECIMAL_COMMA else DECIMAL_COMMA
     if NUMBER.fullmatch(text.replace(other, DECIMAL_POINT, 1)):
         return shown, "Write all decimals alike: with a point, or all with a comma."
     return shown, "Choose the columns that are classes with {classes}."
@@ -275,7 +291,7 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     >>> read_header(io.BytesIO(b'"a;b",c,y'))
     (['a;b', 'c', 'y'], ',')
     """
-    header = _header_text(_text(stream))
+    header = _read_header_lines(_decode_text(stream))
     header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
     bare = QUOTED_CELL.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
@@ -290,7 +306,7 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     return names, separator
 
 
-def _header_text(text: io.TextIOWrapper) -> str:
+def _read_header_lines(text: io.TextIOWrapper) -> str:
     """Return the first line that is not empty, with those that its quoted cells go on to."""
     lines = []
     n_quotes = 0
@@ -328,7 +344,7 @@ def sample_rows(
     found: list[list[str]] = []
     n_cells = 0
     with suppress(csv.Error):
-        for _, cells in records(io.BytesIO(head), separator):
+        for _, cells in iterate_records(io.BytesIO(head), separator):
             found.append(cells)
             n_cells += len(cells)
             if n_cells > most_cells:
@@ -336,9 +352,11 @@ def sample_rows(
     return found if len(head) < n_bytes else found[:-1]  # the last line may be cut
 
 
-def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]]:
+def iterate_records(
+    stream: IO[bytes], separator: str
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row of data begins, and its cells."""
-    reader = csv.reader(_text(stream), delimiter=separator)
+    reader = csv.reader(_decode_text(stream), delimiter=separator)
     line = 1
     header_is_next = True
     for cells in reader:
@@ -349,22 +367,22 @@ def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]
         line = reader.line_num + 1
 
 
-def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
+def find_line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
     r"""Return the line of the file on which a row of data begins.
 
     Examples
     --------
-    >>> line_of_row(io.BytesIO(b'id,a,b\n"two\nlines",1,0\n\nx,0,1\n'), ",", 1)
+    >>> find_line_of_row(io.BytesIO(b'id,a,b\n"two\nlines",1,0\n\nx,0,1\n'), ",", 1)
     5
     """
     try:
-        line, _ = next(islice(records(stream, separator), row, None))
+        line, _ = next(islice(iterate_records(stream, separator), row, None))
     except (csv.Error, StopIteration):
         return row + 2  # as if each row had a line, after the header's
     return line
 
 
-class Fault(NamedTuple):
+class FileFault(NamedTuple):
     """What is wrong with a line, and the remedy, a template; the column where it is one cell."""
 
     rule: str
@@ -372,36 +390,38 @@ class Fault(NamedTuple):
     column: str | None = None
 
 
-def first_fault(
+def find_first_fault(
     stream: IO[bytes],
     separator: str,
     columns: Sequence[str],
     numbers: Sequence[str],
-    writing: NumberFormat = PLAIN_FORMAT,
-) -> Fault | None:
+    number_format: NumberFormat = PLAIN_FORMAT,
+) -> FileFault | None:
     """Return what is wrong with the first broken line."""
     places = {name: j for j, name in enumerate(columns)}
     wanted = len(columns)
     try:
-        for line, cells in records(stream, separator):
+        for line, cells in iterate_records(stream, separator):
             found = len(cells)
             if found != wanted:
                 quotes = f"Put quotes around cells that hold {SEPARATORS[separator]}."
-                return Fault(
+                return FileFault(
                     f"each line must have {wanted} cells, as the header has; line {line} has "
                     f"{found}.",
                     quotes if found > wanted else "Complete that line or drop it.",
                 )
             for name in numbers:
-                fault = number_fault(
-                    cells[places[name]], writing, name in writing.signed
+                fault = find_number_fault(
+                    cells[places[name]],
+                    number_format,
+                    name in number_format.percent_columns,
                 )
                 if fault is not None:
                     rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
-                    return Fault(rule, fault[1], name)
+                    return FileFault(rule, fault[1], name)
             if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
                 rule = f"line {line} must be UTF-8 text, as the lines before; it holds other bytes."
-                return Fault(rule, "Try {encoding:'latin-1'}.")
+                return FileFault(rule, "Try {encoding:'latin-1'}.")
     except csv.Error:
         return None
     return None
@@ -431,12 +451,12 @@ def has_odd_quotes(stream: IO[bytes]) -> bool:
     return counter.is_odd
 
 
-def open_quote(stream: IO[bytes], separator: str) -> int | None:
+def find_open_quote(stream: IO[bytes], separator: str) -> int | None:
     """Return the line of a quoted cell that does not end, or ends before its cell does.
 
     A cell that never ends would swallow the rows after it in silence.
     """
-    reader = csv.reader(_text(stream), delimiter=separator, strict=True)
+    reader = csv.reader(_decode_text(stream), delimiter=separator, strict=True)
     line = 1
     try:
         for _ in reader:
@@ -446,7 +466,7 @@ def open_quote(stream: IO[bytes], separator: str) -> int | None:
     return None
 
 
-def _text(stream: IO[bytes]) -> io.TextIOWrapper:
+def _decode_text(stream: IO[bytes]) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
     )
@@ -455,20 +475,20 @@ def _text(stream: IO[bytes]) -> io.TextIOWrapper:
 # ---- names and labels
 
 
-def looks_like_data(names: Sequence[str]) -> bool:
+def header_looks_like_data(names: Sequence[str]) -> bool:
     """Whether a first line holds decimal numbers, that is, no names."""
     numbers = [name for name in names if NUMBER.fullmatch(name)]
     decimal = [name for name in numbers if not name.lstrip("+-").isdigit()]
     return len(decimal) >= 2  # integers are good names of classes
 
 
-def is_index(name: str) -> bool:
+def is_pandas_index(name: str) -> bool:
     """Whether a column is one that pandas writes for its index: without a name of its own."""
     return PANDAS_INDEX.fullmatch(name) is not None
 
 
 def clean_labels(
-    words: Sequence[str | None], names: Sequence[str], drops: bool = False
+    words: Sequence[str | None], names: Sequence[str], drops_missing: bool = False
 ) -> list[str | None]:
     """Return labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class.
 
@@ -476,11 +496,13 @@ def clean_labels(
     """
     classes = set(names)
     # each distinct word is looked at once, however many rows have it
-    meant = {word: _clean_label(word, classes, drops) for word in set(words)}
+    meant = {word: _clean_label(word, classes, drops_missing) for word in set(words)}
     return [meant[word] for word in words]
 
 
-def _clean_label(word: str | None, classes: set[str], drops: bool) -> str | None:
+def _clean_label(
+    word: str | None, classes: set[str], drops_missing: bool
+) -> str | None:
     """Return the label that a cell means; None for a gap."""
     if word is None or word in classes:
         return word or None
@@ -490,7 +512,7 @@ def _clean_label(word: str | None, classes: set[str], drops: bool) -> str | None
     whole = WHOLE_NUMBER.fullmatch(bare)
     if whole is not None and whole[1] in classes:
         return whole[1]
-    if drops and bare.lower() in MISSING_LABELS:
+    if drops_missing and bare.lower() in MISSING_LABELS:
         return None
     return bare or None
 
@@ -513,25 +535,25 @@ class CsvTable:
         Bytes of the text, where its beginning was all of it.
     """
 
-    def __init__(self, file: Container, encoding: str | None) -> None:
+    def __init__(self, file: InputFile, encoding: str | None) -> None:
         """Look at the beginning of a file; its `encoding` is detected where none is given.
 
         The file is not kept: it would keep this object, and the copy of a pipe would stay open.
         """
-        with file.stream() as stream:
+        with file.open_text() as stream:
             sample = stream.read(N_ENCODING_SAMPLE_BYTES)
         is_whole = len(sample) < N_ENCODING_SAMPLE_BYTES
         self.n_unpacked = float(len(sample)) if is_whole else None
         if file.compression:
-            refuse_foreign(
+            refuse_unsupported_format(
                 sample[:N_HEAD_BYTES], file.name, UNSUPPORTED_COMPRESSED_MAGIC
             )
         file.encoding = encoding or detect_encoding(sample)
-        with file.stream() as stream:
+        with file.open_text() as stream:
             self.names, self.separator = read_header(stream)
-        with file.stream() as stream:
+        with file.open_text() as stream:
             rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES)
-        self.marks = find_marks(rows)
+        self.marks = find_number_marks(rows)
 
     @property
     def n_bytes_of_block(self) -> int:
@@ -539,7 +561,7 @@ class CsvTable:
         return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.names))
 
     def batches(
-        self, file: Container, places: Sequence[int], as_floats: set[int], decimal: str
+        self, file: InputFile, places: Sequence[int], as_floats: set[int], decimal: str
     ) -> Iterator[Any]:
         """Yield record batches of the columns at some places, text but for those `as_floats`."""
         import pyarrow as pa
@@ -561,7 +583,7 @@ class CsvTable:
         )
         read = arrow_csv.ReadOptions(block_size=self.n_bytes_of_block)
         quotes = QuoteCounter()
-        with file.stream() as stream:
+        with file.open_text() as stream:
             counted = pa.TransformInputStream(stream, quotes)
             try:
                 rows = arrow_csv.open_csv(
@@ -578,13 +600,13 @@ class CsvTable:
         if quotes.is_odd:
             self.refuse_open_quote(file)
 
-    def refuse_open_quote(self, file: Container) -> None:
+    def refuse_open_quote(self, file: InputFile) -> None:
         """Refuse a quoted cell that never ends."""
-        with file.stream() as stream:
+        with file.open_text() as stream:
             if not has_odd_quotes(stream):
                 return
-        with file.stream() as stream:
-            line = open_quote(stream, self.separator)
+        with file.open_text() as stream:
+            line = find_open_quote(stream, self.separator)
         if line is not None:
             raise FileFormatError(
                 f"{file.name} has a quoted cell that does not end, in line {line}. "

@@ -6,7 +6,7 @@ class unless `classes` says so. `_apps/io/table_rows` has what the columns then 
 assumed on the way comes along as `Predictions.notes`.
 
 How much memory the rows take is counted before they are read, by what a file unpacks to
-(`check_room`):
+(`check_rows_fit_memory`):
 
 ===========  ======================================================================================
 rows         Parquet: its footer says. Text: its size over the mean line of its beginning; packed
@@ -38,22 +38,22 @@ from ..._utils.formatting import format_count
 from ..._utils.parallel import memory, refuse_beyond
 from ..._validation.arguments import clean_by
 from ..._validation.frames import shorten
-from ..._validation.labels import class_names
+from ..._validation.labels import as_class_list
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import clean_probs
 from ..._validation.weights import WeightKind
 from ...exceptions import FileFormatError, Hint, InputError, MclloError
-from .csv_text import is_index
-from .read_options import CellOptions, Missing, ReadOptions, Roles
-from .source import Source, batches_of_arrow
+from .csv_text import is_pandas_index
+from .read_options import CellOptions, ColumnRoles, Missing, ReadOptions
+from .source import Source, iterate_arrow_batches
 from .table_rows import (
     SelectedRows,
     TableRows,
-    complete_rows,
-    distinct_labels,
-    in_file_words,
-    no_rows,
-    without_prefix,
+    find_complete_rows,
+    locate_error_in_file,
+    no_rows_error,
+    read_distinct_labels,
+    strip_prefix,
 )
 
 MEMORY_FACTOR_OF_TABLE = 4.0
@@ -166,8 +166,8 @@ def read_predictions(
     >>> p
     Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
     """
-    manner = ReadOptions(percent, missing, positive, sheet, encoding)
-    sources = [Source(name, manner) for name in find_files(path)]
+    read_options = ReadOptions(percent, missing, positive, sheet, encoding)
+    sources = [Source(name, read_options) for name in find_files(path)]
     return read_sources(
         sources,
         label=label,
@@ -192,13 +192,13 @@ def open_sources(
     `reading` are options of `read_predictions`; the others say how cells are written.
     """
     of_cells = get_type_hints(CellOptions)
-    manner = ReadOptions(
+    read_options = ReadOptions(
         **{name: reading[name] for name in of_cells if name in reading}
     )
     of_columns = {
         name: value for name, value in reading.items() if name not in of_cells
     }
-    return [Source(name, manner) for name in find_files(path)], of_columns
+    return [Source(name, read_options) for name in find_files(path)], of_columns
 
 
 def read_sources(
@@ -217,21 +217,21 @@ def read_sources(
     clip: float | None = None,
 ) -> Predictions:
     """Read predictions from files that were looked at; options as in `read_predictions`."""
-    roles = same_roles(
+    roles = find_common_roles(
         sources, label, classes, prefix, weight=weight, groups=groups, by=by
     )
-    check_room(sources, len(roles.numbers))
+    check_rows_fit_memory(sources, len(roles.numbers))
     rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
     parts = [rows.read(source) for source in sources]
     # rows of two states of a file would be predictions of no time
     for source in sources:
         source.refuse_changed()
-    found = parts[0] if len(parts) == 1 else join_files(parts, sources)
+    found = parts[0] if len(parts) == 1 else join_rows(parts, sources)
     if len(found.labels) == 0:
         raise (
-            no_rows(sources[0])
+            no_rows_error(sources[0])
             if not found.n_dropped
-            else none_complete(sources, found)
+            else no_complete_row_error(sources, found)
         )
     y = found.labels
     if sources[0].is_text:
@@ -269,18 +269,16 @@ def _locate_error(
             row -= len(parts[k].labels)
             k += 1
         error = error.but(row=row)
-    return rows.explained(error, rows.sources[k], parts[k])
+    return rows.explain_error_in_rows(error, rows.sources[k], parts[k])
 
 
-def join_files(
-    parts: Sequence[SelectedRows], sources: Sequence[Source]
-) -> SelectedRows:
+def join_rows(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> SelectedRows:
     """Return the rows of several files, one after the other."""
     import pyarrow as pa
 
     try:
         table = pa.concat_tables([part.table for part in parts])
-        chunks = [chunk for part in parts for chunk in _chunks(part.labels)]
+        chunks = [chunk for part in parts for chunk in _arrow_chunks(part.labels)]
         labels = pa.chunked_array(chunks)
         values: Any = [part.values for part in parts]
         if all(isinstance(value, np.ndarray) for value in values):
@@ -297,14 +295,16 @@ def join_files(
     return SelectedRows(values, labels, table, kept, n_rows)
 
 
-def _chunks(column: Any) -> list[Any]:
+def _arrow_chunks(column: Any) -> list[Any]:
     """Return the arrays that a column of pyarrow is made of."""
     import pyarrow as pa
 
     return [column] if isinstance(column, pa.Array) else column.chunks
 
 
-def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatError:
+def no_complete_row_error(
+    sources: Sequence[Source], found: SelectedRows
+) -> FileFormatError:
     """Return the error of files in which every row has a gap."""
     return FileFormatError(
         f"{sources[0].name} must have a row in which nothing is missing; all {found.n_rows:,} "
@@ -315,7 +315,7 @@ def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatE
 # ---- the room that rows take
 
 
-def check_room(
+def check_rows_fit_memory(
     sources: Sequence[Source],
     n_classes: int,
     why: str | None = None,
@@ -332,9 +332,9 @@ def check_room(
         bytes_per_row += 64.0  # a word as a Python object: 49 bytes and its letters
     bytes_per_row *= MEMORY_FACTOR_OF_TABLE
     # most files are far too small, and need not be looked through to count their rows
-    if bytes_per_row * sum(map(_most_rows, sources)) <= available:
+    if bytes_per_row * sum(map(_max_n_rows, sources)) <= available:
         return
-    rows = sum(n_rows(source, available / bytes_per_row) for source in sources)
+    rows = sum(estimate_n_rows(source, available / bytes_per_row) for source in sources)
     more = " or more" if any(source.compression for source in sources) else ""
     words = f"{format_count(rows)}{more} rows of {n_classes} classes"
     if why is None:
@@ -350,7 +350,7 @@ def check_room(
     refuse_beyond(bytes_per_row * rows, says, remedy, values)
 
 
-def n_rows(source: Source, enough: float) -> float:
+def estimate_n_rows(source: Source, enough: float) -> float:
     """Return about how many rows a file has; of packed text, counted until they are `enough`."""
     import pyarrow as pa
 
@@ -362,14 +362,16 @@ def n_rows(source: Source, enough: float) -> float:
         pa.ArrowException, OSError, UnicodeError
     ):  # whoever reads it says what is wrong
         if source.kind == "arrow":
-            with source.arrow() as file:
-                return float(sum(batch.num_rows for batch in batches_of_arrow(file)))
+            with source.open_arrow() as file:
+                return float(
+                    sum(batch.num_rows for batch in iterate_arrow_batches(file))
+                )
         if source.kind == "csv":
-            return _n_lines(source, enough) - 1.0
+            return _estimate_n_lines(source, enough) - 1.0
     return 0.0  # a workbook has a limit of its own
 
 
-def _n_lines(source: Source, enough: float) -> float:
+def _estimate_n_lines(source: Source, enough: float) -> float:
     """Return how many lines packed text has, but for `enough`; of plain text about how many."""
     if source.compression:
         _, n_lines = source.measure_text(math.inf, enough)
@@ -377,17 +379,17 @@ def _n_lines(source: Source, enough: float) -> float:
     n_sampled, n_lines = source.measure_text(
         1 << 20
     )  # the first 1 MB shows how long a line is
-    n_bytes = max(n_sampled, source.n_packed)
+    n_bytes = max(n_sampled, source.n_file_bytes)
     return max(1.0, n_lines * n_bytes / max(n_sampled, 1.0))
 
 
-def _most_rows(source: Source) -> float:
+def _max_n_rows(source: Source) -> float:
     """Return how many rows a file could have, without unpacking it."""
     if source.kind == "parquet":
         return float(sum(source.row_groups))
     ratio = MAX_COMPRESSION_RATIOS.get(source.compression or source.kind, 1.0)
     shortest_line = 4.0  # bytes: two cells, a separator and a line end
-    return source.n_packed * ratio / shortest_line
+    return source.n_file_bytes * ratio / shortest_line
 
 
 # ---- which columns
@@ -405,18 +407,20 @@ def read_probs(
     """Read the class columns alone: clean probabilities, and the classes they stand for."""
     source = Source(path, ReadOptions(**meant))
     if classes is not None and source.arrays is not None and source.arrays.nameless:
-        source.take_names([str(name) for name in class_names(classes)])
-    columns = class_columns(source, classes, prefix, [] if label is None else [label])
-    source.require(columns, "class column")
-    names = without_prefix(prefix, columns)
-    check_room([source], len(columns))
+        source.name_columns([str(name) for name in as_class_list(classes)])
+    columns = find_class_columns(
+        source, classes, prefix, [] if label is None else [label]
+    )
+    source.require_columns(columns, "class column")
+    names = strip_prefix(prefix, columns)
+    check_rows_fit_memory([source], len(columns))
     try:
         values = source.read(columns).rename_columns(names)
-        if source.manner.drops:
-            values = values.take(np.flatnonzero(complete_rows(values)))
+        if source.read_options.drops_missing:
+            values = values.take(np.flatnonzero(find_complete_rows(values)))
         return clean_probs(values, columns=names, normalize=normalize).probs, names
     except InputError as error:
-        raise in_file_words(error, source, Roles(columns)) from None
+        raise locate_error_in_file(error, source, ColumnRoles(columns)) from None
 
 
 def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
@@ -440,17 +444,17 @@ def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
     return shown
 
 
-def same_roles(
+def find_common_roles(
     sources: Sequence[Source],
     label: str,
     classes: Sequence[Hashable] | None,
     prefix: str,
     **parts: str | None,
-) -> Roles:
+) -> ColumnRoles:
     """Return which columns to use of each file; refuse files that differ."""
-    roles = find_roles(sources[0], label, classes, prefix, **parts)
+    roles = find_column_roles(sources[0], label, classes, prefix, **parts)
     for other in sources[1:]:
-        found = find_roles(other, label, classes, prefix, **parts)
+        found = find_column_roles(other, label, classes, prefix, **parts)
         if set(found.numbers) != set(roles.numbers):
             raise FileFormatError(
                 f"all files must have the same class columns; {sources[0].name} has "
@@ -459,7 +463,7 @@ def same_roles(
     return roles
 
 
-def find_roles(
+def find_column_roles(
     source: Source,
     label: str,
     classes: Sequence[Hashable] | None,
@@ -468,12 +472,12 @@ def find_roles(
     weight: str | None = None,
     groups: str | None = None,
     by: str | None = None,
-) -> Roles:
+) -> ColumnRoles:
     """Return which columns to use; refuse when one is missing or would be used twice."""
     if source.arrays is not None:
-        classes = name_arrays(source, label, classes)
-    aside = [label]
-    source.require(aside, "label column")
+        classes = name_array_columns(source, label, classes)
+    other_columns = [label]
+    source.require_columns(other_columns, "label column")
     parts = (
         (weight, "weight column"),
         (groups, "group column"),
@@ -481,20 +485,22 @@ def find_roles(
     )
     for column, part in parts:
         if column is not None:
-            source.require([column], part)
-            aside.append(column)
-    positive = source.manner.positive
+            source.require_columns([column], part)
+            other_columns.append(column)
+    positive = source.read_options.positive
     if positive is not None:
-        numbers = [positive_column(source, classes, prefix, aside, positive)]
+        numbers = [
+            find_positive_column(source, classes, prefix, other_columns, positive)
+        ]
     else:
-        numbers = class_columns(source, classes, prefix, aside)
+        numbers = find_class_columns(source, classes, prefix, other_columns)
     if not numbers:
         rule = "name at least two columns"
         remedy = "Leave {classes} out."
         raise InputError(argument="classes", rule=rule, found="none", remedy=remedy)
-    source.require(numbers, "class column")
-    used = [*aside, *numbers]
-    for column in aside:
+    source.require_columns(numbers, "class column")
+    used = [*other_columns, *numbers]
+    for column in other_columns:
         if used.count(column) > 1:
             raise InputError(
                 "a column must play one part; {column!r} is named twice among {label}, {weight}, "
@@ -503,10 +509,12 @@ def find_roles(
                 remedy="Name another.",
                 values={"column": column},
             )
-    return Roles(numbers, label, weight, groups, by, positive=positive is not None)
+    return ColumnRoles(
+        numbers, label, weight, groups, by, positive=positive is not None
+    )
 
 
-def name_arrays(
+def name_array_columns(
     source: Source, label: str, classes: Sequence[Hashable] | None
 ) -> Sequence[Hashable] | None:
     """Name the columns of an array after the classes, and add labels that are a file of their own.
@@ -515,21 +523,21 @@ def name_arrays(
     """
     assert source.arrays is not None
     if label not in source.columns and label.endswith(".npy") and Path(label).is_file():
-        source.take_labels(label)
+        source.attach_labels(label)
     if (
         classes is not None
         and source.arrays.nameless
-        and source.manner.positive is None
+        and source.read_options.positive is None
     ):
-        source.take_names([str(name) for name in class_names(classes)])
+        source.name_columns([str(name) for name in as_class_list(classes)])
     return classes
 
 
-def positive_column(
+def find_positive_column(
     source: Source,
     classes: Sequence[Hashable] | None,
     prefix: str,
-    aside: Sequence[str],
+    other_columns: Sequence[str],
     positive: str,
 ) -> str:
     """Return the one column of probabilities: named, or of the label's name, or the only one."""
@@ -542,12 +550,17 @@ def positive_column(
                 argument="classes", rule=rule, value=list(classes), values=values
             )
         return named[0]
-    if f"{prefix}{positive}" in source.columns and f"{prefix}{positive}" not in aside:
+    if (
+        f"{prefix}{positive}" in source.columns
+        and f"{prefix}{positive}" not in other_columns
+    ):
         return f"{prefix}{positive}"
     left = [
         column
         for column in source.columns
-        if column.startswith(prefix) and column not in aside and not is_index(column)
+        if column.startswith(prefix)
+        and column not in other_columns
+        and not is_pandas_index(column)
     ]
     if len(left) == 1:
         return left[0]
@@ -563,15 +576,15 @@ def positive_column(
     )
 
 
-def class_columns(
+def find_class_columns(
     source: Source,
     classes: Sequence[Hashable] | None,
     prefix: str,
-    aside: Sequence[str],
+    other_columns: Sequence[str],
 ) -> list[str]:
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
     if classes is not None and len(classes) != 1:
-        return [f"{prefix}{name}" for name in class_names(classes)]
+        return [f"{prefix}{name}" for name in as_class_list(classes)]
     if classes:
         columns = [f"{prefix}{name}" for name in classes]
     else:
@@ -579,8 +592,8 @@ def class_columns(
             column
             for column in source.columns
             if column.startswith(prefix)
-            and column not in aside
-            and not is_index(column.removeprefix(prefix))
+            and column not in other_columns
+            and not is_pandas_index(column.removeprefix(prefix))
         ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
@@ -588,19 +601,19 @@ def class_columns(
             f"{source.name} must have at least two class columns {which}beside the label, one for "
             f"each class; got {shorten(columns)} of {shorten(source.columns)}."
         )
-        hint = _one_of_two(source, columns, aside)
+        hint = _single_column_hint(source, columns, other_columns)
         raise error if hint is None else error.with_remedy(hint.template, **hint.values)
     return columns
 
 
-def _one_of_two(
-    source: Source, columns: Sequence[str], aside: Sequence[str]
+def _single_column_hint(
+    source: Source, columns: Sequence[str], other_columns: Sequence[str]
 ) -> Hint | None:
     """Return how to say that one column is the probability of one label of two."""
-    if not columns or not aside:
+    if not columns or not other_columns:
         return None
-    labels = distinct_labels(
-        source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), []
+    labels = read_distinct_labels(
+        source.first_rows(N_REMEDY_ROWS), ColumnRoles(columns, other_columns[0]), []
     )
     ways = "{positive}"
     if len(labels) == 1:

@@ -1,7 +1,7 @@
 """How a file is meant: the part each column plays, and what its reader says of the cells.
 
 What is said beforehand is a `ReadOptions`; what was taken for granted without being said is a list
-of statements (`Source.assumed`) that every output prints as notes.
+of statements (`Source.assumptions`) that every output prints as notes.
 
 =============  ====================================================================================
 ``percent``    class columns hold 0 to 100
@@ -42,7 +42,7 @@ class ReadOptions:
 
     Examples
     --------
-    >>> ReadOptions(missing="drop").drops
+    >>> ReadOptions(missing="drop").drops_missing
     True
     """
 
@@ -69,7 +69,7 @@ class ReadOptions:
                 ) from None
 
     @property
-    def drops(self) -> bool:
+    def drops_missing(self) -> bool:
         """Whether rows with gaps are left out."""
         return self.missing == "drop"
 
@@ -78,7 +78,7 @@ DEFAULT_READ_OPTIONS = ReadOptions()
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """Which column of a file plays which part; `numbers` are those of the classes, in order.
 
     `names` are the classes they stand for. With `positive` there is one column for two classes:
@@ -110,12 +110,12 @@ class Roles:
         found = [*self.numbers, *self.plain, *self.text]
         return list(dict.fromkeys(found))
 
-    def but(self, **changes: object) -> Roles:
+    def with_changes(self, **changes: object) -> ColumnRoles:
         """Return a copy with other parts."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
-def dropped_rows(n_dropped: int, n_rows: int, first: str) -> Statement:
+def dropped_rows_statement(n_dropped: int, n_rows: int, first: str) -> Statement:
     """Say how many rows were left out for their gaps, and where the first of them stands."""
     verb = "row was" if n_dropped == 1 else "rows were"
     text = (
@@ -127,7 +127,7 @@ def dropped_rows(n_dropped: int, n_rows: int, first: str) -> Statement:
     )
 
 
-def one_column(column: str, positive: str, negative: str) -> Statement:
+def single_column_statement(column: str, positive: str, negative: str) -> Statement:
     """Say what one column of probabilities was taken for."""
     text = (
         f"Column {column!r} was read as the probability of {positive!r}, and 1 minus it as that "

@@ -23,14 +23,14 @@ from typing import IO, Any
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean
 from ...exceptions import FileFormatError
-from .arrays import check_unpacked
+from .arrays import check_unpacked_size
 
 MAX_SHEET_ROWS = 1_048_576
 """Rows of a sheet, with its header: Excel's own limit."""
 GENERAL_FORMAT = "General"
 
 
-def _openpyxl(name: str) -> Any:
+def _import_openpyxl(name: str) -> Any:
     try:
         import openpyxl
     except ImportError:
@@ -44,7 +44,7 @@ def _openpyxl(name: str) -> Any:
 def sheet_titles(file: Path, name: str) -> list[str]:
     """Return the titles of the sheets of a workbook, in their order."""
     with file.open("rb") as opened:
-        book = _openpyxl(name).load_workbook(opened, read_only=True)
+        book = _import_openpyxl(name).load_workbook(opened, read_only=True)
         return [page.title for page in book.worksheets]
 
 
@@ -66,17 +66,21 @@ class Sheet:
     """
 
     def __init__(self, file: IO[bytes], name: str, sheet: str | None) -> None:
-        openpyxl = _openpyxl(name)
-        check_unpacked(file, name, "Save the sheet as CSV, which is read in blocks.")
+        openpyxl = _import_openpyxl(name)
+        check_unpacked_size(
+            file, name, "Save the sheet as CSV, which is read in blocks."
+        )
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             titles = [page.title for page in book.worksheets]
             page = (
                 book.worksheets[0]
                 if sheet is None
-                else _named(book, titles, sheet, name)
+                else _find_sheet(book, titles, sheet, name)
             )
-            rows = [row for row in page.iter_rows() if _first_filled(row) is not None]
+            rows = [
+                row for row in page.iter_rows() if _first_filled_cell(row) is not None
+            ]
         except FileFormatError:
             raise
         except Exception as error:  # zip, XML and openpyxl raise what they like
@@ -91,12 +95,12 @@ class Sheet:
                 values={"file": name, "title": page.title},
             )
         self.title = page.title
-        self.note = _which(name, page.title, titles, sheet)
+        self.note = _chosen_sheet_statement(name, page.title, titles, sheet)
         self.others = [title for title in titles if title != page.title]
-        self.lines = [_first_filled(row).row for row in rows[1:]]
-        self._fill(rows[0], rows[1:])
+        self.lines = [_first_filled_cell(row).row for row in rows[1:]]
+        self._parse_cells(rows[0], rows[1:])
 
-    def _fill(self, header: Any, rows: list[Any]) -> None:
+    def _parse_cells(self, header: Any, rows: list[Any]) -> None:
         """Take names, columns and formats out of the cells; empty columns do not count."""
         import pyarrow as pa
 
@@ -104,18 +108,18 @@ class Sheet:
         self.formats = []
         columns = []
         for j in range(max(len(row) for row in (header, *rows))):
-            name = _value(header, j)
-            values = [_value(row, j) for row in rows]
+            name = _cell_value(header, j)
+            values = [_cell_value(row, j) for row in rows]
             if name is None and all(value is None for value in values):
                 continue
-            self.names.append("" if name is None else _word(name))
-            self.formats.append(_format(rows, j))
-            columns.append(_column(values))
+            self.names.append("" if name is None else _cell_as_text(name))
+            self.formats.append(_find_number_format(rows, j))
+            columns.append(_as_arrow_column(values))
         # by position: names may occur twice here, which is refused later with a remedy
         positions = [str(k) for k in range(len(columns))]
         self.table = pa.Table.from_arrays(columns, names=positions)
 
-    def texts(self, place: int) -> list[str]:
+    def text_cells(self, place: int) -> list[str]:
         """Return the cells of a column of text, as they stand; of no other column any."""
         column = self.table.column(place)
         if str(column.type) != "string":
@@ -128,7 +132,7 @@ class Sheet:
         yield from columns.rename_columns(list(names)).to_batches()
 
 
-def _named(book: Any, titles: list[str], sheet: str, name: str) -> Any:
+def _find_sheet(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     """Return the sheet of this title."""
     if sheet in titles:
         return book[sheet]
@@ -137,7 +141,7 @@ def _named(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     raise FileFormatError(f"{name} has no sheet {sheet!r}; {hint}")
 
 
-def _which(
+def _chosen_sheet_statement(
     name: str, title: str, titles: list[str], asked: str | None
 ) -> Statement | None:
     """Say which of several sheets was read, where nobody said which."""
@@ -149,41 +153,41 @@ def _which(
     )
 
 
-def _first_filled(row: Any) -> Any:
+def _first_filled_cell(row: Any) -> Any:
     """Return the first cell of a row that holds something; None where none does."""
     return next((cell for cell in row if cell.value is not None), None)
 
 
-def _value(row: Any, j: int) -> Any:
+def _cell_value(row: Any, j: int) -> Any:
     """Return the value of a cell; None beyond the end of the row."""
     return row[j].value if j < len(row) else None
 
 
-def _format(rows: list[Any], j: int) -> str:
+def _find_number_format(rows: list[Any], j: int) -> str:
     """Return the number format of the first cell of a column that has one."""
     for row in rows[
         :100
     ]:  # a column that is empty so far down says nothing; a round number
-        if _value(row, j) is not None:
+        if _cell_value(row, j) is not None:
             return row[j].number_format or GENERAL_FORMAT
     return GENERAL_FORMAT
 
 
-def _word(value: Any) -> str:
+def _cell_as_text(value: Any) -> str:
     """Return a cell as text: whole numbers without a point."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value)
 
 
-def _column(values: list[Any]) -> Any:
+def _as_arrow_column(values: list[Any]) -> Any:
     """Return values of one kind as a column of that kind, a mixture as text."""
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}
     try:
         if kinds == {datetime}:
-            return _dates(values)
+            return _as_date_column(values)
         if kinds == {int, float}:
             return pa.array(
                 [None if v is None else float(v) for v in values], pa.float64()
@@ -192,10 +196,12 @@ def _column(values: list[Any]) -> Any:
             return pa.array(values)
     except (pa.ArrowException, OverflowError):
         pass  # say, an integer of more than 64 bits: as text
-    return pa.array([None if v is None else _word(v) for v in values], pa.string())
+    return pa.array(
+        [None if v is None else _cell_as_text(v) for v in values], pa.string()
+    )
 
 
-def _dates(values: list[Any]) -> Any:
+def _as_date_column(values: list[Any]) -> Any:
     """Return a column of days, or of times where some are not midnight, as Excel stores days."""
     import pyarrow as pa
 
@@ -204,11 +210,11 @@ def _dates(values: list[Any]) -> Any:
     return pa.array(values, pa.timestamp("s"))
 
 
-class SheetRows:
+class ExcelTableWriter:
     """Writes record batches as a workbook of one sheet."""
 
     def __init__(self, path: Path, formats: dict[str, str] | None = None) -> None:
-        openpyxl = _openpyxl(path.name)
+        openpyxl = _import_openpyxl(path.name)
         self._path = path
         self._formats = formats or {}
         self._book = openpyxl.Workbook(write_only=True)
@@ -221,7 +227,7 @@ class SheetRows:
 
         names = list(batch.schema.names)
         if self._n_rows == 0:
-            self._page.append([self._cell(name, GENERAL_FORMAT) for name in names])
+            self._page.append([self._make_cell(name, GENERAL_FORMAT) for name in names])
             self._n_rows = 1
         self._n_rows += batch.num_rows
         if self._n_rows > MAX_SHEET_ROWS:
@@ -233,7 +239,9 @@ class SheetRows:
         columns = [column.to_pylist() for column in batch.columns]
         try:
             for row in zip(*columns, strict=True):
-                cells = [self._cell(v, f) for v, f in zip(row, formats, strict=True)]
+                cells = [
+                    self._make_cell(v, f) for v, f in zip(row, formats, strict=True)
+                ]
                 self._page.append(cells)
         except (IllegalCharacterError, ValueError, TypeError) as error:
             raise FileFormatError(
@@ -241,7 +249,7 @@ class SheetRows:
                 "Choose a name that ends in .csv or .parquet."
             ) from None
 
-    def _cell(self, value: Any, number_format: str) -> Any:
+    def _make_cell(self, value: Any, number_format: str) -> Any:
         from openpyxl.cell import WriteOnlyCell
 
         if isinstance(value, float) and not math.isfinite(value):

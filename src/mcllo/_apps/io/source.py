@@ -6,14 +6,14 @@ columns        of a CSV file, the named ones are read as numbers, all others as 
 numbers        as people write them (`_apps/io/csv_text`); percentages become shares
 rows           come whole or batch by batch, so that memory need not grow with the file; workbooks
                and ``.npz`` files are read at once (`_apps/io/sheets`, `_apps/io/arrays`)
-assumed        what was taken for granted, as statements
+assumptions    what was taken for granted, as statements
 openings       one for all that the beginning of a file shows, one more for its rows; a Parquet
                file's footer, which has the number of rows too, is read with the former
 =============  ===================================================================================
 
 pyarrow says that something failed. Where it did, and what to do about it, is found by reading the
-file again (`explain`): the first line whose cells are too many or too few, the first cell that is
-no number, a quoted cell that never ends.
+file again (`explain_pyarrow_error`): the first line whose cells are too many or too few, the first
+cell that is no number, a quoted cell that never ends.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean, first_duplicate, shorten
 from ...exceptions import FileFormatError, Hint
-from .arrays import Arrays
-from .container import ENCODING_NAMES, Container, changed_meanwhile
+from .arrays import NumpyTable
+from .container import ENCODING_NAMES, InputFile, changed_file_error
 from .csv_text import (
     PLAIN_FORMAT,
     CsvTable,
-    Fault,
+    FileFault,
     NumberFormat,
     detect_number_format,
-    first_fault,
-    line_of_row,
-    looks_like_data,
-    number_fault,
+    find_first_fault,
+    find_line_of_row,
+    find_number_fault,
+    header_looks_like_data,
     parse_numbers,
 )
 from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
@@ -51,7 +51,7 @@ N_BATCH_ROWS = 1 << 16
 NO_HEADER_REMEDY = "its first line holds numbers. Add a header line with column names."
 
 
-class Source(Container):
+class Source(InputFile):
     """A table in a file or from standard input, whose rows can be read once or in batches.
 
     `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file or a
@@ -61,50 +61,50 @@ class Source(Container):
     """
 
     def __init__(
-        self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS
+        self, path: StrPath, read_options: ReadOptions = DEFAULT_READ_OPTIONS
     ) -> None:
         super().__init__(path)
-        self.manner = manner
+        self.read_options = read_options
         self.most_rows: int | None = None
         self.cut = False
         self.csv: CsvTable | None = None
-        self.arrays: Arrays | None = None
+        self.arrays: NumpyTable | None = None
         self.sheet: Sheet | None = None
         self.row_groups: list[int] = []
         self._writings: dict[tuple[str, ...], NumberFormat] = {}
         self.columns: list[str] = []
-        with self.open_once():
+        with self.keep_open():
             self.detect_kind()
-            with self.sentences():
-                names = self._look()
+            with self.explained_pyarrow_errors():
+                names = self._detect_columns()
         self._set_names(names)
 
     # ---- what the beginning of a file shows
 
-    def _look(self) -> list[str]:
+    def _detect_columns(self) -> list[str]:
         """Look at the beginning of the file; return the names of its columns."""
         if self.kind == "parquet":
-            with self.parquet() as file:
+            with self.open_parquet() as file:
                 footer = file.metadata
                 self.row_groups = [
                     footer.row_group(g).num_rows for g in range(file.num_row_groups)
                 ]
                 return list(file.schema_arrow.names)
         if self.kind == "arrow":
-            with self.arrow() as file:
+            with self.open_arrow() as file:
                 return list(file.schema.names)
         if self.kind == "sheet":
-            with self.reopened() as file:
-                self.sheet = Sheet(file, self.name, self.manner.sheet)
+            with self.reopen() as file:
+                self.sheet = Sheet(file, self.name, self.read_options.sheet)
             return self.sheet.names
         if self.kind == "array":
             if self.spool is None:  # by name, as only a file of a name can be mapped
-                self.arrays = Arrays(self.path, self.name, self.manner.sheet)
+                self.arrays = NumpyTable(self.path, self.name, self.read_options.sheet)
             else:
-                with self.reopened() as file:
-                    self.arrays = Arrays(file, self.name, self.manner.sheet)
+                with self.reopen() as file:
+                    self.arrays = NumpyTable(file, self.name, self.read_options.sheet)
             return list(self.arrays.columns)
-        self.csv = CsvTable(self, self.manner.encoding)
+        self.csv = CsvTable(self, self.read_options.encoding)
         return self.csv.names
 
     def unpacked_size(self, enough: float) -> float:
@@ -114,7 +114,7 @@ class Source(Container):
         """
         import pyarrow as pa
 
-        packed = float(self.n_packed)
+        packed = float(self.n_file_bytes)
         if self.kind == "parquet":
             return max(packed, 8.0 * sum(self.row_groups) * len(self.columns))
         if self.csv is not None and self.csv.n_unpacked is not None:
@@ -148,7 +148,7 @@ class Source(Container):
                 f"got {shorten(self.columns)}.",
                 remedy=marks,
             )
-            hint = self._elsewhere("")
+            hint = self._other_place_hint("")
             raise (
                 error
                 if hint is None
@@ -168,25 +168,25 @@ class Source(Container):
         return self.kind in ("csv", "sheet")
 
     def _has_no_header(self) -> bool:
-        return self.is_text and looks_like_data(self.columns)
+        return self.is_text and header_looks_like_data(self.columns)
 
-    def take_names(self, names: Sequence[str]) -> None:
+    def name_columns(self, names: Sequence[str]) -> None:
         """Name the columns of an array that has none."""
         assert self.arrays is not None
-        self.arrays.rename(names)
+        self.arrays.name_columns(names)
         self._set_names(list(self.arrays.columns))
 
-    def take_labels(self, path: StrPath) -> None:
+    def attach_labels(self, path: StrPath) -> None:
         """Add the labels in another file to the columns of an array."""
         assert self.arrays is not None
-        self.arrays.attach(path)
+        self.arrays.attach_labels(path)
         self._set_names(list(self.arrays.columns))
 
     def index(self, column: str) -> int:
         """Return the position of a column."""
         return self._places[column]
 
-    def require(self, columns: Sequence[str], role: str) -> None:
+    def require_columns(self, columns: Sequence[str], role: str) -> None:
         """Refuse when a column is missing."""
         for column in columns:
             if column in self._places:
@@ -199,14 +199,18 @@ class Source(Container):
             else:
                 hint = did_you_mean(column, self.columns)
             error = FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
-            remedy = self._elsewhere(role)
+            remedy = self._other_place_hint(role)
             if remedy is not None:
                 error = error.with_remedy(remedy.template, **remedy.values)
             raise error
 
-    def _elsewhere(self, role: str) -> Hint | None:
+    def _other_place_hint(self, role: str) -> Hint | None:
         """Return where else a column may stand: in another sheet, or labels in their own file."""
-        if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
+        if (
+            self.sheet is not None
+            and self.sheet.others
+            and self.read_options.sheet is None
+        ):
             says = "Sheet {title!r} was read, the first; choose another with {sheet:{other!r}}."
             return Hint(
                 says, {"title": self.sheet.title, "other": self.sheet.others[0]}
@@ -216,16 +220,18 @@ class Source(Container):
         return None
 
     @property
-    def assumed(self) -> list[Statement]:
+    def assumptions(self) -> list[Statement]:
         """What was taken for granted, as far as it was read."""
         said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
-        if self.manner.encoding is None and self.encoding != "utf-8":
+        if self.read_options.encoding is None and self.encoding != "utf-8":
             called = ENCODING_NAMES[self.encoding]
             text = f"The text of {self.name} is no UTF-8: it was read as {called}."
             said.append(
                 Statement("note.encoding", text, numbers={"encoding": self.encoding})
             )
-        formats = [writing.statements() for writing in self._writings.values()]
+        formats = [
+            number_format.statements() for number_format in self._writings.values()
+        ]
         last = next((statements for statements in reversed(formats) if statements), [])
         return [*said, *last]
 
@@ -241,7 +247,7 @@ class Source(Container):
         import pyarrow as pa
 
         columns = list(dict.fromkeys([*numbers, *plain, *text]))
-        batches, self.cut = _first_batches(
+        batches, self.cut = _take_first_batches(
             self.parts(numbers, text, plain), self.most_rows
         )
         if batches:
@@ -266,13 +272,13 @@ class Source(Container):
     ) -> Iterator[Any]:
         """Yield the named columns as record batches, numbers as they are meant."""
         columns = list(dict.fromkeys([*numbers, *plain, *text]))
-        with self.sentences(numbers, plain):
+        with self.explained_pyarrow_errors(numbers, plain):
             batches = self._raw_batches(numbers, plain, columns, rows)
             yield from self.convert_numbers(batches, numbers, plain)
 
     def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
         """Yield all columns as record batches, in order and with their raw names."""
-        with self.sentences(numbers):
+        with self.explained_pyarrow_errors(numbers):
             batches = self._raw_batches(numbers, (), self.columns)
             yield from self.convert_numbers(batches, numbers)
 
@@ -286,17 +292,19 @@ class Source(Container):
         """Yield columns as they stand in the file, with their raw names."""
         rows = rows or N_BATCH_ROWS
         if self.csv is not None:
-            writing = self.writing(numbers, plain)
-            floats = [name for name in (*numbers, *plain) if writing.is_plain(name)]
+            number_format = self.find_number_format(numbers, plain)
+            floats = [
+                name for name in (*numbers, *plain) if number_format.is_plain(name)
+            ]
             places = [self.index(name) for name in columns]
             as_floats = {self.index(name) for name in floats}
-            yield from self.csv.batches(self, places, as_floats, writing.decimal)
+            yield from self.csv.batches(self, places, as_floats, number_format.decimal)
         elif self.kind == "parquet":
-            with self.parquet() as file:
+            with self.open_parquet() as file:
                 yield from file.iter_batches(batch_size=rows, columns=list(columns))
         elif self.kind == "arrow":
-            with self.arrow() as file:
-                yield from _arrow_batches(file, columns, rows)
+            with self.open_arrow() as file:
+                yield from _read_arrow_columns(file, columns, rows)
         elif self.sheet is not None:
             places = [self.index(name) for name in columns]
             yield from self.sheet.batches(places, [self.raw_columns[j] for j in places])
@@ -306,7 +314,7 @@ class Source(Container):
 
     # ---- numbers
 
-    def writing(
+    def find_number_format(
         self, numbers: Sequence[str], plain: Sequence[str] = ()
     ) -> NumberFormat:
         """Return how the numbers are written: what was said, and what the first rows show."""
@@ -316,12 +324,12 @@ class Source(Container):
             if self.csv is not None:
                 found = self.csv.marks.number_format(places)
             elif self.sheet is not None:
-                found = _number_format_of_sheet(self.sheet, places)
+                found = _detect_sheet_number_format(self.sheet, places)
             else:
                 found = PLAIN_FORMAT
             self._writings[key] = found._replace(
-                percent=self.manner.percent,
-                drops=self.manner.drops,
+                percent=self.read_options.percent,
+                drops_missing=self.read_options.drops_missing,
             )
         return self._writings[key]
 
@@ -329,17 +337,21 @@ class Source(Container):
         self, batches: Iterator[Any], numbers: Sequence[str], plain: Sequence[str] = ()
     ) -> Iterator[Any]:
         """Yield batches with numbers for what stands for them, percentages as shares."""
-        writing = self.writing(numbers, plain)
+        number_format = self.find_number_format(numbers, plain)
         for batch in batches:
             if not self.is_text:
-                _refuse_foreign_bytes(batch, self.name)
+                _refuse_invalid_text(batch, self.name)
             for name in (*numbers, *plain):
                 raw = self.raw_columns[self.index(name)]
                 place = batch.schema.get_field_index(raw)
                 column = batch.column(place)
-                signed = name in writing.signed
-                meant = _as_meant(
-                    column, writing, signed, name in numbers, self.is_text
+                has_percent_sign = name in number_format.percent_columns
+                meant = _convert_column(
+                    column,
+                    number_format,
+                    has_percent_sign,
+                    name in numbers,
+                    self.is_text,
                 )
                 if meant is not column:
                     batch = batch.set_column(place, raw, meant)
@@ -347,17 +359,19 @@ class Source(Container):
 
     # ---- what is wrong, and where
 
-    def place(self, row: int) -> str:
+    def locate_row(self, row: int) -> str:
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
         if self.sheet is not None:
             return f"row {self.sheet.lines[row]} of {self.name}"
         if self.csv is None:
             return f"row {row} of {self.name}"
-        with self.stream() as stream:
-            return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
+        with self.open_text() as stream:
+            return (
+                f"line {find_line_of_row(stream, self.separator, row)} of {self.name}"
+            )
 
     @contextmanager
-    def sentences(
+    def explained_pyarrow_errors(
         self, numbers: Sequence[str] = (), plain: Sequence[str] = ()
     ) -> Iterator[None]:
         """Turn pyarrow's errors into one sentence."""
@@ -368,17 +382,19 @@ class Source(Container):
         except FileFormatError:
             raise
         except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
-            raise explain(self, error, numbers, plain) from None
+            raise explain_pyarrow_error(self, error, numbers, plain) from None
 
 
-def _number_format_of_sheet(sheet: Sheet, places: dict[str, int]) -> NumberFormat:
+def _detect_sheet_number_format(sheet: Sheet, places: dict[str, int]) -> NumberFormat:
     """Return how the numbers of some columns are written, where they are text."""
-    columns = [sheet.texts(j) for j in places.values()]
+    columns = [sheet.text_cells(j) for j in places.values()]
     rows = zip_longest(*columns, fillvalue="")
     return detect_number_format(rows, {name: k for k, name in enumerate(places)})
 
 
-def _first_batches(batches: Iterator[Any], most: int | None) -> tuple[list[Any], bool]:
+def _take_first_batches(
+    batches: Iterator[Any], most: int | None
+) -> tuple[list[Any], bool]:
     """Return the batches of the first `most` rows, and whether there were more rows."""
     if most is None:
         return list(batches), False
@@ -392,11 +408,11 @@ def _first_batches(batches: Iterator[Any], most: int | None) -> tuple[list[Any],
     return kept, False
 
 
-def _arrow_batches(file: Any, columns: Sequence[str], rows: int) -> Iterator[Any]:
+def _read_arrow_columns(file: Any, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """Yield columns of an Arrow file or stream, words that are coded by numbers as words."""
     import pyarrow as pa
 
-    for whole in batches_of_arrow(file):
+    for whole in iterate_arrow_batches(file):
         table = pa.Table.from_batches([whole]).select(list(columns))
         for j, column in enumerate(table.columns):
             if pa.types.is_dictionary(column.type):
@@ -405,7 +421,7 @@ def _arrow_batches(file: Any, columns: Sequence[str], rows: int) -> Iterator[Any
         yield from table.to_batches(max_chunksize=rows)
 
 
-def batches_of_arrow(file: Any) -> Iterator[Any]:
+def iterate_arrow_batches(file: Any) -> Iterator[Any]:
     """Yield the record batches of an open Arrow file, or of a stream, which has no number of them.
 
     One after the other: a file that is not a stream has no iterator of its own.
@@ -414,26 +430,31 @@ def batches_of_arrow(file: Any) -> Iterator[Any]:
     return iter(file) if count is None else map(file.get_batch, range(count))
 
 
-def _as_meant(
-    column: Any, writing: NumberFormat, signed: bool, is_share: bool, is_text: bool
+def _convert_column(
+    column: Any,
+    number_format: NumberFormat,
+    has_percent_sign: bool,
+    is_share: bool,
+    is_text: bool,
 ) -> Any:
     """Return numbers for a column of text, shares for percentages; any other column as it is."""
     import pyarrow as pa
 
     if is_text and pa.types.is_string(column.type):
-        own = writing if is_share else writing._replace(percent=False)
-        column = parse_numbers(column, own, signed)
-    are_percentages = is_share and writing.percent
+        own = number_format if is_share else number_format._replace(percent=False)
+        column = parse_numbers(column, own, has_percent_sign)
+    are_percentages = is_share and number_format.percent
     if pa.types.is_integer(column.type) and (is_text or are_percentages):
         column = column.cast(pa.float64())
-    if is_share and (writing.percent or signed) and pa.types.is_floating(column.type):
+    is_percentage = number_format.percent or has_percent_sign
+    if is_share and is_percentage and pa.types.is_floating(column.type):
         from pyarrow import compute  # takes a tenth of a second to load
 
         column = compute.divide(column, pa.scalar(100.0, column.type))
     return column
 
 
-def _refuse_foreign_bytes(batch: Any, source: str) -> None:
+def _refuse_invalid_text(batch: Any, source: str) -> None:
     """Refuse text that is none; pyarrow looks at that of CSV files only."""
     import pyarrow as pa
 
@@ -451,7 +472,7 @@ def _refuse_foreign_bytes(batch: Any, source: str) -> None:
             ) from None
 
 
-def explain(
+def explain_pyarrow_error(
     source: Source, error: Exception, numbers: Sequence[str], plain: Sequence[str] = ()
 ) -> FileFormatError:
     """Return one sentence for what pyarrow says of a file."""
@@ -459,8 +480,8 @@ def explain(
     first = first.strip().rstrip(".")
     # names of columns may hold what moves the cursor of a terminal
     first = "".join(letter for letter in first if letter.isprintable())
-    if source.changed:
-        return changed_meanwhile(source.name)
+    if source.has_changed:
+        return changed_file_error(source.name)
     if isinstance(error, csv.Error) and not source.columns:  # of the header
         return FileFormatError(f"{source.name} cannot be read: {first}.")
     if isinstance(error, MemoryError):
@@ -497,31 +518,36 @@ def explain(
 
 def _find_fault(
     source: Source, numbers: Sequence[str], plain: Sequence[str]
-) -> Fault | None:
+) -> FileFault | None:
     """Return what is wrong with the first broken line or row."""
     if source.csv is None and source.sheet is None:
         return None
     if not set(numbers) <= set(source.columns):
         numbers = ()  # what is no column of the file has no cells
     columns = [*numbers, *plain]
-    writing = source.writing(numbers, plain) if columns else PLAIN_FORMAT
+    number_format = (
+        source.find_number_format(numbers, plain) if columns else PLAIN_FORMAT
+    )
     if source.sheet is not None:
-        return _find_fault_in_sheet(source, source.sheet, columns, writing)
+        return _find_fault_in_sheet(source, source.sheet, columns, number_format)
     assert source.csv is not None
     source.csv.refuse_open_quote(source)
-    with source.stream() as stream:
-        return first_fault(stream, source.separator, source.columns, columns, writing)
+    with source.open_text() as stream:
+        return find_first_fault(
+            stream, source.separator, source.columns, columns, number_format
+        )
 
 
 def _find_fault_in_sheet(
-    source: Source, sheet: Sheet, columns: Sequence[str], writing: NumberFormat
-) -> Fault | None:
+    source: Source, sheet: Sheet, columns: Sequence[str], number_format: NumberFormat
+) -> FileFault | None:
     """Return the first cell of the first column with one that should be a number and is none."""
     for name in columns:
-        for row, cell in enumerate(sheet.texts(source.index(name))):
-            fault = number_fault(cell, writing, signed=name in writing.signed)
+        for row, cell in enumerate(sheet.text_cells(source.index(name))):
+            has_percent_sign = name in number_format.percent_columns
+            fault = find_number_fault(cell, number_format, has_percent_sign)
             if fault is not None:
                 where = f"row {sheet.lines[row]} has {fault[0]}"
                 rule = f"column {name!r} must hold numbers; {where}."
-                return Fault(rule, fault[1], name)
+                return FileFault(rule, fault[1], name)
     return None

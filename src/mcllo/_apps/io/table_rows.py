@@ -7,7 +7,7 @@ one column     with ``positive``: x, the probability of one label of two, gives 
 labels         as they are meant
 gaps           a row with one, in any column that plays a part, is dropped and counted where that is
                asked for; otherwise the validator refuses it
-errors         name columns for arrays and lines for rows (`place_in_file`), with the remedy that
+errors         name columns for arrays and lines for rows (`locate_in_file`), with the remedy that
                the labels of the file suggest
 =============  ===================================================================================
 
@@ -24,7 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._utils.statements import Statement, without_repeats
-from ..._validation.frames import MAX_DISTINCT_LABELS, prefix_hint, shorten, stray_hint
+from ..._validation.frames import (
+    MAX_DISTINCT_LABELS,
+    extra_column_hint,
+    prefix_hint,
+    shorten,
+)
 from ..._validation.labels import CLASS_RULE
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
 from ...exceptions import (
@@ -36,7 +41,7 @@ from ...exceptions import (
     show_number,
 )
 from .csv_text import clean_labels
-from .read_options import Roles, dropped_rows, one_column
+from .read_options import ColumnRoles, dropped_rows_statement, single_column_statement
 from .source import Source
 
 TRUE_WORDS = ("yes", "y", "true", "t", "1", "1.0")
@@ -74,7 +79,7 @@ class SelectedRows(NamedTuple):
         return None if name is None else self.table.column(name)
 
 
-class Gaps(NamedTuple):
+class DroppedRows(NamedTuple):
     """How many of so many rows were dropped, and the first of them in its file."""
 
     n_dropped: int
@@ -83,12 +88,12 @@ class Gaps(NamedTuple):
 
 
 class TableRows:
-    """The rows of files with the same columns; `roles` as `find_roles` found them."""
+    """The rows of files with the same columns; `roles` as `find_column_roles` found them."""
 
     def __init__(
         self,
         sources: Sequence[Source],
-        roles: Roles,
+        roles: ColumnRoles,
         prefix: str,
         *,
         by_default: bool,
@@ -102,12 +107,12 @@ class TableRows:
         self.logits = logits
         self.data_check_rows = data_check_rows
         self._tables: dict[int, Any] = {}  # read already, by the number of the file
-        self.names = without_prefix(prefix, roles.numbers)
+        self.names = strip_prefix(prefix, roles.numbers)
         if roles.positive:
-            self.names = self._two_names()
-            self.roles = roles.but(names=self.names)
+            self.names = self._find_two_classes()
+            self.roles = roles.with_changes(names=self.names)
         self._gaps: dict[
-            tuple[int, int], Gaps
+            tuple[int, int], DroppedRows
         ] = {}  # by file and first row of the table
 
     @property
@@ -116,9 +121,9 @@ class TableRows:
         assert self.roles.label is not None
         return self.roles.label
 
-    def _two_names(self) -> list[str]:
+    def _find_two_classes(self) -> list[str]:
         """Return the label that the one column is the probability of, and the other one."""
-        positive = self.sources[0].manner.positive or ""
+        positive = self.sources[0].read_options.positive or ""
         seen: dict[str, None] = {}  # in order of appearance
         for source in self.sources:
             seen |= dict.fromkeys(self._distinct_labels(source, [positive]))
@@ -156,14 +161,14 @@ class TableRows:
     def _distinct_labels(self, source: Source, names: list[str]) -> list[str]:
         """Return the labels of a file; where all its rows are wanted, keep them for `read`."""
         if self.data_check_rows is not None:
-            return distinct_labels(self._first(source), self.roles, names)
+            return read_distinct_labels(self._first(source), self.roles, names)
         try:
             table = self._read_columns(source)
-            found = labels_in(source, table, self.label, names)
+            found = extract_labels(source, table, self.label, names)
         except MclloError:
             return []  # `read` says what is wrong
         self._tables[self.sources.index(source)] = table
-        return distinct_words(found)
+        return distinct_column_words(found)
 
     def _read_columns(self, source: Source) -> Any:
         """Return the columns of a file that play a part; what was read already is given away."""
@@ -184,43 +189,45 @@ class TableRows:
         try:
             table = self._read_columns(source)
         except MclloError as error:
-            raise self.explained(error, source) from None
-        return self.understood(source, table)
+            raise self.explain_error_in_rows(error, source) from None
+        return self.parse_table(source, table)
 
-    def understood(self, source: Source, table: Any, done: int = 0) -> SelectedRows:
-        """Return what a table holds whose first row is row `done` of its file."""
+    def parse_table(
+        self, source: Source, table: Any, row_offset: int = 0
+    ) -> SelectedRows:
+        """Return what a table holds whose first row is row `row_offset` of its file."""
         n_rows = table.num_rows
         kept = None
-        labels = labels_in(source, table, self.label, self.names)
-        if source.manner.drops:
+        labels = extract_labels(source, table, self.label, self.names)
+        if source.read_options.drops_missing:
             # labels by themselves: words such as NA are gaps among them, which the table shows not
-            aside = [name for name in self.roles.columns if name != self.label]
-            is_complete = complete_rows(table.select(aside))
+            other_columns = [name for name in self.roles.columns if name != self.label]
+            is_complete = find_complete_rows(table.select(other_columns))
             is_complete &= np.asarray(labels.is_valid())
             kept = np.flatnonzero(is_complete)
             table = table.take(kept)
             labels = labels.take(kept)
         columns = self.roles.numbers
-        values = values_in(table, columns, columns)
+        values = extract_class_values(table, columns, columns)
         if self.roles.positive:
-            values = two_columns(values, self.logits)
+            values = add_other_class(values, self.logits)
         elif not isinstance(values, np.ndarray):
             values = values.rename_columns(self.names)
         found = SelectedRows(values, labels, table, kept, n_rows)
         if found.n_dropped:
-            first = done + found.first_dropped
-            place = (self.sources.index(source), done)
-            self._gaps[place] = Gaps(found.n_dropped, n_rows, first)
+            first = row_offset + found.first_dropped
+            place = (self.sources.index(source), row_offset)
+            self._gaps[place] = DroppedRows(found.n_dropped, n_rows, first)
         return found
 
-    def explained(
+    def explain_error_in_rows(
         self,
         error: MclloError,
         source: Source,
         found: SelectedRows | None = None,
-        done: int = 0,
+        row_offset: int = 0,
     ) -> MclloError:
-        """Return an error about rows that were `found` from row `done` on in the file's words.
+        """Return an error about rows from row `row_offset` on in the file's words.
 
         Of a long file only the first labels help to find the remedy.
         """
@@ -228,16 +235,16 @@ class TableRows:
             row = error.row
             if found is not None and found.kept is not None:
                 row = int(found.kept[row])
-            error = error.but(row=row + done)
+            error = error.but(row=row + row_offset)
         return explain_error(
             error, self._first(source), self.roles, self.prefix, self.by_default
         )
 
     def notes(self, n_rows: int | None = None) -> tuple[Statement, ...]:
         """Return what was assumed and dropped; `n_rows` are the rows that are left, if known."""
-        said = [note for source in self.sources for note in source.assumed]
+        said = [note for source in self.sources for note in source.assumptions]
         if self.roles.positive:
-            said.append(one_column(self.roles.numbers[0], *self.names))
+            said.append(single_column_statement(self.roles.numbers[0], *self.names))
         if self._gaps:
             (file, _), first_gaps = min(self._gaps.items())
             n_dropped = sum(gaps.n_dropped for gaps in self._gaps.values())
@@ -245,12 +252,12 @@ class TableRows:
                 total = sum(gaps.n_rows for gaps in self._gaps.values())
             else:
                 total = n_rows + n_dropped  # tables without gaps were not counted
-            where = self.sources[file].place(first_gaps.first)
-            said.append(dropped_rows(n_dropped, total, where))
+            where = self.sources[file].locate_row(first_gaps.first)
+            said.append(dropped_rows_statement(n_dropped, total, where))
         return without_repeats(said)
 
 
-def complete_rows(table: Any) -> NDArray[np.bool_]:
+def find_complete_rows(table: Any) -> NDArray[np.bool_]:
     """Whether nothing is missing in each row; NaN is missing too."""
     from pyarrow import compute
 
@@ -261,7 +268,7 @@ def complete_rows(table: Any) -> NDArray[np.bool_]:
     return is_complete
 
 
-def two_columns(values: Any, logits: bool) -> Any:
+def add_other_class(values: Any, logits: bool) -> Any:
     """Return (x, 1 - x) of probabilities x, (x, 0) of logits; anything else as it is."""
     if not isinstance(values, np.ndarray):
         values = np.asarray(values.column(0))[:, None]
@@ -272,7 +279,9 @@ def two_columns(values: Any, logits: bool) -> Any:
     return np.column_stack([x, other])
 
 
-def values_in(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
+def extract_class_values(
+    table: Any, columns: Sequence[str], names: Sequence[str]
+) -> Any:
     """Return columns of one float type as an array, class by class in memory; others as a table."""
     import pyarrow as pa
 
@@ -309,13 +318,13 @@ COLUMN_ROLES = {"y": "label", "sample_weight": "weight", "groups": "groups", "by
 """The part that the column of an array plays; probabilities have one for each class."""
 
 
-def place_in_file(error: InputError, row: str, roles: Roles) -> Place:
+def locate_in_file(error: InputError, row: str, roles: ColumnRoles) -> Place:
     """Return columns for arrays, and the line for the row that an error is about.
 
     Examples
     --------
     >>> error = InputError(argument="probs", rule="lie in [0, 1]", value=1.2, row=17, column=0)
-    >>> place = place_in_file(error, "line 19 of f.csv", Roles(["cat", "dog"], "y"))
+    >>> place = locate_in_file(error, "line 19 of f.csv", ColumnRoles(["cat", "dog"], "y"))
     >>> print(error.but(place=place))
     probabilities must lie in [0, 1]; got 1.2 in column 'cat', line 19 of f.csv.
     """
@@ -331,11 +340,11 @@ def place_in_file(error: InputError, row: str, roles: Roles) -> Place:
     if error.row is not None:
         fields["gap"] = f"column {column!r} is empty in {row}"
         if error.found is None:
-            fields["found"] = f"{_cell(error, column, roles)}, {row}"
+            fields["found"] = f"{_describe_cell(error, column, roles)}, {row}"
     return Place(row, fields, FILE_PHRASES)
 
 
-def _cell(error: InputError, column: str | None, roles: Roles) -> str:
+def _describe_cell(error: InputError, column: str | None, roles: ColumnRoles) -> str:
     """Return a number and its column."""
     if (
         error.column is not None
@@ -347,44 +356,50 @@ def _cell(error: InputError, column: str | None, roles: Roles) -> str:
     return f"{shown} in column {column!r}"
 
 
-def in_file_words(error: InputError, source: Source, roles: Roles) -> InputError:
+def locate_error_in_file(
+    error: InputError, source: Source, roles: ColumnRoles
+) -> InputError:
     """Return `error` with columns for arrays and lines for rows."""
-    row = "" if error.row is None else source.place(error.row)
-    return error.but(place=place_in_file(error, row, roles))
+    row = "" if error.row is None else source.locate_row(error.row)
+    return error.but(place=locate_in_file(error, row, roles))
 
 
 def explain_error(
-    error: MclloError, source: Source, roles: Roles, prefix: str, by_default: bool
+    error: MclloError, source: Source, roles: ColumnRoles, prefix: str, by_default: bool
 ) -> MclloError:
     """Return the error in the words of the file, with the remedy that its labels suggest."""
     of_label = False
     if isinstance(error, InputError):
-        error = in_file_words(error, source, roles)
-        are_percentages = source.manner.percent and error.rule == SUM_RULE
+        error = locate_error_in_file(error, source, roles)
+        are_percentages = source.read_options.percent and error.rule == SUM_RULE
         if are_percentages and abs(100.0 * error.value - 1.0) < MAX_ROUNDING_ROW_ERROR:
             return error.but(
                 remedy="They are shares already: leave {percent:True} out."
             )
         of_label = error.argument == "y" and error.rule == CLASS_RULE
-    names = list(roles.names) or without_prefix(prefix, roles.numbers)
-    suspects = _suspects(error, roles, names)
+    names = list(roles.names) or strip_prefix(prefix, roles.numbers)
+    suspects = _find_suspect_columns(error, roles, names)
     if roles.positive or not (of_label or suspects):
         return error
-    labels = distinct_labels(source, roles, names)
+    labels = read_distinct_labels(source, roles, names)
     hint = None
     if of_label and source.arrays is not None and source.arrays.nameless:
         hint = Hint("Columns of arrays have no names: give them with {classes}", {})
     elif by_default:
-        hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
+        hint = extra_column_hint(names, labels, suspects) or prefix_hint(
+            roles.numbers, labels
+        )
     else:
-        left_out = check_left_out(names, without_prefix(prefix, source.columns), labels)
+        left_out = left_out_class_hint(
+            names, strip_prefix(prefix, source.columns), labels
+        )
         if left_out is not None:
             return error.with_remedy(left_out.template, **left_out.values)
     # the more particular hint comes first, and one is enough
     if of_label:
-        hint = hint or label_hint(names, labels)
+        hint = hint or label_mismatch_hint(names, labels)
     if by_default:
-        hint = hint or two_outcomes_hint(names, labels)
+        hint = hint or two_labels_hint(names, labels)
     if hint is not None:
         among = (
             f" (by the labels among the first {source.most_rows:,} rows)"
@@ -397,7 +412,9 @@ def explain_error(
     return error
 
 
-def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str]:
+def _find_suspect_columns(
+    error: MclloError, roles: ColumnRoles, names: Sequence[str]
+) -> list[str]:
     """Return the columns, `prefix` left out, that may be to blame: one, or all of a row."""
     column = getattr(error, "column", None)
     if getattr(error, "argument", None) not in ("probs", "logits"):
@@ -409,12 +426,12 @@ def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str
     return list(names) if is_of_row else []
 
 
-def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
+def two_labels_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     """Return how to name the one column that is the probability of one label of two.
 
     Examples
     --------
-    >>> print(two_outcomes_hint(["date", "chance"], ["yes", "no"]))
+    >>> print(two_labels_hint(["date", "chance"], ["yes", "no"]))
     If one column is the probability of 'yes', pass positive='yes' and name it with classes=
     """
     if len(labels) != 2 or set(labels) & set(columns):
@@ -426,7 +443,7 @@ def two_outcomes_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | N
     return Hint(says, {"label": labels[0]})
 
 
-def check_left_out(
+def left_out_class_hint(
     classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
 ) -> Hint | None:
     """Return which label is a column too, and yet not among the classes."""
@@ -438,7 +455,7 @@ def check_left_out(
     return None
 
 
-def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
+def label_mismatch_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
     """Return why labels and columns do not meet, and what to do about it.
 
     Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
@@ -459,19 +476,21 @@ def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint | None:
     return None
 
 
-def distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]:
+def read_distinct_labels(
+    source: Source, roles: ColumnRoles, names: list[str]
+) -> list[str]:
     """Return the labels that occur, as text; none where they cannot be read."""
     import pyarrow as pa
 
     assert roles.label is not None
     try:
         table = source.read([], [roles.label])
-        return distinct_words(labels_in(source, table, roles.label, names))
+        return distinct_column_words(extract_labels(source, table, roles.label, names))
     except (MclloError, pa.ArrowException):
         return []
 
 
-def distinct_words(labels: Any) -> list[str]:
+def distinct_column_words(labels: Any) -> list[str]:
     """Return the labels in a column, as text."""
     from pyarrow import compute
 
@@ -480,14 +499,14 @@ def distinct_words(labels: Any) -> list[str]:
     ]
 
 
-def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
+def strip_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
     """Return the classes that columns stand for."""
     return [
         column.removeprefix(prefix) for column in columns if column.startswith(prefix)
     ]
 
 
-def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
+def extract_labels(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
     """Return the labels of a table, still as pyarrow's; those that people typed as they are meant.
 
     Where rows with gaps are dropped, a label such as NA that is no class is a gap.
@@ -505,23 +524,23 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
         whole = column.combine_chunks()
     if whole.type != pa.string():
         whole = whole.cast(pa.string())
-    drops = source.manner.drops
+    drops_missing = source.read_options.drops_missing
     if (
         len(whole) <= 100_000
     ):  # of so few Python is faster: pyarrow's way takes 0.1 s to load
         distinct = dict.fromkeys(whole.to_pylist())
         words = [word for word in distinct if word is not None]
-        if clean_labels(words, names, drops) == words:
+        if clean_labels(words, names, drops_missing) == words:
             return whole
     encoded = whole.dictionary_encode()
     words = encoded.dictionary.to_pylist()
-    meant = clean_labels(words, names, drops)
+    meant = clean_labels(words, names, drops_missing)
     if meant == words:
         return whole  # to make an array out of a list loads pandas
     return pa.array(meant, pa.string()).take(encoded.indices)
 
 
-def no_rows(source: Source) -> FileFormatError:
+def no_rows_error(source: Source) -> FileFormatError:
     """Return the error of a table that has only a header."""
     return FileFormatError(
         f"{source.name} must have at least one row; it has only a header. Check what wrote it."

@@ -28,7 +28,7 @@ from ..._utils.atomic_files import StrPath, check_writable, replace_atomically
 from ..._utils.terminal import standard_output
 from ...exceptions import FileFormatError
 from .csv_text import DECIMAL_COMMA, DECIMAL_POINT, NumberFormat
-from .sheets import SheetRows
+from .sheets import ExcelTableWriter
 
 PARQUET_SUFFIXES = {".parquet", ".pq"}
 ARROW_SUFFIXES = {".feather", ".arrow"}
@@ -49,43 +49,43 @@ UNSUPPORTED_SUFFIXES = {
 }
 
 
-class ParquetRows:
+class ParquetTableWriter:
     """Writes record batches as Parquet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._raw: Any = None
+        self._sink_file: Any = None
         self._sink: Any = None
 
     def write(self, batch: Any) -> None:
         """Append a batch."""
         if self._sink is None:  # the first batch says what the columns are
-            self._raw = _raw(self._path)
-            self._sink = self._open(batch.schema)
+            self._sink_file = _open_sink(self._path)
+            self._sink = self._make_sink(batch.schema)
         self._sink.write_batch(batch)
 
-    def _open(self, schema: Any) -> Any:
+    def _make_sink(self, schema: Any) -> Any:
         from pyarrow import parquet
 
-        return parquet.ParquetWriter(self._raw, schema, write_page_checksum=True)
+        return parquet.ParquetWriter(self._sink_file, schema, write_page_checksum=True)
 
     def close(self) -> None:
         """Finish the file."""
         if self._sink is not None:
             self._sink.close()
-            self._raw.close()
+            self._sink_file.close()
 
 
-class ArrowRows(ParquetRows):
+class ArrowTableWriter(ParquetTableWriter):
     """Writes record batches as an Arrow file."""
 
-    def _open(self, schema: Any) -> Any:
+    def _make_sink(self, schema: Any) -> Any:
         from pyarrow import ipc
 
-        return ipc.new_file(self._raw, schema)
+        return ipc.new_file(self._sink_file, schema)
 
 
-class ArrayRows:
+class NumpyTableWriter:
     """Writes record batches of numbers as one array of NumPy."""
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +123,7 @@ class ArrayRows:
                 file.write(whole.data)
 
 
-class CsvRows:
+class CsvTableWriter:
     """Writes record batches as CSV."""
 
     def __init__(
@@ -136,15 +136,21 @@ class CsvRows:
     def write(self, batch: Any) -> None:
         """Append a batch."""
         if not self._started:
-            self._say(csv_header(batch.schema.names, self._separator))
+            self._write_text(csv_header(batch.schema.names, self._separator))
             self._started = True
-        self._say(csv_lines(batch, self._separator))
+        self._write_text(csv_lines(batch, self._separator))
 
-    def _say(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         self._sink.write(self._encoder.encode(text))
 
 
-Writer = CsvRows | ParquetRows | ArrowRows | ArrayRows | SheetRows
+Writer = (
+    CsvTableWriter
+    | ParquetTableWriter
+    | ArrowTableWriter
+    | NumpyTableWriter
+    | ExcelTableWriter
+)
 
 
 @contextmanager
@@ -162,48 +168,50 @@ def open_writer(
     if str(path) == "-":
         out = standard_output()
         out.flush()
-        yield CsvRows(out.buffer, separator)
+        yield CsvTableWriter(out.buffer, separator)
         return
-    endings = check_ending(path)
+    endings = split_endings(path)
     ending = endings[-1]
     with replace_atomically(path) as temporary:
         if ending in BINARY_SUFFIXES:
-            rows = _binary_writer(temporary, ending, formats)
+            rows = _make_binary_writer(temporary, ending, formats)
             yield rows
             rows.close()
         else:
             if TAB_SUFFIXES & set(endings):
                 separator = "\t"
-            with _open(temporary, ending) as sink:
-                yield CsvRows(sink, separator, encoding)
+            with _open_compressed(temporary, ending) as sink:
+                yield CsvTableWriter(sink, separator, encoding)
 
 
-def _binary_writer(
+def _make_binary_writer(
     path: Path, ending: str, formats: dict[str, str] | None
-) -> ParquetRows | ArrowRows | ArrayRows | SheetRows:
+) -> ParquetTableWriter | ArrowTableWriter | NumpyTableWriter | ExcelTableWriter:
     if ending == ".xlsx":
-        return SheetRows(path, formats)
+        return ExcelTableWriter(path, formats)
     if ending == ".npy":
-        return ArrayRows(path)
-    return ArrowRows(path) if ending in ARROW_SUFFIXES else ParquetRows(path)
+        return NumpyTableWriter(path)
+    return (
+        ArrowTableWriter(path) if ending in ARROW_SUFFIXES else ParquetTableWriter(path)
+    )
 
 
-def _open(path: Path, ending: str) -> Any:
+def _open_compressed(path: Path, ending: str) -> Any:
     if ending == ".zst":
         import pyarrow as pa
 
-        return pa.output_stream(_raw(path), compression="zstd")
+        return pa.output_stream(_open_sink(path), compression="zstd")
     return gzip.open(path, "wb") if ending == ".gz" else path.open("wb")
 
 
-def _raw(path: Path) -> Any:
+def _open_sink(path: Path) -> Any:
     """Return a file to write to for pyarrow, which takes names as bytes too."""
     import pyarrow as pa
 
     return pa.OSFile(os.fsencode(path), "wb")
 
 
-def check_ending(path: StrPath) -> list[str]:
+def split_endings(path: StrPath) -> list[str]:
     """Return the last two endings of a name; refuse those of formats that are not written."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     endings = ["", *suffixes][-2:]
@@ -217,20 +225,20 @@ def check_ending(path: StrPath) -> list[str]:
     return endings
 
 
-def check_table(path: StrPath) -> None:
+def check_table_name(path: StrPath) -> None:
     """Refuse, before any work, a name that no table can be written to."""
     if str(path) != "-":
-        check_ending(path)
+        split_endings(path)
         check_writable(path)
 
 
-def is_text(path: StrPath) -> bool:
+def is_text_format(path: StrPath) -> bool:
     """Whether a table of this name is written as text."""
     return str(path) == "-" or Path(path).suffix.lower() not in BINARY_SUFFIXES
 
 
 def format_like_input(
-    column: Any, number_format: NumberFormat, signed: bool, text: bool
+    column: Any, number_format: NumberFormat, has_percent_sign: bool, text: bool
 ) -> Any:
     """Return shares the way the numbers of a file were written: percentages, decimal commas.
 
@@ -239,14 +247,16 @@ def format_like_input(
     import pyarrow as pa
     from pyarrow import compute
 
-    if number_format.percent or (signed and text):
+    if number_format.percent or (has_percent_sign and text):
         column = compute.multiply(column, 100.0)
-    if not text or (not signed and number_format.decimal == DECIMAL_POINT):
+    if not text or (not has_percent_sign and number_format.decimal == DECIMAL_POINT):
         return column
     words = column.cast(pa.string())
     if number_format.decimal == DECIMAL_COMMA:
         words = compute.replace_substring(words, DECIMAL_POINT, DECIMAL_COMMA)
-    return compute.binary_join_element_wise(words, "%", "") if signed else words
+    return (
+        compute.binary_join_element_wise(words, "%", "") if has_percent_sign else words
+    )
 
 
 def csv_header(names: Sequence[str], separator: str = ",") -> str:

@@ -27,7 +27,7 @@ from typing import Any
 from ...exceptions import InputError, MclloError, Names
 from ..cli.options import FLAG_NAMES, READING, Flag, typed
 from ..cli.verbs import command
-from ..io.csv_text import is_index
+from ..io.csv_text import is_pandas_index
 from .column_detection import DetectedTable
 from .limits import Limits
 
@@ -177,7 +177,7 @@ def _explicit_class_labels(
     ]
     default_columns = []
     for column in detected.columns:
-        is_class = column.name.startswith(prefix) and not is_index(
+        is_class = column.name.startswith(prefix) and not is_pandas_index(
             column.name[len(prefix) :]
         )
         if is_class and column.name not in other_roles_columns:

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, affixes
+from ..._validation.frames import MAX_DISTINCT_LABELS, find_common_affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
 from ...exceptions import FileFormatError
 from ..io.csv_text import (
@@ -35,7 +35,7 @@ from ..io.csv_text import (
     MISSING,
     NUMBER,
     clean_labels,
-    is_index,
+    is_pandas_index,
     strip_percent,
 )
 from ..io.read import N_REMEDY_ROWS
@@ -168,7 +168,7 @@ def detect_table(path: str, limits: Limits, sheet: str | None = None) -> Detecte
         sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
         notes=tuple(
-            note.text for note in source.assumed if note.kind == "note.encoding"
+            note.text for note in source.assumptions if note.kind == "note.encoding"
         ),
         ending=recalibrated_file_suffix(source),
     )
@@ -279,7 +279,7 @@ def guess_label_and_prefix(
             label = name
             prefix = ""
             n_named = n_same
-        before, _ = affixes(others, values)
+        before, _ = find_common_affixes(others, values)
         if n_same == 0 and before and len(values) > n_named:
             label = name
             prefix = before
@@ -312,7 +312,9 @@ def guess_class_columns(
 ) -> list[str]:
     """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
     values = first_rows.distinct_cells(label_column)
-    others = [name for name in columns if name != label_column and not is_index(name)]
+    others = [
+        name for name in columns if name != label_column and not is_pandas_index(name)
+    ]
     able = [name for name in others if name in first_rows.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]

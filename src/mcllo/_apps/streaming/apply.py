@@ -16,21 +16,26 @@ from ..._utils.statements import Statement, suppress_warnings, without_repeats
 from ..._validation.frames import prefix_hint, shorten
 from ..._validation.probabilities import clean_logits
 from ...exceptions import FileFormatError, InputError
-from ..io.read import positive_column
+from ..io.read import find_positive_column
 from ..io.read_options import (
     CellOptions,
+    ColumnRoles,
     ReadOptions,
-    Roles,
-    dropped_rows,
-    one_column,
+    dropped_rows_statement,
+    single_column_statement,
 )
 from ..io.source import Source
-from ..io.table_rows import complete_rows, in_file_words, no_rows, two_columns
-from ..io.write import format_like_input, is_text, open_writer
+from ..io.table_rows import (
+    add_other_class,
+    find_complete_rows,
+    locate_error_in_file,
+    no_rows_error,
+)
+from ..io.write import format_like_input, is_text_format, open_writer
 
 
 @dataclass(frozen=True, eq=False)
-class Applied:
+class ApplyResult:
     """How many rows `apply_file` wrote, the classes it recalibrated, and what it assumed."""
 
     n_samples: int
@@ -47,7 +52,7 @@ def apply_file(
     logits: bool = False,
     classes: list[str] | None = None,
     **meant: Unpack[CellOptions],
-) -> Applied:
+) -> ApplyResult:
     """Write the rows of `path` to `out` with the class columns recalibrated.
 
     All other columns pass through untouched, in their order.
@@ -71,11 +76,11 @@ def apply_file(
         calibrator = calibrator.for_stream()
     source = Source(path, ReadOptions(**meant))
     names = [str(label) for label in calibrator.classes_.tolist()]
-    roles = _roles(source, names, prefix, classes)
+    roles = _find_column_roles(source, names, prefix, classes)
     places = [source.index(column) for column in roles.numbers]
-    number_format = source.writing(roles.numbers)
-    formats = _formats(source, number_format.signed)
-    as_text = is_text(out)
+    number_format = source.find_number_format(roles.numbers)
+    formats = _find_excel_formats(source, number_format.percent_columns)
+    as_text = is_text_format(out)
     n_done = 0
     n_dropped = 0
     first_dropped = None
@@ -89,8 +94,8 @@ def apply_file(
         for batch in source.batches(roles.numbers):
             rows = batch
             kept = np.arange(batch.num_rows)
-            if source.manner.drops:
-                is_complete = complete_rows(batch.select(places))
+            if source.read_options.drops_missing:
+                is_complete = find_complete_rows(batch.select(places))
                 kept = np.flatnonzero(is_complete)
                 n_dropped += batch.num_rows - len(kept)
                 if first_dropped is None and not is_complete.all():
@@ -104,32 +109,36 @@ def apply_file(
                 except InputError as error:
                     if error.row is not None:
                         error = error.but(row=int(kept[error.row]) + n_done)
-                    raise in_file_words(error, source, roles) from None
+                    raise locate_error_in_file(error, source, roles) from None
                 for place, name, column in zip(
                     places, roles.numbers, recalibrated, strict=True
                 ):
-                    signed = name in number_format.signed
-                    new = format_like_input(column, number_format, signed, as_text)
+                    has_percent_sign = name in number_format.percent_columns
+                    new = format_like_input(
+                        column, number_format, has_percent_sign, as_text
+                    )
                     rows = rows.set_column(place, rows.schema.names[place], new)
                 writer.write(rows)
             n_done += batch.num_rows
             advance(batch.num_rows)
         source.refuse_changed()
         if n_done == n_dropped:
-            raise no_rows(source)
-    notes = list(source.assumed)
+            raise no_rows_error(source)
+    notes = list(source.assumptions)
     if roles.positive:
-        notes.append(one_column(roles.numbers[0], *roles.names))
+        notes.append(single_column_statement(roles.numbers[0], *roles.names))
     if first_dropped is not None:
-        notes.append(dropped_rows(n_dropped, n_done, source.place(first_dropped)))
-    return Applied(n_done - n_dropped, tuple(names), without_repeats(notes))
+        notes.append(
+            dropped_rows_statement(n_dropped, n_done, source.locate_row(first_dropped))
+        )
+    return ApplyResult(n_done - n_dropped, tuple(names), without_repeats(notes))
 
 
-def _roles(
+def _find_column_roles(
     source: Source, names: list[str], prefix: str, classes: list[str] | None
-) -> Roles:
+) -> ColumnRoles:
     """Return the columns to recalibrate: those of the calibrator's classes, or of one of two."""
-    positive = source.manner.positive
+    positive = source.read_options.positive
     if positive is not None:
         if positive not in names or len(names) != 2:
             raise InputError(
@@ -138,12 +147,12 @@ def _roles(
                 value=positive,
                 values={"known": shorten(names)},
             )
-        column = positive_column(source, classes, prefix, (), positive)
-        source.require([column], "class column")
+        column = find_positive_column(source, classes, prefix, (), positive)
+        source.require_columns([column], "class column")
         other = next(name for name in names if name != positive)
-        return Roles([column], names=[positive, other], positive=True)
+        return ColumnRoles([column], names=[positive, other], positive=True)
     if source.arrays is not None and source.arrays.nameless:
-        source.take_names(names)
+        source.name_columns(names)
     columns = [prefix + name for name in names]
     known = set(source.columns)
     missing = [column for column in columns if column not in known]
@@ -154,38 +163,42 @@ def _roles(
                 f"{source.name} has no class column {missing[0]!r}."
             )
             raise error.with_remedy(f"{hint.template}.", **hint.values)
-    source.require(columns, "class column")
-    return Roles(columns, names=names)
+    source.require_columns(columns, "class column")
+    return ColumnRoles(columns, names=names)
 
 
-def _formats(source: Source, signed: frozenset[str]) -> dict[str, str]:
+def _find_excel_formats(
+    source: Source, has_percent_sign: frozenset[str]
+) -> dict[str, str]:
     """Return Excel's formats of the columns: those of the sheet, and of columns with signs."""
     formats: dict[str, str] = {}
     if source.sheet is not None:
         formats = dict(zip(source.raw_columns, source.sheet.formats, strict=True))
-    for name in signed:
+    for name in has_percent_sign:
         formats[source.raw_columns[source.index(name)]] = "0.0%"
     return formats
 
 
-def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[Any]:
+def _recalibrate(
+    calibrator: Any, batch: Any, roles: ColumnRoles, logits: bool
+) -> list[Any]:
     """Return the calibrator's probabilities, a column for each of the file's."""
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch])
     if roles.positive:
-        values = two_columns(table, logits)
+        values = add_other_class(table, logits)
         table = pa.table(dict(zip(roles.names, values.T, strict=True)))
     table = table.rename_columns(list(roles.names))
     order = [str(label) for label in calibrator.classes_.tolist()]
-    found = _predict(calibrator, table.select(order), logits)
+    found = _predict_probabilities(calibrator, table.select(order), logits)
     in_file = roles.names[
         : len(roles.numbers)
     ]  # of two classes the file may have the first alone
     return [pa.array(found[:, order.index(name)]) for name in in_file]
 
 
-def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
+def _predict_probabilities(calibrator: Any, table: Any, logits: bool) -> Any:
     with suppress_warnings():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)

@@ -75,17 +75,17 @@ from ..._utils.formatting import format_count
 from ..._utils.results import Floats, none_for_nan
 from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import DataFacts, Predictions
-from ..._validation.rounding import before_rounding
-from ..._validation.weights import counts_no_rows, fractional_weight_error
+from ..._validation.rounding import undo_rounding
+from ..._validation.weights import fractional_weight_error, is_noncount_weight
 from ...calibrators._auto.gain import cross_fitted_gain
 from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
-from ..io.read import check_room, open_sources, read_sources
+from ..io.read import check_rows_fit_memory, open_sources, read_sources
 from ..io.source import Source
 from .blocks import Blocks, StreamedBlocks
 from .file_blocks import blocks_of_sources
-from .sums import BinSums, Block, RowSums, bin_sums
+from .sums import BinSums, Block, RowSums, sum_block_bins
 
 
 def fit_blocks(
@@ -103,18 +103,22 @@ def fit_blocks(
             argument="penalty",
             value=penalty,
         )
-    sums = blocks.first
+    sums = blocks.first_pass
     facts = blocks.facts
-    identity = identity_theta(len(sums.squares))
+    identity = identity_theta(len(sums.sum_of_squares))
 
     def objective(theta: Floats) -> Derivatives:
         # Value, gradient and Hessian at the identity came with the first pass. In float32 a step
         # would save less than the pass that makes up for it.
-        terms = sums.null if np.array_equal(theta, identity) else blocks.terms(theta)
+        terms = (
+            sums.identity_log_partition
+            if np.array_equal(theta, identity)
+            else blocks.log_partition(theta)
+        )
         value = terms.value - float(theta @ sums.statistic)
         return Derivatives(value, terms.gradient - sums.statistic, terms.hessian)
 
-    most = information_upper_bound(sums.scores.weight, sums.squares)
+    most = information_upper_bound(sums.metric_sums.weight, sums.sum_of_squares)
     likelihood: FreeParameterObjective[Objective] = FreeParameterObjective(
         objective, sums.free, lambda: most
     )
@@ -128,7 +132,7 @@ def fit_blocks(
 
     found = assess_existence(end, likelihood, facts.absent, rows)
     fit = assemble_fit(likelihood, end, found, facts)
-    if sums.fraction is not None:
+    if sums.first_fraction is not None:
         fit = replace(fit, cov_theta=_robust_covariance(blocks, fit))
     warn_of_separation(fit, facts.absent, found.undecided)
     return fit
@@ -138,10 +142,10 @@ def _robust_covariance(blocks: Blocks, fit: MCLLOFit) -> Floats:
     """Return the sandwich covariance of rows whose weights are no counts."""
 
     def hessian() -> Floats:
-        return blocks.terms(fit.theta).hessian
+        return blocks.log_partition(fit.theta).hessian
 
     def variance() -> Floats:
-        found: ScoreSums = blocks.total(
+        found: ScoreSums = blocks.sum_over_blocks(
             partial(block_scores, theta=fit.theta), "errors"
         )
         return found.covariance
@@ -231,10 +235,10 @@ def assess_blocks(
         "method": method,
         "n_resamples": n_resamples,
     }
-    sums = blocks.first
+    sums = blocks.first_pass
     facts = blocks.facts
-    if sums.fraction is not None:
-        raise fractional_weight_error(sums.fraction)
+    if sums.first_fraction is not None:
+        raise fractional_weight_error(sums.first_fraction)
     if facts.n_samples * facts.n_classes <= most_cells:
         gathered_options = {**options, "alpha": alpha, "full": full}
         return _assess_gathered(blocks, entropy, gathered_options)
@@ -246,12 +250,12 @@ def assess_blocks(
             remedy="Use {method:'auto'} or 'chi2'.",
         )
     fit = fit_blocks(blocks)
-    some = _subsample(blocks, entropy, subsample_rows)
+    some = _draw_subsample(blocks, entropy, subsample_rows)
     test, check = _test_calibration(sums, fit, some, entropy, options)
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
     risk = 1.0 - some.probs[:, some.baseline_index]
-    bins = _bins(blocks, np.quantile(risk, deciles))
-    scores = sums.scores
+    bins = _sum_bins(blocks, np.quantile(risk, deciles))
+    scores = sums.metric_sums
     left_out = ["miscalibrated_classes", "nested_models", "class_tests", "baselines"]
     if facts.n_clipped:
         left_out.append("zeros")
@@ -259,24 +263,26 @@ def assess_blocks(
         posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     )
     curves = bins.reliability(facts.classes)
-    columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
+    columns = shares(
+        sums.class_weight, scores.predicted_weight, scores.spread, scores.weight
+    )
     return BlockAssessment(
         test=test,
         fit=fit,
         metrics={
-            "accuracy": scores.hits / scores.weight,
+            "accuracy": scores.correct_weight / scores.weight,
             "log_loss": scores.log_loss / scores.weight,
             "brier": scores.brier / scores.weight,
             "ece": bins.top_label_error(),
             "classwise_ece": bins.classwise_error(),
         },
         expected={
-            "accuracy": 1.0 - scores.errors / scores.weight,
+            "accuracy": 1.0 - scores.expected_errors / scores.weight,
             "brier": float(scores.spread.sum()) / scores.weight,
         },
         null_distributions={},
         omnibus_tests={}
-        if sums.weighted
+        if sums.has_weights
         else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
         in_the_large=table_of_class_shares(facts.classes, columns),
         top_label_curve=curves[0],
@@ -303,7 +309,7 @@ def _assess_gathered(
     """Assess rows that are few enough to be in memory, as `assess` does."""
     facts = blocks.facts
     clip_given = blocks.layout.reading.clip is not None
-    taken = before_rounding(replace(blocks.take(), clip_given=clip_given))
+    taken = undo_rounding(replace(blocks.take(), clip_given=clip_given))
     if taken.notes:  # zeros of rounded numbers were not raised to a floor
         facts = replace(
             facts,
@@ -314,13 +320,13 @@ def _assess_gathered(
         )
     found = assess_predictions(taken, seed=seed, **options)
     same = {field.name: getattr(found, field.name) for field in fields(found)}
-    curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
+    curves = _sum_bins(blocks, np.empty(0)).reliability(facts.classes)
     return BlockAssessment(
         **same | {"predictions": facts}, subsample=None, reliability=curves
     )
 
 
-def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
+def _draw_subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
     """Return rows drawn without replacement; which ones depends on seed and number of rows."""
     facts = blocks.facts
     n = facts.n_samples
@@ -332,10 +338,12 @@ def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
     return blocks.take(np.sort(rows))
 
 
-def _bins(blocks: Blocks, cuts: Floats) -> BinSums:
+def _sum_bins(blocks: Blocks, cuts: Floats) -> BinSums:
     """Return the sums over bins: one more pass."""
-    n_bins = resolve_n_bins("sqrt", blocks.first.scores.weight)
-    return blocks.total(partial(bin_sums, n_bins=n_bins, cuts=cuts), "counting")
+    n_bins = resolve_n_bins("sqrt", blocks.first_pass.metric_sums.weight)
+    return blocks.sum_over_blocks(
+        partial(sum_block_bins, n_bins=n_bins, cuts=cuts), "counting"
+    )
 
 
 def _test_calibration(
@@ -350,9 +358,9 @@ def _test_calibration(
     if options["method"] == "auto":
         why = trust_chi2(
             statistic,
-            sums.scores.errors / max(fit.df, 1),
+            sums.metric_sums.expected_errors / max(fit.df, 1),
             n_clipped=sums.changes.n_clipped,
-            least_variance=lambda: float(sums.scores.spread.min()),
+            least_variance=lambda: float(sums.metric_sums.spread.min()),
         )
         why = why.but("size") if why.wants_draws else why
     value = statistic_value(fit, statistic)
@@ -372,7 +380,7 @@ MIN_BYTES_FOR_BLOCKS = 50_000_000
 """Bytes, unpacked, from which a file is read in blocks: a round number."""
 
 
-def is_large(path: StrPath, sources: Sequence[Source] = ()) -> bool:
+def is_large_file(path: StrPath, sources: Sequence[Source] = ()) -> bool:
     """Whether `path` is a directory, or a file too large to be read at once.
 
     `sources` is the file where it was looked at already.
@@ -399,20 +407,20 @@ class OpenedFile:
 
     def __init__(self, path: StrPath, reading: dict[str, Any]) -> None:
         self.sources, self.columns = open_sources(path, reading)
-        self.is_large = is_large(path, self.sources)
+        self.is_large = is_large_file(path, self.sources)
 
-    def is_read_whole(self, needs: dict[str, bool], values: dict[str, Any]) -> bool:
+    def reads_all_rows(self, needs: dict[str, bool], values: dict[str, Any]) -> bool:
         """Whether all rows go into memory: of a small file, or where something needs them.
 
         The keys of `needs` are templates that `values` fill.
         """
         for why, is_needed in needs.items():
             if is_needed:
-                self.check_fits(why, values=values)
+                self.check_rows_fit_memory(why, values=values)
                 return True
         return not self.is_large
 
-    def check_fits(
+    def check_rows_fit_memory(
         self,
         why: str,
         remedy: str = "Use fewer rows.",
@@ -421,10 +429,12 @@ class OpenedFile:
         """Refuse rows that would not fit into the memory of this machine, as `why` needs them."""
         if self.is_large:
             # any baseline: the one asked for may be found by likelihood, and is checked later
-            own = {**self._columns_of_blocks(), "baseline": None}
+            own = {**self._block_options(), "baseline": None}
             with blocks_of_sources(self.sources, spill=False, **own) as blocks:
                 source: Any = blocks.source
-                check_room(source.sources, len(source.names), why, remedy, values)
+                check_rows_fit_memory(
+                    source.sources, len(source.names), why, remedy, values
+                )
 
     def read(self) -> Predictions:
         """Return all rows."""
@@ -432,11 +442,9 @@ class OpenedFile:
 
     def blocks(self, workers: int | None = None) -> StreamedBlocks:
         """Return the rows in blocks."""
-        return blocks_of_sources(
-            self.sources, n_jobs=workers, **self._columns_of_blocks()
-        )
+        return blocks_of_sources(self.sources, n_jobs=workers, **self._block_options())
 
-    def _columns_of_blocks(self) -> dict[str, Any]:
+    def _block_options(self) -> dict[str, Any]:
         """Return the options that rows in blocks have: no groups, subgroups or kinds of weight."""
         left_out = ("groups", "by", "weight_kind")
         return {
@@ -461,12 +469,12 @@ def assess_file(
     needs = {
         "{groups}": reading.get("groups") is not None,
         "{by}": reading.get("by") is not None,
-        "{weight_kind:{kind!r}}": counts_no_rows(kind)
+        "{weight_kind:{kind!r}}": is_noncount_weight(kind)
         and reading.get("weight") is not None,
         "{baseline:{rule!r}}": bool(rule),
         "a report": whole,
     }
     file = OpenedFile(path, reading)
-    if file.is_read_whole(needs, {"kind": kind, "rule": rule}):
+    if file.reads_all_rows(needs, {"kind": kind, "rule": rule}):
         return assess(file.read(), baseline=rule or None, **options)
     return assess_blocks(file.blocks(workers), **options)

@@ -1,19 +1,19 @@
-"""`Blocks`: rows from anywhere, through one method, ``total(work)``.
+"""`Blocks`: rows from anywhere, through one method, ``sum_over_blocks(work)``.
 
 All that this package needs of many rows is a sum over rows, so whoever holds the rows has to do one
 thing: give each block to a function and add what comes back, in the order of the blocks.
 
-=================  ==========================================================================
-``total(work)``    sum of ``work(block)``; the order, not the number of workers, fixes each bit
-``first``          the first pass: validates, counts, and sums (`RowSums`)
-``terms(theta)``   A(theta) with gradient and Hessian: one pass; a fit needs a few
-``take(rows)``     some rows, or all, as `Predictions`
-=================  ==========================================================================
+=========================  ========================================================================
+``sum_over_blocks(work)``  sum of ``work(block)``; the order, not the number of workers, fixes bits
+``first_pass``             the first pass: validates, counts, and sums (`RowSums`)
+``log_partition(theta)``   A(theta) with gradient and Hessian: one pass; a fit needs a few
+``take(rows)``             some rows, or all, as `Predictions`
+=========================  ========================================================================
 
 `StreamedBlocks` is the one machine: threads share the blocks of a `BlockSource`
-(`_apps/streaming/file_blocks`). A cluster is another subclass with its own `total`: `work` is a
-function of a module, or a `functools.partial` of one, so that it can be sent; what it returns is
-small.
+(`_apps/streaming/file_blocks`). A cluster is another subclass with its own
+`sum_over_blocks`: `work` is a function of a module, or a `functools.partial` of one, so that it can
+be sent; what it returns is small.
 
 `Spill` keeps validated blocks in a temporary folder where reading them again would cost more. Each
 array of a block is a file of its bytes: log odds, weights and, where reading would cost much,
@@ -48,9 +48,17 @@ from ..._utils.results import Codes, Floats
 from ..._utils.statements import Statement
 from ..._validation.predictions import DataFacts, Predictions
 from ..._validation.probabilities import clean_logits, warn_of_zeros
-from ..._validation.weights import no_weight
+from ..._validation.weights import zero_weight_error
 from ...exceptions import InputError
-from .sums import Block, Layout, RowSums, block_terms, pick_rows, row_sums, sum_in_order
+from .sums import (
+    Block,
+    BlockLayout,
+    RowSums,
+    log_partition_of_block,
+    pick_rows,
+    sum_block_rows,
+    sum_in_order,
+)
 
 Cost = Literal["some", "much"]
 """Of reading again, and so what is kept: log odds, or the rows too."""
@@ -61,10 +69,10 @@ Unit = Callable[[], Iterator[Any]]
 class Blocks(ABC):
     """Rows that come in blocks; `layout` has their classes and baseline."""
 
-    layout: Layout
+    layout: BlockLayout
 
     @abstractmethod
-    def total(
+    def sum_over_blocks(
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order.
@@ -74,7 +82,7 @@ class Blocks(ABC):
         """
 
     @cached_property
-    def first(self) -> RowSums:
+    def first_pass(self) -> RowSums:
         """The sums of the first pass; made once."""
         n_parameters = 2 * (len(self.layout.classes) - 1)
         if not is_full_hessian_affordable(n_parameters):
@@ -83,34 +91,34 @@ class Blocks(ABC):
                 f"may be {MAX_PARAMETERS_FOR_HESSIAN:,}; got {n_parameters:,}. Draw some of the "
                 "rows, and pass them as arrays or in a small file."
             )
-        sums: RowSums = self.total(row_sums, "reading")
-        if sums.scores.weight == 0.0:
-            raise no_weight()
+        sums: RowSums = self.sum_over_blocks(sum_block_rows, "reading")
+        if sums.metric_sums.weight == 0.0:
+            raise zero_weight_error()
         layout = self.layout.with_default_baseline(sums.class_weight)
         if (
             layout != self.layout
         ):  # log odds and so all sums are those of another baseline
-            self._settle(layout)
-            sums = self.total(row_sums, "reading")
+            self._set_layout(layout)
+            sums = self.sum_over_blocks(sum_block_rows, "reading")
         if self.layout.reading.clip is None:
             warn_of_zeros(sums.changes, sums.n_samples * len(sums.class_weight))
         return sums
 
-    def _settle(self, layout: Layout) -> None:
+    def _set_layout(self, layout: BlockLayout) -> None:
         """Read with this layout from now on."""
         self.layout = layout
 
     @property
     def facts(self) -> DataFacts:
         """What the first pass found out about the rows."""
-        sums = self.first
+        sums = self.first_pass
         layout = self.layout
         return DataFacts(
             n_samples=sums.n_samples,
             classes=layout.classes,
             baseline=layout.baseline,
             class_weight=sums.class_weight,
-            sample_weight=sums.scores.weight if sums.weighted else None,
+            sample_weight=sums.metric_sums.weight if sums.has_weights else None,
             **vars(sums.changes),
             notes=self.notes(sums.n_samples),
         )
@@ -119,20 +127,22 @@ class Blocks(ABC):
         """Return what was assumed when the rows were read; `n_rows` are left."""
         return ()
 
-    def terms(self, theta: Floats) -> Derivatives:
+    def log_partition(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian of A."""
-        return self.total(partial(block_terms, theta=theta), "fitting", whole=False)
+        return self.sum_over_blocks(
+            partial(log_partition_of_block, theta=theta), "fitting", whole=False
+        )
 
     def take(self, rows: Codes | None = None) -> Predictions:
         """Return the rows of these numbers (ascending), or all, in memory."""
-        sums = self.first
+        sums = self.first_pass
         # where a block begins among the rows that are left: some may have been dropped for gaps
         starts = {}
         n_before = 0
-        for start, size in sums.sizes:
+        for start, size in sums.block_sizes:
             starts[start] = n_before
             n_before += size
-        found = self.total(
+        found = self.sum_over_blocks(
             partial(pick_rows, rows=rows, starts=starts), "choosing rows"
         )
         return found.join(sums.changes)
@@ -170,7 +180,7 @@ class SpilledBlock:
 
     start: int
     n_samples: int
-    layout: Layout
+    layout: BlockLayout
     files: dict[str, SpilledArray]
 
     @property
@@ -181,7 +191,7 @@ class SpilledBlock:
     @property
     def sample_weight(self) -> Floats | None:
         """Weights of the rows."""
-        return self._get("weight")
+        return self._read_array("weight")
 
     @property
     def rows(self) -> Predictions:
@@ -200,10 +210,10 @@ class SpilledBlock:
             baseline=layout.baseline,
             logits=logits,
             sample_weight=self.sample_weight,
-            raised=self._get("raised"),
+            raised=self._read_array("raised"),
         )
 
-    def _get(self, name: str) -> NDArray[Any] | None:
+    def _read_array(self, name: str) -> NDArray[Any] | None:
         return self.files[name].read() if name in self.files else None
 
 
@@ -213,7 +223,7 @@ class Spill:
     Several threads may write and read at the same time.
     """
 
-    def __init__(self, layout: Layout, *, whole: bool) -> None:
+    def __init__(self, layout: BlockLayout, *, whole: bool) -> None:
         self.layout = layout
         self.whole = whole
         self.clear()
@@ -239,7 +249,7 @@ class Spill:
             return
         files: dict[str, SpilledArray] = {}
         try:
-            for name, part in self._parts(block.rows).items():
+            for name, part in self._arrays_to_write(block.rows).items():
                 files[name] = SpilledArray.write(
                     self._folder / f"{block.start}-{name}", part
                 )
@@ -256,7 +266,7 @@ class Spill:
         """Put the blocks in the order of the rows; threads may have finished in any."""
         self.blocks.sort(key=lambda kept: kept.start)
 
-    def _parts(self, rows: Predictions) -> dict[str, NDArray[Any]]:
+    def _arrays_to_write(self, rows: Predictions) -> dict[str, NDArray[Any]]:
         parts: dict[str, NDArray[Any] | None] = {}
         parts["log_odds"] = rows.log_odds
         parts["weight"] = rows.sample_weight
@@ -272,7 +282,7 @@ class BlockSource(Protocol):
     `check`.
     """
 
-    layout: Layout
+    layout: BlockLayout
     cost: Cost
 
     def units(self) -> Iterable[Unit]:
@@ -306,7 +316,7 @@ class StreamedBlocks(Blocks):
         self.layout = source.layout
         self.n_workers = threads_for(1 << 62, n_jobs)  # as for work without end
         self._spill: Spill | None = None
-        if room_for(source.n_bytes()) if spill is None else spill:
+        if has_disk_room(source.n_bytes()) if spill is None else spill:
             self._spill = Spill(source.layout, whole=source.cost == "much")
         self._kept = False
         self.n_passes = 0
@@ -321,7 +331,7 @@ class StreamedBlocks(Blocks):
         if self._spill is not None:
             self._spill.close()
 
-    def _settle(self, layout: Layout) -> None:
+    def _set_layout(self, layout: BlockLayout) -> None:
         self.layout = self.source.layout = layout
         self._kept = False  # log odds are those of another baseline
         if self._spill is not None:
@@ -333,7 +343,7 @@ class StreamedBlocks(Blocks):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def total(
+    def sum_over_blocks(
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
@@ -353,7 +363,7 @@ class StreamedBlocks(Blocks):
             return found, n_rows
 
         reads_source = kept is None or (whole and not kept.whole)
-        units = self.source.units() if reads_source else self._kept_units()
+        units = self.source.units() if reads_source else self._spilled_units()
         found = None
         parts = ordered_map(sum_of_unit, units, self.n_workers)
         # one BLAS thread for each worker: more would only wait for each other
@@ -376,13 +386,13 @@ class StreamedBlocks(Blocks):
         self.n_passes += 1
         return found
 
-    def _kept_units(self) -> Iterator[Unit]:
+    def _spilled_units(self) -> Iterator[Unit]:
         """Yield the blocks in the temporary folder, one for each worker at a time."""
         assert self._spill is not None
         for block in self._spill.blocks:
             yield partial(iter, [block])
 
 
-def room_for(n_bytes: float) -> bool:
+def has_disk_room(n_bytes: float) -> bool:
     """Whether the temporary directory can hold that much and keep as much again."""
     return 2.0 * n_bytes < shutil.disk_usage(tempfile.gettempdir()).free

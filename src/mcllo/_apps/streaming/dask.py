@@ -29,27 +29,27 @@ import numpy as np
 
 from ..._fit.fit import MCLLOFit
 from ..._utils.atomic_files import progress
-from ..._validation.frames import as_column, as_matrix, column_names, is_dask
+from ..._validation.frames import as_matrix, column_names, column_or_table, is_dask
 from ..._validation.labels import (
     Classes,
-    class_names,
+    as_class_list,
     column_classes,
-    column_order,
-    label_values,
+    distinct_label_values,
+    find_column_order,
 )
-from ..._validation.weights import counts_no_rows
+from ..._validation.weights import is_noncount_weight
 from ...exceptions import InputError
 from .assess_file import BlockAssessment, assess_blocks, fit_blocks
 from .blocks import Blocks
 from .dask_jobs import (
-    LabelJob,
+    DistinctLabelsJob,
     PartitionJob,
+    as_2d_array,
     predict_chunk,
     predict_frame,
     predict_labels,
-    two_dimensional,
 )
-from .sums import Layout, Reading, sum_in_order
+from .sums import BlockLayout, ValidationOptions, sum_in_order
 
 N_SUMS_PER_TASK = 16
 """Neighbouring sums that a worker adds at a time: round; 4096 partitions are three steps."""
@@ -77,30 +77,34 @@ def blocks_of_dask(
         )
     if y is None:
         raise InputError("y must hold one label per row; got None.")
-    named = None if classes is None else tuple(class_names(classes))
+    named = None if classes is None else tuple(as_class_list(classes))
     name = "probs" if logits is None else "logits"
-    values, names = _table(probs if logits is None else logits, name, named)
-    rows = DaskRows.aligned(values, y, sample_weight, name)
-    reading = Reading(named, baseline, logits is not None, normalize, clip)
+    values, names = _select_class_columns(
+        probs if logits is None else logits, name, named
+    )
+    rows = DaskRows.align_partitions(values, y, sample_weight, name)
+    reading = ValidationOptions(named, baseline, logits is not None, normalize, clip)
     found = _find_classes(rows, values.shape[1], names or named)
-    return DaskBlocks(rows, Layout.from_classes(reading, found))
+    return DaskBlocks(rows, BlockLayout.from_classes(reading, found))
 
 
 class DaskBlocks(Blocks):
     """Blocks that workers read and sum."""
 
-    def __init__(self, rows: DaskRows, layout: Layout) -> None:
+    def __init__(self, rows: DaskRows, layout: BlockLayout) -> None:
         self.rows = rows
         self.layout = layout
         self.n_passes = 0
 
-    def total(
+    def sum_over_blocks(
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
         with progress(name, "passes done") as advance:
             advance(self.n_passes)
-            found = self.rows.total(PartitionJob(work, self.layout, self.rows.starts))
+            found = self.rows.sum_over_partitions(
+                PartitionJob(work, self.layout, self.rows.starts)
+            )
         self.n_passes += 1
         return found
 
@@ -117,13 +121,13 @@ class DaskRows:
     starts: tuple[int, ...] | None
 
     @classmethod
-    def aligned(cls, values: Any, y: Any, weight: Any, name: str) -> DaskRows:
+    def align_partitions(cls, values: Any, y: Any, weight: Any, name: str) -> DaskRows:
         """Return them with equal partitions, or refuse."""
         beside = {"y": y}
         if weight is not None:
             beside["sample_weight"] = weight
         parts = [values, *beside.values()]
-        if all(map(_is_frame, parts)):
+        if all(map(_is_dask_frame, parts)):
             for key, value in beside.items():
                 _check_partitions(values.npartitions, value.npartitions, name, key)
             return cls(tuple(parts), None)
@@ -133,14 +137,14 @@ class DaskRows:
             column = _as_array(value, key, table)
             _check_partitions(table.numblocks[0], column.numblocks[0], name, key)
             arrays.append(column)
-        return cls(tuple(arrays), _starts(table))
+        return cls(tuple(arrays), _chunk_starts(table))
 
-    def total(self, job: Any) -> Any:
+    def sum_over_partitions(self, job: Any) -> Any:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
         import dask
 
         # Neighbours first, in an order that the partitions alone fix: no bit hangs on the workers.
-        sums = self._tasks(job)
+        sums = self._make_tasks(job)
         add = dask.delayed(sum_in_order, pure=False)
         while len(sums) > 1:
             firsts = range(0, len(sums), N_SUMS_PER_TASK)
@@ -150,14 +154,14 @@ class DaskRows:
             raise InputError("there must be at least one row; got none.")
         return found
 
-    def _tasks(self, job: Any) -> list[Any]:
+    def _make_tasks(self, job: Any) -> list[Any]:
         """Return one lazy sum for each partition; the job is sent to each worker once."""
         import dask
 
         # `traverse` would look for Dask collections inside the job; there are none
         sent = dask.delayed(job, traverse=False)
         first = self.parts[0]
-        if not _is_frame(first):
+        if not _is_dask_frame(first):
             import dask.array as da
 
             meta = np.empty((0, 0), dtype=object)
@@ -190,7 +194,7 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
     import dask
 
     classes = tuple(calibrator.classes_.tolist())
-    values, names = _table(X, "X", classes)
+    values, names = _select_class_columns(X, "X", classes)
     fitted = (
         calibrator.for_stream()
     )  # a copy: a later `fit` changes nothing of what was asked for
@@ -202,16 +206,16 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
         raise InputError(
             f"X must have a column per class ({len(classes)}); got {values.shape[1]}."
         )
-    sent = dask.delayed((fitted, _starts(values)), traverse=False)
+    sent = dask.delayed((fitted, _chunk_starts(values)), traverse=False)
     meta = np.empty((0, 0), dtype=np.float64)
     return values.map_blocks(predict_chunk, sent, dtype=np.float64, meta=meta)
 
 
-def lazy_labels(calibrator: Any, X: Any) -> Any:
+def lazy_predict_labels(calibrator: Any, X: Any) -> Any:
     """Return the most probable class of each row as a Dask array, lazily."""
     classes = calibrator.classes_
     probs = lazy_predict(calibrator, X)
-    if _is_frame(probs):
+    if _is_dask_frame(probs):
         probs = probs.to_dask_array()
     return probs.map_blocks(predict_labels, classes, drop_axis=1, meta=classes[:0])
 
@@ -232,20 +236,20 @@ def _find_classes(
     """Return the classes as `Predictions.from_arrays` would of all rows at once."""
     y = rows.parts[1]
     if y.ndim == 2 and y.shape[1] > 1:
-        columns = column_names(y._meta, "y") if _is_frame(y) else None
-        return column_order(columns, n_classes, names)[1]
-    kind = _kind_of_labels(y)
+        columns = column_names(y._meta, "y") if _is_dask_frame(y) else None
+        return find_column_order(columns, n_classes, names)[1]
+    kind = _label_dtype(y)
     if names is not None and kind is not None:
         # names get the type of the labels, which needs no look at them
         return column_classes(np.empty(0, kind), n_classes, names)
-    job = LabelJob(n_classes, names is not None, rows.starts)
+    job = DistinctLabelsJob(n_classes, names is not None, rows.starts)
     with progress("finding classes", "passes done"):
-        seen = DaskRows((y,), rows.starts).total(job).labels
-    values, _ = label_values(np.array(list(seen), dtype=object))
+        seen = DaskRows((y,), rows.starts).sum_over_partitions(job).labels
+    values, _ = distinct_label_values(np.array(list(seen), dtype=object))
     return column_classes(values, n_classes, names)
 
 
-def _kind_of_labels(y: Any) -> str | None:
+def _label_dtype(y: Any) -> str | None:
     """Return the NumPy type that labels will have; None where only the labels themselves tell."""
     dtype = getattr(y, "dtype", None)
     if str(dtype) in ("string", "str"):
@@ -255,7 +259,7 @@ def _kind_of_labels(y: Any) -> str | None:
     return kinds.get(getattr(dtype, "kind", ""))
 
 
-def _table(
+def _select_class_columns(
     values: Any, name: str, classes: Classes | None
 ) -> tuple[Any, list[str] | None]:
     """Return the class columns, one chunk across, and their names (None for an array)."""
@@ -264,11 +268,15 @@ def _table(
             f"{name} must be a Dask array or dataframe where y or sample_weight is one; got "
             f"{type(values).__name__}. Pass dask.array.from_array({name})."
         )
-    if _is_frame(values) and values.ndim == 2:
+    if _is_dask_frame(values) and values.ndim == 2:
         _, names = as_matrix(values._meta, name, classes)
         columns = {str(column): column for column in values.columns}
         return values[[columns[text] for text in names or ()]], names
-    if not _is_array(values) or values.ndim != 2 or _unknown(values.chunks[1]):
+    if (
+        not _is_dask_array(values)
+        or values.ndim != 2
+        or _has_unknown_size(values.chunks[1])
+    ):
         raise InputError(
             f"{name} must be a Dask array of shape (n, classes) or a Dask dataframe with a column "
             f"per class; got {type(values).__name__}."
@@ -278,25 +286,29 @@ def _table(
 
 def _as_array(value: Any, name: str, table: Any) -> Any:
     """Return a two-dimensional Dask array with the chunks of rows of `table`."""
-    if _is_frame(value):
+    if _is_dask_frame(value):
         width = len(value.columns) if value.ndim == 2 else 1
         meta = np.empty((0, width), dtype=object)
-        return value.map_partitions(two_dimensional, meta=meta, enforce_metadata=False)
+        return value.map_partitions(as_2d_array, meta=meta, enforce_metadata=False)
     if not is_dask(value):
-        if table is None or _unknown(table.chunks[0]):
+        if table is None or _has_unknown_size(table.chunks[0]):
             raise InputError(
                 f"{name} must be a Dask collection with the partitions of the probabilities, whose "
                 f"sizes are not known; got {type(value).__name__}. Take both from one dataframe."
             )
         import dask.array as da
 
-        value = da.from_array(as_column(value, name), chunks=-1)
-    if not _is_array(value):
+        value = da.from_array(column_or_table(value, name), chunks=-1)
+    if not _is_dask_array(value):
         raise InputError(
             f"{name} must be a Dask array or series; got {type(value).__name__}."
         )
     value = value[:, None] if value.ndim == 1 else value.rechunk({1: -1})
-    if table is None or _unknown(table.chunks[0]) or _unknown(value.chunks[0]):
+    if (
+        table is None
+        or _has_unknown_size(table.chunks[0])
+        or _has_unknown_size(value.chunks[0])
+    ):
         return value
     if len(value) != len(table):
         sizes = f"{len(table)} and {len(value)}"
@@ -315,26 +327,28 @@ def _check_partitions(expected: int, found: int, name: str, other: str) -> None:
         )
 
 
-def _is_frame(value: Any) -> bool:
+def _is_dask_frame(value: Any) -> bool:
     """Whether `value` is a Dask dataframe or series."""
     return is_dask(value) and hasattr(type(value), "divisions")
 
 
-def _is_array(value: Any) -> bool:
+def _is_dask_array(value: Any) -> bool:
     return is_dask(value) and hasattr(type(value), "chunks") and value.ndim in (1, 2)
 
 
-def _starts(table: Any) -> tuple[int, ...] | None:
+def _chunk_starts(table: Any) -> tuple[int, ...] | None:
     """Return the first row of each chunk; None where sizes are not known."""
     sizes = table.chunks[0]
-    return None if _unknown(sizes) else tuple(accumulate(sizes[:-1], initial=0))
+    return (
+        None if _has_unknown_size(sizes) else tuple(accumulate(sizes[:-1], initial=0))
+    )
 
 
-def _unknown(sizes: Sequence[float]) -> bool:
+def _has_unknown_size(sizes: Sequence[float]) -> bool:
     return any(math.isnan(size) for size in sizes)  # as Dask says it
 
 
-__all__ = ["assess_dask", "fit_dask", "lazy_labels", "lazy_predict"]
+__all__ = ["assess_dask", "fit_dask", "lazy_predict", "lazy_predict_labels"]
 
 
 def assess_dask(
@@ -355,7 +369,7 @@ def assess_dask(
         "baseline": bool(rule),
         "groups": data.pop("groups", None) is not None,
         "by": by is not None,
-        "weight_kind": counts_no_rows(weight_kind),
+        "weight_kind": is_noncount_weight(weight_kind),
     }
     shown = {"baseline": rule, "weight_kind": weight_kind}
     for argument, is_given in needs_all_rows.items():

@@ -2,7 +2,7 @@
 
 ===============  ==================================================================================
 `PartitionJob`   validates a partition block by block, and sums what a function makes of the blocks
-`LabelJob`       collects the distinct labels
+`DistinctLabelsJob`       collects the distinct labels
 `predict_chunk`  recalibrates
 ===============  ==================================================================================
 
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Floats
-from ..._validation.frames import as_column, as_matrix, check_index
-from ..._validation.labels import encode, label_values
+from ..._validation.frames import as_matrix, check_row_indexes, column_or_table
+from ..._validation.labels import distinct_label_values, encode_labels
 from ..._validation.predictions import Predictions
 from ...exceptions import InputError
-from .sums import Block, Layout, block_rows, coded_words, sum_in_order
+from .sums import Block, BlockLayout, block_rows, encode_words, sum_in_order
 
 PARTITION_ROW_OFFSET = 1 << 40
 """More rows than a partition has: tells blocks apart while the sizes of partitions are unknown."""
@@ -37,7 +37,7 @@ class PartitionJob:
     """What a worker does with a partition: validate it block by block, and sum."""
 
     work: Callable[[Any], Any]
-    layout: Layout
+    layout: BlockLayout
     starts: tuple[int, ...] | None
 
     def __call__(self, number: int, values: Any, y: Any, weight: Any = None) -> Any:
@@ -50,20 +50,20 @@ class PartitionJob:
             else self.starts[number]
         )
         with one_blas_thread():
-            validated = self._validated(number, values, y, weight)
+            validated = self._validate_blocks(number, values, y, weight)
             blocks = (Block(start + first, rows) for first, rows in validated)
             return sum_in_order(map(self.work, blocks))
 
-    def _validated(
+    def _validate_blocks(
         self, number: int, values: Any, y: Any, weight: Any
     ) -> Iterator[tuple[int, Predictions]]:
         """Yield the rows of each block after the number of the first of them."""
         name = "logits" if self.layout.reading.logits else "probs"
         with locate_error(number, self.starts):
-            check_index(probs=values, y=y, sample_weight=weight)
+            check_row_indexes(probs=values, y=y, sample_weight=weight)
             table, _ = as_matrix(values, name)
             if weight is not None:
-                weight = as_column(weight, "sample_weight")
+                weight = column_or_table(weight, "sample_weight")
         classes = self.layout.classes
         size = block_rows(len(classes))
         n_rows = len(table)
@@ -74,9 +74,9 @@ class PartitionJob:
             cut = slice(first, first + size)
             labels = by_position[cut]
             codes = None
-            if _is_words(labels):
+            if _is_text_series(labels):
                 places, words = labels.factorize()
-                codes = coded_words(places, words, classes)
+                codes = encode_words(places, words, classes)
             weight_of_block = None if weight is None else weight[cut]
             with locate_error(number, self.starts, first):
                 rows = self.layout.read(
@@ -96,7 +96,7 @@ class DistinctLabels:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelJob:
+class DistinctLabelsJob:
     """Collect the distinct labels of a partition."""
 
     n_classes: int
@@ -108,12 +108,14 @@ class LabelJob:
         if len(y) == 0:
             return None
         with locate_error(number, self.starts):
-            if _is_words(y):
+            if _is_text_series(y):
                 y = np.array(list(y.unique()), dtype=object)
-            column = as_column(y, "y")
-            distinct = np.unique(label_values(column)[0]).tolist()
+            column = column_or_table(y, "y")
+            distinct = np.unique(distinct_label_values(column)[0]).tolist()
             if len(distinct) > self.n_classes and not self.named:
-                encode(distinct, self.n_classes, None)  # refuses so many, in its words
+                encode_labels(
+                    distinct, self.n_classes, None
+                )  # refuses so many, in its words
         return DistinctLabels(frozenset(distinct))
 
 
@@ -153,13 +155,13 @@ def locate_error(
         raise InputError(f"in partition {number}: {error.moved(first)}") from None
 
 
-def two_dimensional(frame: Any) -> NDArray[Any]:
+def as_2d_array(frame: Any) -> NDArray[Any]:
     """Return a series, whatever its kind, or a frame as a NumPy table."""
     if hasattr(frame, "columns"):
         return as_matrix(frame, "probs")[0]
-    return as_column(frame, "y")[:, None]
+    return column_or_table(frame, "y")[:, None]
 
 
-def _is_words(y: Any) -> bool:
+def _is_text_series(y: Any) -> bool:
     """Whether `y` is a pandas series of words or categories."""
     return hasattr(y, "factorize") and getattr(y.dtype, "kind", "O") == "O"

@@ -15,13 +15,13 @@ from typing import Any
 from ..._utils.atomic_files import StrPath
 from ..._utils.results import Codes
 from ..._utils.statements import Statement
-from ..._validation.labels import Classes, class_names
+from ..._validation.labels import Classes, as_class_list
 from ...exceptions import InputError, MclloError
-from ..io.read import open_sources, same_roles
+from ..io.read import find_common_roles, open_sources
 from ..io.source import Source
-from ..io.table_rows import TableRows, no_rows
+from ..io.table_rows import TableRows, no_rows_error
 from .blocks import Cost, StreamedBlocks, Unit
-from .sums import Block, Layout, Reading, block_rows, coded_words
+from .sums import Block, BlockLayout, ValidationOptions, block_rows, encode_words
 
 MAX_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most: round, 300 MB of ten classes."""
@@ -78,8 +78,8 @@ def blocks_of_sources(
     data_check_rows : int
         Rows whose labels are looked at to find the remedy of an error, at most.
     """
-    reading = Reading(None, baseline, logits, normalize, clip)
-    named = None if classes is None else class_names(classes)
+    reading = ValidationOptions(None, baseline, logits, normalize, clip)
+    named = None if classes is None else as_class_list(classes)
     source = FileSource(
         sources,
         reading,
@@ -100,7 +100,7 @@ class FileSource:
     def __init__(
         self,
         sources: Sequence[Source],
-        reading: Reading,
+        reading: ValidationOptions,
         label: str,
         classes: Sequence[Hashable] | None,
         weight: str | None,
@@ -112,7 +112,7 @@ class FileSource:
         parquet = all(source.kind == "parquet" for source in sources)
         self.cost: Cost = "some" if parquet else "much"
         self.sources = sources
-        roles = same_roles(sources, label, classes, prefix, weight=weight)
+        roles = find_common_roles(sources, label, classes, prefix, weight=weight)
         self.table = TableRows(
             sources,
             roles,
@@ -124,7 +124,7 @@ class FileSource:
         self.roles = self.table.roles
         self.names = self.table.names
         self.rows = rows or block_rows(len(self.names))
-        self.layout = self._layout(reading, first_rows)
+        self.layout = self._detect_layout(reading, first_rows)
 
     def notes(self, n_rows: int) -> tuple[Statement, ...]:
         """Return what was assumed, and what was dropped so that `n_rows` are left."""
@@ -140,7 +140,7 @@ class FileSource:
                 ratio = (
                     4.0 if source.compression else 1.0
                 )  # of gzip and tables of numbers, about
-                total += source.n_packed * ratio
+                total += source.n_file_bytes * ratio
         return total
 
     def check(self) -> None:
@@ -151,25 +151,32 @@ class FileSource:
     def units(self) -> Iterator[Unit]:
         """Return row groups, or batches that were read in the calling thread."""
         start = 0
-        # `start` counts the rows of all files, `done` those of one: errors name the row of the file
+        # `start` counts the rows of all files, `row_offset` those of one:
+        # errors name the row of the file
         for source in self.sources:
-            groups = _row_groups(source, self.rows)
+            groups = _split_row_groups(source, self.rows)
             if groups is not None:
                 for chosen, first_row in groups:
-                    yield partial(self._read_groups, source, chosen, first_row, start)
+                    yield partial(
+                        self._validate_row_groups, source, chosen, first_row, start
+                    )
                 start += sum(source.row_groups)
                 continue
-            done = 0
-            for table in self._tables(source, self.rows):
-                yield partial(self._read, source, table, done, start + done)
-                done += table.num_rows
-            start += done
+            row_offset = 0
+            for table in self._read_tables(source, self.rows):
+                yield partial(
+                    self._validate_table, source, table, row_offset, start + row_offset
+                )
+                row_offset += table.num_rows
+            start += row_offset
 
-    def _layout(self, reading: Reading, first_rows: int) -> Layout:
+    def _detect_layout(
+        self, reading: ValidationOptions, first_rows: int
+    ) -> BlockLayout:
         """Return what the first rows show; every label is looked at later."""
         for source in self.sources:
-            for table in self._tables(source, first_rows):
-                found = self.table.understood(source, table)
+            for table in self._read_tables(source, first_rows):
+                found = self.table.parse_table(source, table)
                 if len(found.labels) == 0:
                     continue
                 try:
@@ -180,15 +187,20 @@ class FileSource:
                         values = found.table.select(self.roles.numbers).rename_columns(
                             self.names
                         )
-                    return Layout.from_first_rows(reading, values, found.labels)
+                    return BlockLayout.from_first_rows(reading, values, found.labels)
                 except MclloError as error:
-                    raise self.table.explained(error, source, found) from None
-        raise no_rows(self.sources[0])
+                    raise self.table.explain_error_in_rows(
+                        error, source, found
+                    ) from None
+        raise no_rows_error(self.sources[0])
 
-    def _read_groups(
-        self, source: Source, groups: list[int], done: int, start: int
+    def _validate_row_groups(
+        self, source: Source, groups: list[int], row_offset: int, start: int
     ) -> Iterator[Block]:
-        with source.sentences(self.roles.numbers), source.parquet() as file:
+        with (
+            source.explained_pyarrow_errors(self.roles.numbers),
+            source.open_parquet() as file,
+        ):
             # without Arrow's threads: each worker has a reader of its own
             batches = file.iter_batches(
                 batch_size=self.rows,
@@ -200,34 +212,38 @@ class FileSource:
                 batches, self.roles.numbers, self.roles.plain
             )
             for table in _merge_batches(meant):
-                yield from self._read(source, table, done, start + done)
-                done += table.num_rows
+                yield from self._validate_table(
+                    source, table, row_offset, start + row_offset
+                )
+                row_offset += table.num_rows
 
-    def _read(
-        self, source: Source, table: Any, done: int, start: int
+    def _validate_table(
+        self, source: Source, table: Any, row_offset: int, start: int
     ) -> Iterator[Block]:
-        """Validate a table whose first row is row `done` of the file and `start` of the whole."""
-        found = self.table.understood(source, table, done)
+        """Validate a table from row `row_offset` of the file, row `start` of the whole."""
+        found = self.table.parse_table(source, table, row_offset)
         if len(found.labels) == 0:
             return
         try:
             weight = found.column(self.roles.weight)
-            codes = _codes(found.labels, self.layout.classes)
+            codes = _encode_labels(found.labels, self.layout.classes)
             rows = self.layout.read(
                 found.values, found.labels, weight, names=self.names, codes=codes
             )
         except InputError as error:
-            raise self.table.explained(error, source, found, done) from None
+            raise self.table.explain_error_in_rows(
+                error, source, found, row_offset
+            ) from None
         yield Block(start, rows)
 
-    def _tables(self, source: Source, rows: int) -> Iterator[Any]:
+    def _read_tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
         roles = self.roles
         parts = source.parts(roles.numbers, roles.text, roles.plain, rows)
         yield from _merge_batches(parts, rows, roles.columns)
 
 
-def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None:
+def _split_row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None:
     """Return row groups for workers, each with its first row; None to read in order.
 
     Small groups that follow each other go together.
@@ -239,14 +255,14 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int]] | None
         return None
     units: list[tuple[list[int], int]] = []
     n_rows_of_unit = rows
-    done = 0
+    row_offset = 0
     for group, size in enumerate(sizes):
         if n_rows_of_unit >= rows:
-            units.append(([], done))
+            units.append(([], row_offset))
             n_rows_of_unit = 0
         units[-1][0].append(group)
         n_rows_of_unit += size
-        done += size
+        row_offset += size
     return units
 
 
@@ -260,14 +276,14 @@ def _merge_batches(
         waiting.append(batch)
         n_waiting += batch.num_rows
         if n_waiting >= rows:
-            yield _table_of(waiting, columns)
+            yield _combine_batches(waiting, columns)
             waiting = []
             n_waiting = 0
     if n_waiting:
-        yield _table_of(waiting, columns)
+        yield _combine_batches(waiting, columns)
 
 
-def _table_of(batches: list[Any], columns: Sequence[str] | None) -> Any:
+def _combine_batches(batches: list[Any], columns: Sequence[str] | None) -> Any:
     """Return batches as one table, its columns renamed if names are given."""
     import pyarrow as pa
 
@@ -275,7 +291,7 @@ def _table_of(batches: list[Any], columns: Sequence[str] | None) -> Any:
     return table if columns is None else table.rename_columns(list(columns))
 
 
-def _codes(labels: Any, classes: Classes) -> Codes | None:
+def _encode_labels(labels: Any, classes: Classes) -> Codes | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 
@@ -286,4 +302,4 @@ def _codes(labels: Any, classes: Classes) -> Codes | None:
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()
     words = encoded.dictionary.to_pylist()
-    return coded_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)
+    return encode_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)

@@ -111,7 +111,7 @@ def fit_method(
     params = {**DEFAULTS, **wanted, **on_rows}
     fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
     n_samples = fitted.fit_.to_dict().get("n_samples")
-    return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
+    return FittedMethod(fitted, n_samples, _estimate_gain(fitted, rows), notes)
 
 
 def _fit_in_memory(
@@ -136,13 +136,15 @@ def _fit_in_memory(
         "blocks."
     )
     file = OpenedFile(path, reading)
-    file.check_fits("{method:{given!r}}", remedy, {"given": method})
+    file.check_rows_fit_memory("{method:{given!r}}", remedy, {"given": method})
     rows = file.read()
     estimator.set_params(**params, **wanted).fit(rows)
-    return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
+    return FittedMethod(
+        estimator, rows.n_samples, _estimate_gain(estimator, rows), rows.notes
+    )
 
 
-def _judged(fitted: Any, rows: Predictions | None) -> HeldOutGain | None:
+def _estimate_gain(fitted: Any, rows: Predictions | None) -> HeldOutGain | None:
     """Return what a map gains on rows left out, where it changes any and does not know it."""
     # cross-fitting fits the map again for each fold, so only where it has something to tell
     gate = getattr(fitted, "gate_", None)
@@ -181,7 +183,7 @@ def _fit_mcllo(
         "{baseline:{rule!r}}": bool(rule),
     }
     file = OpenedFile(path, reading)
-    if file.is_read_whole(needs, {"given": params, "rule": rule}):
+    if file.reads_all_rows(needs, {"given": params, "rule": rule}):
         rows = file.read()
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes

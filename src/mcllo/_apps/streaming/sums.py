@@ -32,8 +32,8 @@ by the same rules as a whole table: `Predictions` looks at one row at a time, so
 blocks changes no number, but for four things that only the whole can tell. They are settled here:
 
 ==================  ========================================================================
-classes             `classes`, else the columns' names, else what the first rows show (`Layout`); a
-                    label that is none of them is refused, never given another column
+classes             `classes`, else the columns' names, else what the first rows show
+                    (`BlockLayout`); a label that is none of them is refused
 baseline            the last class until all labels were seen; if none is of that class, the sums
                     are made anew with the last class that occurs
 row numbers         an error names the row of the whole, not of the block
@@ -56,16 +56,16 @@ from ..._inference.omnibus import OmnibusTest
 from ..._model.kernel import Derivatives, LogPartition
 from ..._model.likelihood import identity_theta, sufficient_statistic
 from ..._utils.results import Codes, Floats
-from ..._validation.frames import as_column, as_numbers
+from ..._validation.frames import as_numbers, column_or_table
 from ..._validation.labels import (
     Classes,
-    baseline_column,
     check_not_reserved,
     default_baseline,
+    find_baseline_column,
 )
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex, clean_logits, clean_probs
-from ..._validation.weights import RowFacts, clean_rows
+from ..._validation.weights import RowFacts, clean_row_facts
 from ...metrics._bins import top_label, width_edges, width_index
 from ...metrics._reliability import (
     ReliabilityCurve,
@@ -115,7 +115,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ValidationOptions:
     """How rows are read: arguments of `Predictions.from_arrays` that hold for all blocks."""
 
     classes: Sequence[Hashable] | None = None
@@ -124,7 +124,7 @@ class Reading:
     normalize: bool = False
     clip: float | None = None
 
-    def simplex(
+    def clean_probs_or_logits(
         self, values: Any, columns: Sequence[Hashable] | None = None
     ) -> Simplex:
         """Return clean probabilities of a block."""
@@ -137,12 +137,12 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """What all blocks have in common."""
 
     classes: Classes
     baseline_index: int
-    reading: Reading = Reading()
+    reading: ValidationOptions = ValidationOptions()
 
     @property
     def baseline(self) -> Hashable:
@@ -150,27 +150,31 @@ class Layout:
         return self.classes[self.baseline_index]
 
     @classmethod
-    def from_classes(cls, reading: Reading, classes: Classes) -> Layout:
+    def from_classes(cls, reading: ValidationOptions, classes: Classes) -> BlockLayout:
         """Return the layout of known classes."""
         check_not_reserved(classes)
         named = reading.baseline
-        index = len(classes) - 1 if named is None else baseline_column(named, classes)
+        index = (
+            len(classes) - 1 if named is None else find_baseline_column(named, classes)
+        )
         return cls(classes, index, reading)
 
     @classmethod
-    def from_first_rows(cls, reading: Reading, values: Any, y: Any) -> Layout:
+    def from_first_rows(
+        cls, reading: ValidationOptions, values: Any, y: Any
+    ) -> BlockLayout:
         """Return the layout that the first rows show.
 
         Columns with names are the classes, whichever of them the first rows hold. Without names,
         labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
         """
-        simplex = reading.simplex(values)
+        simplex = reading.clean_probs_or_logits(values)
         rows = Predictions._labelled(
             simplex, y, reading.classes, reading.baseline, RowFacts()
         )
         return cls.from_classes(reading, rows.classes)
 
-    def with_default_baseline(self, class_weight: Floats) -> Layout:
+    def with_default_baseline(self, class_weight: Floats) -> BlockLayout:
         """Return the layout once all labels were seen: the default baseline must be among them."""
         if self.reading.baseline is not None:
             return self
@@ -190,16 +194,16 @@ class Layout:
         `names` are the columns of a frame that stand for the classes; `codes` are the labels as
         columns, where they are known: `y` is not looked at then.
         """
-        simplex = self.reading.simplex(values, names or self.classes)
+        simplex = self.reading.clean_probs_or_logits(values, names or self.classes)
         n = len(simplex.probs)
         facts = RowFacts()
         if sample_weight is not None:
             weight = as_numbers(
-                as_column(sample_weight, "sample_weight"), "sample_weight"
+                column_or_table(sample_weight, "sample_weight"), "sample_weight"
             )
-            # `clean_rows` refuses weights that are all 0; a block of them is no mistake
+            # `clean_row_facts` refuses weights that are all 0; a block of them is no mistake
             no_weight = weight.shape == (n,) and not weight.any()
-            facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
+            facts = RowFacts(np.zeros(n)) if no_weight else clean_row_facts(n, weight)
         if (
             codes is None or len(codes) != n
         ):  # of another length: the validator refuses it
@@ -218,7 +222,7 @@ def block_rows(n_classes: int) -> int:
     return max(1, min(65_536, at_most, wanted))
 
 
-def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
+def encode_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
     """Return the column of each label, ``words[places]``; None where one is missing or no class."""
     columns = {str(label): j for j, label in enumerate(classes)}
     found = [columns.get(str(word), -1) for word in words]
@@ -229,7 +233,7 @@ def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes 
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class CleaningCounts:
     """What the validator did to the rows; names as in `Predictions`."""
 
     n_zeros: int = 0
@@ -239,8 +243,8 @@ class Changes:
     max_row_error: float = 0.0
     clip: float | None = None
 
-    def __add__(self, other: Changes) -> Changes:
-        return Changes(
+    def __add__(self, other: CleaningCounts) -> CleaningCounts:
+        return CleaningCounts(
             self.n_zeros + other.n_zeros,
             self.n_clipped + other.n_clipped,
             self.n_clipped_true + other.n_clipped_true,
@@ -250,7 +254,7 @@ class Changes:
         )
 
     @classmethod
-    def from_rows(cls, rows: Predictions) -> Changes:
+    def from_rows(cls, rows: Predictions) -> CleaningCounts:
         """Return the counts of a block."""
         return cls(
             n_zeros=rows.n_zeros,
@@ -267,11 +271,11 @@ class MetricSums:
     """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
 
     weight: float
-    hits: float
+    correct_weight: float
     log_loss: float
     brier: float
-    errors: float
-    predicted: Floats
+    expected_errors: float
+    predicted_weight: Floats
     spread: Floats
 
     def __add__(self, other: MetricSums) -> MetricSums:
@@ -283,95 +287,102 @@ class MetricSums:
         probs = rows.probs
         weight = rows.row_weight
         top, most = top_label(probs)
-        own = probs[np.arange(rows.n_samples), rows.codes]
+        true_class_probs = probs[np.arange(rows.n_samples), rows.codes]
         squares = np.einsum("ik,ik->i", probs, probs)
         return cls(
             weight=float(weight.sum()),
-            hits=float(weight[top == rows.codes].sum()),
-            log_loss=_log_loss(own, weight),
-            brier=float(weight @ (squares - 2.0 * own + 1.0)),
-            errors=float(weight @ (1.0 - most)),
-            predicted=weight @ probs,
+            correct_weight=float(weight[top == rows.codes].sum()),
+            log_loss=_sum_log_loss(true_class_probs, weight),
+            brier=float(weight @ (squares - 2.0 * true_class_probs + 1.0)),
+            expected_errors=float(weight @ (1.0 - most)),
+            predicted_weight=weight @ probs,
             spread=weight @ (probs * (1.0 - probs)),
         )
 
 
-def _log_loss(own: Floats, weight: Floats) -> float:
+def _sum_log_loss(true_class_probs: Floats, weight: Floats) -> float:
     """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
-    zero = own == 0.0
+    zero = true_class_probs == 0.0
     if not zero.any():
-        return -float(weight @ np.log(own))
-    return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
+        return -float(weight @ np.log(true_class_probs))
+    if weight[zero].any():
+        return float("inf")
+    return _sum_log_loss(true_class_probs[~zero], weight[~zero])
 
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
     """The first pass: everything that needs nothing but the rows."""
 
-    sizes: tuple[tuple[int, int], ...]
-    weighted: bool
-    fraction: float | None
+    block_sizes: tuple[tuple[int, int], ...]
+    has_weights: bool
+    first_fraction: float | None
     class_weight: Floats
     statistic: Floats
-    null: Derivatives
-    low: Floats
-    high: Floats
-    squares: Floats
-    scores: MetricSums
-    changes: Changes
+    identity_log_partition: Derivatives
+    min_log_odds: Floats
+    max_log_odds: Floats
+    sum_of_squares: Floats
+    metric_sums: MetricSums
+    changes: CleaningCounts
 
     def __add__(self, other: RowSums) -> RowSums:
+        first_fraction = self.first_fraction
+        if first_fraction is None:
+            first_fraction = other.first_fraction
         return RowSums(
-            sizes=self.sizes + other.sizes,
-            weighted=self.weighted or other.weighted,
-            fraction=other.fraction if self.fraction is None else self.fraction,
+            block_sizes=self.block_sizes + other.block_sizes,
+            has_weights=self.has_weights or other.has_weights,
+            first_fraction=first_fraction,
             class_weight=self.class_weight + other.class_weight,
             statistic=self.statistic + other.statistic,
-            null=self.null + other.null,
-            low=np.minimum(self.low, other.low),
-            high=np.maximum(self.high, other.high),
-            squares=self.squares + other.squares,
-            scores=self.scores + other.scores,
+            identity_log_partition=self.identity_log_partition
+            + other.identity_log_partition,
+            min_log_odds=np.minimum(self.min_log_odds, other.min_log_odds),
+            max_log_odds=np.maximum(self.max_log_odds, other.max_log_odds),
+            sum_of_squares=self.sum_of_squares + other.sum_of_squares,
+            metric_sums=self.metric_sums + other.metric_sums,
             changes=self.changes + other.changes,
         )
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return sum(size for _, size in self.sizes)
+        return sum(size for _, size in self.block_sizes)
 
     @property
     def free(self) -> NDArray[np.bool_]:
         """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
-        return free_parameters_from_ranges(self.high - self.low)
+        return free_parameters_from_ranges(self.max_log_odds - self.min_log_odds)
 
 
-def row_sums(block: Block) -> RowSums:
+def sum_block_rows(block: Block) -> RowSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
     odds = rows.log_odds
     weight = rows.sample_weight
+    weighted_odds = odds if weight is None else odds * weight
     log_partition = LogPartition(odds, weight, n_jobs=1)
     fraction = None
     first_fraction = rows.facts.first_fraction
     if weight is not None and first_fraction is not None:
         fraction = float(weight[first_fraction])
     return RowSums(
-        sizes=((block.start, rows.n_samples),),
-        weighted=weight is not None,
-        fraction=fraction,
+        block_sizes=((block.start, rows.n_samples),),
+        has_weights=weight is not None,
+        first_fraction=fraction,
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
-        null=log_partition(identity_theta(len(odds))),
-        low=odds.min(axis=1),
-        high=odds.max(axis=1),
-        squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
-        scores=MetricSums.from_rows(rows),
-        changes=Changes.from_rows(rows),
+        identity_log_partition=log_partition(identity_theta(len(odds))),
+        min_log_odds=odds.min(axis=1),
+        max_log_odds=odds.max(axis=1),
+        sum_of_squares=np.einsum("ji,ji->j", odds, weighted_odds),
+        metric_sums=MetricSums.from_rows(rows),
+        changes=CleaningCounts.from_rows(rows),
     )
 
 
-def block_terms(block: Any, theta: Floats) -> Derivatives:
+def log_partition_of_block(block: Any, theta: Floats) -> Derivatives:
     """Return value, gradient and Hessian of the log partition A of a block."""
     return LogPartition(block.log_odds, block.sample_weight, n_jobs=1)(theta)
 
@@ -436,14 +447,14 @@ class BinSums:
         for label, sums in zip((None, *classes), sums_of_curves, strict=True):
             counts, predicted, hits, variance = sums
             mean = ratio(predicted, counts)
-            bands = _bands(counts, mean, variance, level)
+            bands = _consistency_bands(counts, mean, variance, level)
             curves.append(
                 curve_of_sums(label, edges, (counts, predicted, hits), bands, level)
             )
         return curves
 
 
-def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
+def sum_block_bins(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
     rows = block.rows
     cells = BinCells.from_n_bins(n_bins)
@@ -458,7 +469,7 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
         curves.append(cells.curve_sums(sums))
         _, predicted, hits, _ = sums
         np.add.reduceat(predicted - hits, cells.fine, out=gaps[k])
-    excess, spread = _groups(rows, cuts)
+    excess, spread = _sum_hosmer_lemeshow_groups(rows, cuts)
     return BinSums(
         top=np.stack(top),
         gaps=gaps,
@@ -540,7 +551,9 @@ class BinCells:
         return np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
 
 
-def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
+def _sum_hosmer_lemeshow_groups(
+    rows: Predictions, cuts: Floats
+) -> tuple[Floats, Floats]:
     """Return observed less expected counts of each group, and their covariance."""
     n_groups = len(cuts) + 1
     n_classes = rows.n_classes
@@ -568,7 +581,7 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     return excess, spread
 
 
-def _bands(
+def _consistency_bands(
     counts: Floats, mean: Floats, variance: Floats, level: float
 ) -> tuple[Floats, Floats]:
     """Return where the observed frequency should lie: normal, or binomial where rows are few.
@@ -608,7 +621,7 @@ class PickedRows:
     def __add__(self, other: PickedRows) -> PickedRows:
         return PickedRows(self.parts + other.parts)
 
-    def join(self, changes: Changes) -> Predictions:
+    def join(self, changes: CleaningCounts) -> Predictions:
         """Return the rows as one `Predictions`; counts of changes are the whole's."""
         parts = self.parts
         # What only some blocks have (weights, zeros raised) the others have as nothing.
@@ -619,9 +632,9 @@ class PickedRows:
             parts[0],
             probs=np.concatenate([p.probs for p in parts]),
             codes=np.concatenate([p.codes for p in parts]),
-            logits=_stack_tables([p.logits for p in parts], []),
-            sample_weight=_stack_tables([p.sample_weight for p in parts], ones),
-            raised=_stack_tables([p.raised for p in parts], nowhere),
+            logits=_concatenate_tables([p.logits for p in parts], []),
+            sample_weight=_concatenate_tables([p.sample_weight for p in parts], ones),
+            raised=_concatenate_tables([p.raised for p in parts], nowhere),
             **{f.name: getattr(changes, f.name) for f in fields(changes)},
         )
 
@@ -638,7 +651,7 @@ def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picke
     return PickedRows((block.rows.take(rows[low:high] - first),))
 
 
-def _stack_tables(tables: list[Any], instead: list[Any]) -> Any:
+def _concatenate_tables(tables: list[Any], instead: list[Any]) -> Any:
     """Return the tables as one, `instead` of None where only some are; None when all are."""
     if all(table is None for table in tables):
         return None
