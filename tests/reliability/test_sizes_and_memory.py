@@ -17,7 +17,7 @@ from inputs import csv_text, predictions
 
 import mcllo
 from mcllo._utils.linalg import MAX_SIZE_WITHOUT_CHOLESKY
-from mcllo._utils.parallel import memory
+from mcllo._utils.parallel import available_memory
 from mcllo.exceptions import InputError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource.getrusage")
@@ -199,15 +199,15 @@ def test_F4_python_is_told_the_same_and_what_fits_is_read(tmp_path, monkeypatch)
 
 def test_how_much_memory_there_is(monkeypatch):
     monkeypatch.delenv("MCLLO_MEMORY", raising=False)
-    assert memory() > 1e8
+    assert available_memory() > 1e8
     monkeypatch.setenv("MCLLO_MEMORY", "2.5")
-    assert memory() == 2.5e9
+    assert available_memory() == 2.5e9
     for wrong in ("much", "-1", "0", "nan"):
         monkeypatch.setenv("MCLLO_MEMORY", wrong)
         with pytest.raises(
             InputError, match="MCLLO_MEMORY must be a number of gigabytes"
         ):
-            memory()
+            available_memory()
 
 
 @posix

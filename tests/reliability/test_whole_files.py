@@ -282,7 +282,7 @@ def test_the_scratch_of_a_killed_process_goes_with_the_next_one(tmp_path, monkey
         one.send_signal(signal.SIGKILL)
         one.wait(30)
         assert {path.name for path in left.iterdir()} == {"lock", "rows.npy"}
-        scratch = atomic_files.Scratch()
+        scratch = atomic_files.ScratchFolder()
         assert not left.exists()
         assert kept.exists()
         assert scratch.folder.exists()
@@ -290,7 +290,7 @@ def test_the_scratch_of_a_killed_process_goes_with_the_next_one(tmp_path, monkey
         living.send_signal(signal.SIGKILL)
         living.wait(30)
     del scratch
-    atomic_files.Scratch().close()
+    atomic_files.ScratchFolder().close()
     assert names(tmp_path) == []
 
 

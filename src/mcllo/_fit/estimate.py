@@ -50,7 +50,12 @@ from .._model.newton import (
     newton_direction,
 )
 from .._model.separable_classes import SeparatedClasses, separate_classes
-from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
+from .._utils.linalg import (
+    factorized_solver,
+    smallest_eigenvalue_exceeds,
+    smallest_scaled_eigenvalue,
+    symmetric_inverse,
+)
 from .._utils.results import Floats
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
@@ -204,7 +209,7 @@ def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     if start is not identity:
         hessian = rough_hessian(start)
     # 2. L-BFGS.
-    inverse = InverseHessian(solver(hessian))
+    inverse = InverseHessian(factorized_solver(hessian))
     near = minimize_lbfgs(objective, start, inverse, callback=StopWhenSlow(0.5))
     # 3. Newton's method.
     if near.converged:
@@ -412,13 +417,13 @@ def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> floa
         enough = _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION)
         return 1.0 if enough else 0.0
     # of many parameters a Cholesky factor says so sooner than eigenvalues
-    if end.at_identity is not None and exceeds(
+    if end.at_identity is not None and smallest_eigenvalue_exceeds(
         end.hessian, SEPARATION_CHECK_INFORMATION, unit
     ):
         return 1.0
-    if least_eigenvalue(end.hessian, bound) < INFORMATION_ROUNDING_TOL:
+    if smallest_scaled_eigenvalue(end.hessian, bound) < INFORMATION_ROUNDING_TOL:
         return 0.0
-    return float(least_eigenvalue(end.hessian, unit))
+    return float(smallest_scaled_eigenvalue(end.hessian, unit))
 
 
 def _blocks_exceed(
@@ -442,8 +447,8 @@ def _blocks_exceed(
 def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
     """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
     if determined and free.all():
-        return inverse(hessian)
+        return symmetric_inverse(hessian)
     whole = np.full((len(free), len(free)), np.nan)
     if determined:
-        whole[np.ix_(free, free)] = inverse(hessian)
+        whole[np.ix_(free, free)] = symmetric_inverse(hessian)
     return whole

@@ -44,7 +44,7 @@ from .._model.kernel import Derivatives, predicted_probabilities, row_chunks
 from .._model.likelihood import Likelihood
 from .._model.newton import Objective, Solution, minimize
 from .._model.temperature import inverse_temperature
-from .._utils.linalg import definite_inverse
+from .._utils.linalg import inverse_and_logdet
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
@@ -191,7 +191,7 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
-        found = definite_inverse(terms.hessian)
+        found = inverse_and_logdet(terms.hessian)
         if found is None:
             return Derivatives(np.inf, terms.gradient, terms.hessian)
         inverse, log_determinant = found

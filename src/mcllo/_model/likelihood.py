@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.parallel import ordered_map, threads_for
+from .._utils.parallel import n_threads_for_size, ordered_map
 from .._utils.results import Floats
 from .compiled import fill_log_odds
 from .kernel import Derivatives, predicted_probabilities, row_chunks
@@ -198,4 +198,4 @@ def _map_chunks(
 ) -> None:
     """Call `work` for stretches of rows whose arrays stay in cache."""
     chunks = list(row_chunks(n, k))
-    list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))
+    list(ordered_map(work, chunks, n_threads_for_size(n * k, n_jobs)))

@@ -35,15 +35,15 @@ import numpy as np
 
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
 from .._utils.formatting import (
-    align,
+    align_columns,
     format_count,
     format_interval,
     format_number,
     join_words,
-    p_words,
+    pvalue_text,
 )
-from .._utils.results import Floats, Result, none_for_nan
-from .._utils.statements import Level, Statement, pick
+from .._utils.results import Floats, Result, none_for_nonfinite
+from .._utils.statements import Level, Statement, select_statements
 from ..exceptions import PYTHON, Names
 from .confidence_sequences import (
     ConfidenceSequence,
@@ -78,7 +78,7 @@ def status_statements(status: MonitorStatus, names: Names) -> list[Statement]:
         made.append(_zeros(status))
     if status.recalibrated and status.n_rows_learned != 0:
         made.append(_state_learning(status))
-    made.append(_step(status).in_names(names))
+    made.append(_step(status).with_names(names))
     made.append(_promise(status))
     return made
 
@@ -87,10 +87,13 @@ def status_text(status: MonitorStatus, names: Names) -> str:
     """Return the statements and the table of the classes."""
     said = status_statements(status, names)
     body = [
-        str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")
+        str(s)
+        for s in select_statements(
+            said, "evidence", "size", "classes", "zeros", "learned"
+        )
     ]
     parts = [str(said[0]), "\n".join(body), share_table(status)]
-    parts += [str(s) for s in pick(said, "step", "promise")]
+    parts += [str(s) for s in select_statements(said, "step", "promise")]
     return "\n\n".join(parts)
 
 
@@ -110,7 +113,7 @@ def share_table(status: MonitorStatus) -> str:
             rows.append((name, *shares, points, large_number(share.log_evidence)))
     left = len(status.classes) - len(shown)
     more = f"\n({left} classes with less evidence are not shown)" if left > 0 else ""
-    return align(rows) + more
+    return align_columns(rows) + more
 
 
 def large_number(log_value: float) -> str:
@@ -177,7 +180,7 @@ def _evidence(status: MonitorStatus) -> Statement:
         f"Detector of a change: {large_number(status.log_detector)} of "
         f"{format_count(status.run_length)} ({decides}). Evidence since the start: "
         f"{large_number(status.log_evidence)} of {1 / status.alpha:g} ({also}); "
-        f"p {p_words(status.pvalue, bound=True)} at any time."
+        f"p {pvalue_text(status.pvalue, bound=True)} at any time."
     )
     numbers: dict[str, Any] = {
         "log_detector": status.log_detector,
@@ -486,7 +489,9 @@ class MonitorStatus(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON; its statements among them."""
         content = super().to_dict()
-        content["classes"] = [none_for_nan(share._asdict()) for share in self.classes]
+        content["classes"] = [
+            none_for_nonfinite(share._asdict()) for share in self.classes
+        ]
         said = [
             {"kind": s.kind, "level": s.level, "text": s.text}
             for s in self.statements()

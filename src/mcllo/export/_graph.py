@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, import_optional
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
 from ._programs import ExportError, Program, refuse_trees
@@ -91,7 +91,7 @@ class Graph:
         prefix: str = NODE_PREFIX,
         opset: int = DEFAULT_OPSET,
     ) -> None:
-        self.onnx = needed("onnx", ONNX_EXTRA)
+        self.onnx = import_optional("onnx", ONNX_EXTRA)
         if opset < MIN_OPSET:
             remedy = "Convert whole classifiers with target_opset=18."
             rule = f"be {MIN_OPSET} or later"
@@ -476,7 +476,7 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
         c) or what a ZipMap made of one. An output of labels is made anew from the recalibrated
         ones.
     """
-    onnx = needed("onnx", ONNX_EXTRA)
+    onnx = import_optional("onnx", ONNX_EXTRA)
     recalibrated = onnx.ModelProto()
     recalibrated.CopyFrom(model)
     body = recalibrated.graph

@@ -49,14 +49,14 @@ SEED = 0
 
 def run_verb(words: Sequence[str], *flags: str) -> str:
     """Run a verb as if `words` had been typed, with `flags` besides; return what it prints."""
-    from ..cli.verbs import UsageError, command
+    from ..cli.verbs import UsageError, build_parser
 
     sys.argv = ["mcllo", *words]  # what a report shows as its command
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     aside = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with redirect_stdout(printed), redirect_stderr(aside):
         try:
-            command()([*words, *flags], prog_name="mcllo", standalone_mode=False)
+            build_parser()([*words, *flags], prog_name="mcllo", standalone_mode=False)
         except UsageError as error:
             raise InputError(error.format_message()) from None
     printed.seek(0)
@@ -116,7 +116,7 @@ def recalibrate(
     run_verb(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOut(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
+        statement = HeldOut(**fitted["held_out"]).statement().with_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,

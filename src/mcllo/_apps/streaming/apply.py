@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._fit.map import MCLLOMap
 from ..._utils.atomic_files import StrPath, progress
-from ..._utils.statements import Statement, suppress_warnings, without_repeats
+from ..._utils.statements import Statement, drop_repeated_statements, suppress_warnings
 from ..._validation.frames import prefix_hint, shorten
 from ..._validation.probabilities import clean_logits
 from ...exceptions import FileFormatError, InputError
@@ -122,7 +122,7 @@ def apply_file(
         notes.append(one_column(roles.numbers[0], *roles.names))
     if first_dropped is not None:
         notes.append(dropped_rows(n_dropped, n_done, source.place(first_dropped)))
-    return Applied(n_done - n_dropped, tuple(names), without_repeats(notes))
+    return Applied(n_done - n_dropped, tuple(names), drop_repeated_statements(notes))
 
 
 def _roles(
