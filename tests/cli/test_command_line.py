@@ -97,7 +97,7 @@ def test_outputs_are_checked_before_any_work(good, capsys):
 
 TWO_VERBS = """
 import sys, time
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 class SlowDisk:
     def find_spec(self, name, path=None, target=None):
@@ -105,8 +105,8 @@ class SlowDisk:
 
 sys.meta_path.insert(0, SlowDisk())
 first = ["assess", sys.argv[1], "--label", "y", "--seed", "1"]
-assert run(first) == 0
-assert run([*first, "--html", sys.argv[2]]) == 0
+assert run_command_line(first) == 0
+assert run_command_line([*first, "--html", sys.argv[2]]) == 0
 """
 
 

@@ -164,7 +164,7 @@ def test_text_and_marks_have_contrast(colours, on_paper, on_band):
 def test_settings_come_back():
     with matplotlib.rc_context({"font.size": 31.0, "svg.fonttype": "path"}):
         before = dict(matplotlib.rcParams)
-        with style.look(**{"svg.hashsalt": "own"}):
+        with style.plot_style(**{"svg.hashsalt": "own"}):
             found = {
                 name: matplotlib.rcParams[name]
                 for name in ("font.size", "svg.fonttype")

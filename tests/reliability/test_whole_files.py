@@ -258,8 +258,8 @@ def test_a_full_disk_in_every_format(tmp_path):
 
 HOLDER = """
 import time
-from mcllo._utils.atomic_files import Scratch
-scratch = Scratch()
+from mcllo._utils.atomic_files import ScratchFolder
+scratch = ScratchFolder()
 (scratch.folder / "rows.npy").write_bytes(b"x" * 1000)
 print(scratch.folder, flush=True)
 time.sleep(60)
