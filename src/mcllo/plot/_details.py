@@ -168,26 +168,30 @@ def get_baseline_sensitivity(
     return found
 
 
-def select_baseline_columns(found: BaselineSensitivity, most: int) -> list[int]:
+def select_baseline_columns(
+    sensitivity: BaselineSensitivity, max_baselines: int
+) -> list[int]:
     """Return the reference and the baselines that move probabilities most, in column order."""
-    change = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
-    change[_is_reference(found)] = np.inf  # first in any case
+    change = np.nan_to_num(np.array(sensitivity.table["mean_change"], dtype=np.float64))
+    change[_is_reference(sensitivity)] = np.inf  # first in any case
     order = np.argsort(-change, kind="stable")
-    return sorted(order[: max(1, most)].tolist())
+    return sorted(order[: max(1, max_baselines)].tolist())
 
 
-def _is_reference(found: BaselineSensitivity) -> Mask:
-    """Return which baseline is the reference."""
-    return np.array([label == found.reference for label in found.table["baseline"]])
+def _is_reference(sensitivity: BaselineSensitivity) -> Mask:
+    """Return a mask of the baseline that is the reference."""
+    return np.array(
+        [label == sensitivity.reference for label in sensitivity.table["baseline"]]
+    )
 
 
 def _draw_statistic_by_baseline(
-    ax: Axes, found: BaselineSensitivity, rows: Sequence[int]
+    ax: Axes, sensitivity: BaselineSensitivity, shown: Sequence[int]
 ) -> Mask:
     """Draw the statistic of each baseline; return which of them are rejected."""
     style_axes(ax)
-    statistic = np.array(found.table["statistic"], dtype=np.float64)[rows]
-    is_rejected = np.array(found.table["pvalue"])[rows] <= TEST_LEVEL
+    statistic = np.array(sensitivity.table["statistic"], dtype=np.float64)[shown]
+    is_rejected = np.array(sensitivity.table["pvalue"])[shown] <= TEST_LEVEL
     ax.set_xlim(0.0, 1.08 * max(float(np.nanmax(statistic)), 1.0))
     draw_row_markers(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
     draw_row_markers(ax, statistic, ~is_rejected, "o", BLUE, "_kept")
@@ -199,22 +203,22 @@ def _draw_statistic_by_baseline(
 
 
 def _draw_change_by_baseline(
-    ax: Axes, found: BaselineSensitivity, rows: Sequence[int]
+    ax: Axes, sensitivity: BaselineSensitivity, shown: Sequence[int]
 ) -> None:
     """Draw how far each baseline moves recalibrated probabilities, where a recalibration exists."""
     style_axes(ax)
     left_edge = SMALLEST_CHANGE / 1.5  # where arrows stand for what is smaller
     ax.set_xscale("log")
     ax.set_xlim(left_edge, 1.3)
-    mean = np.array(found.table["mean_change"], dtype=np.float64)[rows]
-    largest = np.array(found.table["largest_change"], dtype=np.float64)[rows]
-    converged = np.array(found.table["converged"], dtype=bool)[rows]
-    separated = np.array(found.table["separated"], dtype=bool)[rows]
+    mean = np.array(sensitivity.table["mean_change"], dtype=np.float64)[shown]
+    largest = np.array(sensitivity.table["largest_change"], dtype=np.float64)[shown]
+    converged = np.array(sensitivity.table["converged"], dtype=bool)[shown]
+    separated = np.array(sensitivity.table["separated"], dtype=bool)[shown]
     has_estimate = converged & ~separated
-    is_reference = _is_reference(found)[rows]
+    is_reference = _is_reference(sensitivity)[shown]
 
     drawn = has_estimate & ~is_reference
-    places = np.arange(len(rows))
+    places = np.arange(len(shown))
     near = np.maximum(mean, SMALLEST_CHANGE)
     far = np.maximum(largest, SMALLEST_CHANGE)
     ax.hlines(
@@ -230,7 +234,7 @@ def _draw_change_by_baseline(
         "white",
     )
     draw_row_markers(ax, mean, drawn & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
-    edge = np.full(len(rows), left_edge)
+    edge = np.full(len(shown), left_edge)
     draw_row_markers(ax, edge, drawn & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
     words = []
     for place in places:

@@ -189,11 +189,13 @@ def draw_row_lines(ax: Axes, n_rows: int) -> None:
     ax.tick_params(axis="y", length=0, pad=7)
 
 
-def set_ticks(axis: Axis, ticks: Sequence[float], word: Callable[[float], str]) -> None:
+def set_ticks(
+    axis: Axis, ticks: Sequence[float], formatter: Callable[[float], str]
+) -> None:
     """Give an axis these ticks and no others, each with its word."""
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: word(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
 
 
 def draw_row_markers(
@@ -223,14 +225,14 @@ def draw_row_markers(
     )
 
 
-def write_row_texts(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
+def write_row_texts(ax: Axes, texts: Sequence[str], right: float | None = None) -> None:
     """Write the words of all rows in a column at the right of the axes.
 
     They begin there, or end `right` points away.
     """
     offset = (8.0 if right is None else right, 0.0)
     side = "left" if right is None else "right"
-    for row, word in enumerate(words):
+    for row, word in enumerate(texts):
         at = (1.0, row)
         write_small_text(
             ax,

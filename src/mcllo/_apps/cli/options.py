@@ -592,11 +592,11 @@ def print_notes(notes: Iterable[Statement]) -> None:
         echo(f"mcllo: note: {note.text}", err=True)
 
 
-def print_gain(gain: Statement, aloud: bool) -> None:
+def print_gain(gain: Statement, always: bool) -> None:
     """Print what a map gains on rows left out; that it may do harm is always said."""
     if gain.level == "bad":
         echo(f"mcllo: warning: {gain.text}", err=True)
-    elif aloud:
+    elif always:
         echo(gain.text)
 
 

@@ -438,7 +438,7 @@ def fit(
         echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
     if fitted.held_out is not None:
         gain = fitted.held_out.statement().with_names(FLAG_NAMES)
-        options.print_gain(gain, aloud=not as_json and output != "-")
+        options.print_gain(gain, always=not as_json and output != "-")
 
 
 @app.command(
