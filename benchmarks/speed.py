@@ -430,11 +430,11 @@ def run_programs(
 
 def measure_shell(rounds: int) -> Iterator[tuple[str, Record]]:
     """Yield records of commands on the rows that ``mcllo demo`` judges on."""
-    from mcllo._apps.cli.demo import LABEL, image_predictions, write_csv
+    from mcllo._apps.cli.demo import LABEL, load_demo_predictions, write_predictions_csv
 
     with TemporaryDirectory(prefix="mcllo-bench-") as at:
-        path, judged = Path(at, "holdout.csv"), image_predictions()[1]
-        write_csv(path, judged)
+        path, judged = Path(at, "holdout.csv"), load_demo_predictions()[1]
+        write_predictions_csv(path, judged)
         assess = ["assess", str(path), "--label", LABEL, "--seed", "0"]
         lines = {"version": ["--version"], "assess": assess}
         lines["report"] = [*assess, "--html", f"{at}/report.html"]

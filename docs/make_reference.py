@@ -209,9 +209,9 @@ def inner(command: Any) -> list[tuple[str, Any]]:
 
 def command_line() -> str:
     """Return the page of the command line."""
-    from mcllo._apps.cli.verbs import command
+    from mcllo._apps.cli.verbs import build_parser
 
-    whole = command()
+    whole = build_parser()
     lines = [
         "# The command line",
         "",

@@ -199,7 +199,7 @@ def members(thing: type) -> list[str]:
 def make_landing(folder: Path) -> None:
     """Make what the landing page shows, on the images that the package carries."""
     import mcllo
-    from mcllo._apps.cli.demo import write_csv
+    from mcllo._apps.cli.demo import write_predictions_csv
 
     made = folder / "_made"
     made.mkdir()
@@ -213,7 +213,7 @@ def make_landing(folder: Path) -> None:
         mcllo.plot.reliability(assessment), alt=words, salt="hero", themed=True
     )
     (made / "problem.html").write_text(svg, encoding="utf-8")
-    write_csv(made / ROWS, rows)
+    write_predictions_csv(made / ROWS, rows)
     extra = folder / "extra"
     extra.mkdir()
     out = ["--html", "report.html"]

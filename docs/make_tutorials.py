@@ -114,14 +114,14 @@ def sessions(body: str) -> list[tuple[str, str]]:
 
 def _answer(line: str, shown: str) -> str:
     """Return what a command prints on both of its streams; of another program, what stands."""
-    from mcllo.__main__ import run
+    from mcllo.__main__ import run_command_line
 
     program, *arguments = shlex.split(line)
     if program != "mcllo":
         return shown
     both = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with redirect_stdout(both), redirect_stderr(both):
-        run(arguments)
+        run_command_line(arguments)
     return _as_shown(both.buffer.getvalue().decode("utf-8"), shown)
 
 

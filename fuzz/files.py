@@ -25,7 +25,7 @@ from pyarrow import parquet as pq
 import mcllo
 from fuzz import checks, odd
 from fuzz.case import CASE
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo._apps.io.container import detect_encoding
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -268,7 +268,7 @@ def command(file: tuple[bytes, Any], verb: str, label: str) -> None:
         words = ["apply", str(model), str(path), "-o", str(out)]
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        code = run(words)
+        code = run_command_line(words)
     checks.must(
         code in (GOOD, REFUSED), f"exit code {code}: {errors.getvalue()[-2000:]}"
     )

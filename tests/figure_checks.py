@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 import mcllo
 from mcllo.plot._files import find_figure
-from mcllo.plot._style import look
+from mcllo.plot._style import plot_style
 
 HOSTILE = (
     "x" * 200,
@@ -103,7 +103,7 @@ def drawn_texts(figure):
         return original(self, renderer, *args, **kwargs)
 
     whole = find_figure(figure)
-    with look(), patch.object(Text, "draw", draw):
+    with plot_style(), patch.object(Text, "draw", draw):
         FigureCanvasAgg(whole).draw()
     return found, Box(*whole.bbox.extents.tolist())
 
@@ -124,7 +124,7 @@ def assert_readable(figure):
             and box.y1 < page.y1 + 1
         )
         assert inside, f"{word!r} leaves the figure"
-    with look():
+    with plot_style():
         sizes = [
             text.get_fontsize()
             for text in find_figure(figure).findobj(Text)

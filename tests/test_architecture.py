@@ -391,7 +391,9 @@ def test_import_is_light():
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_are_there_at_once(flag):
-    loaded = loaded_after(f"import mcllo.__main__ as program; program.run([{flag!r}])")
+    loaded = loaded_after(
+        f"import mcllo.__main__ as program; program.run_command_line([{flag!r}])"
+    )
     assert "mcllo._apps.cli.verbs" in loaded
     assert not loaded & (set(HEAVY) - {"typer", "rich"} | {"scipy", "polars"})
     assert ("numpy" in loaded) == (flag == "--version")  # which kernel runs
@@ -403,7 +405,7 @@ def test_a_csv_file_is_assessed_without_what_it_does_not_need(tmp_path):
     path.write_text(csv_text(n=300))
     arguments = ["assess", str(path), "--label", "y"]
     loaded = loaded_after(
-        f"import mcllo.__main__ as program; assert program.run({arguments}) == 0"
+        f"import mcllo.__main__ as program; assert program.run_command_line({arguments}) == 0"
     )
     assert {"pyarrow", "scipy.special"} < loaded
     unneeded = {"scipy.optimize", "scipy.spatial", "scipy.stats", "polars"}

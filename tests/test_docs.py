@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcllo import __version__
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -60,7 +60,7 @@ def test_the_console_example_prints_what_the_readme_shows(
             runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
         else:
             assert program == "mcllo"
-            assert run(arguments) == 0
+            assert run_command_line(arguments) == 0
         output = capsys.readouterr().out
         if tail:
             output = "".join(output.splitlines(keepends=True)[: int(tail)])
@@ -101,10 +101,10 @@ def test_the_reference_is_what_docstrings_and_help_say(make_reference, name, mad
 
 
 def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference):
-    from mcllo._apps.cli.verbs import command
+    from mcllo._apps.cli.verbs import build_parser
 
     page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
-    found = dict(make_reference.verbs(command()))
+    found = dict(make_reference.verbs(build_parser()))
     assert "mcllo monitor add" in found
     for name, verb in found.items():
         own = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]

@@ -148,7 +148,7 @@ def install(path, folders):
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory):
+def without_equals(tmp_path_factory):
     """Return the programs' folder of an environment with the wheel and what pip brings for it."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder)

@@ -43,32 +43,32 @@ TRACEBACK = "MCLLO_TRACEBACK"
 
 def main() -> None:
     """Run a verb; bad input ends in exit code 2 with one line on standard error."""
-    _fill_closed_streams()
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     gc.set_threshold(NEW_OBJECTS)
     for name in BLAS_THREADS:
         os.environ.setdefault(name, "1")
-    code = run(sys.argv[1:])
+    code = run_command_line(sys.argv[1:])
     if "duckdb" not in sys.modules:  # which counts what is left, and prints it
         gc.freeze()  # else Python looks through all that is left before the system takes it at once
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
+def run_command_line(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
     try:
         check_installed(NEEDED, CLI_EXTRA, "the command")
     except MclloError as error:
-        return _fail(str(error))
+        return _print_error(str(error))
     from ._apps.cli.options import FLAG_NAMES
-    from ._apps.cli.verbs import Abort, UsageError, command
+    from ._apps.cli.verbs import Abort, UsageError, build_parser
 
     output = sys.stdout
     try:
-        code = command()(
+        code = build_parser()(
             arguments or ["--help"], prog_name="mcllo", standalone_mode=False
         )
         if sys.stdout is not None:
@@ -76,48 +76,52 @@ def run(arguments: list[str]) -> int:
     except UsageError as error:
         hint = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
         message = error.format_message()
-        return _fail(message + ("" if message[-1:] in ".?" else ".") + hint)
+        return _print_error(message + ("" if message[-1:] in ".?" else ".") + hint)
     except MclloError as error:
-        return _fail(error.text(FLAG_NAMES))
+        return _print_error(error.text(FLAG_NAMES))
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:
         code = NO_READER
     except OSError as error:
-        _silence(output)
-        return _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+        _redirect_to_devnull(output)
+        return _print_error(
+            f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
+        )
     except SystemExit as stop:
         if stop.code != 1:
             raise
         code = NO_READER  # typer's answer to a closed pipe
     except MemoryError:
-        return _fail("there is not enough memory for this. Use fewer rows or classes.")
+        return _print_error(
+            "there is not enough memory for this. Use fewer rows or classes."
+        )
     except Exception as error:
-        return _fail(_mistake(error), MISTAKE)
+        return _print_error(_describe_internal_error(error), MISTAKE)
     if code == INTERRUPTED:
-        return _fail("interrupted", INTERRUPTED)
+        return _print_error("interrupted", INTERRUPTED)
     if code == NO_READER:
         sys.stdout = output
-        _silence(output)
+        _redirect_to_devnull(output)
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int = BAD_INPUT) -> int:
-    _say(f"mcllo: {' '.join(message.split())}")
+def _print_error(message: str, code: int = BAD_INPUT) -> int:
+    _print_to_stderr(f"mcllo: {' '.join(message.split())}")
     return code
 
 
-def _say(text: str) -> None:
-    from ._utils.terminal import visible
+def _print_to_stderr(text: str) -> None:
+    from ._utils.terminal import escape_control_characters
 
     if sys.stderr is not None:  # else print would choose standard output
-        print(visible(text), file=sys.stderr)
+        print(escape_control_characters(text), file=sys.stderr)
 
 
-def _mistake(error: Exception) -> str:
+def _describe_internal_error(error: Exception) -> str:
     """Return what went wrong where, and how to report it."""
     if os.environ.get(TRACEBACK):
-        _say(traceback.format_exc().rstrip())
+        _print_to_stderr(traceback.format_exc().rstrip())
     place = traceback.extract_tb(error.__traceback__)[-1]
     what = traceback.format_exception_only(error)[-1].strip()
     file = "/".join(place.filename.replace(os.sep, "/").split("/")[-2:])
@@ -128,7 +132,7 @@ def _mistake(error: Exception) -> str:
     )
 
 
-def _fill_closed_streams() -> None:
+def _replace_closed_streams() -> None:
     """Open nothing in the place of closed standard streams; what is said is then lost."""
     for number in (0, 1, 2):
         try:
@@ -141,14 +145,14 @@ def _fill_closed_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for good
 
 
-def _silence(output: Any) -> None:
+def _redirect_to_devnull(output: Any) -> None:
     """Send what is left for standard output nowhere: Python would fail on it again at its end."""
     with suppress(OSError, ValueError, AttributeError):
         number = output.fileno()
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
-def _terminate(*_: object) -> NoReturn:
+def _exit_on_sigterm(*_: object) -> NoReturn:
     """Leave through the cleaning up that Ctrl-C does."""
     sys.exit(TERMINATED)
 

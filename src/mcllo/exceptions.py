@@ -57,7 +57,7 @@ def show(value: object) -> str:
     return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
 
 
-def show_number(value: object) -> str:
+def number_or_repr(value: object) -> str:
     """Return a number with six digits at most, anything else as `show` does."""
     return f"{value:g}" if isinstance(value, Real) else show(value)
 
@@ -106,7 +106,7 @@ class Argument:
     def cell(self, row: int, column: Any, value: Any) -> str:
         """Return a number of an array and where it stands."""
         place = row if column is None else f"{row}, {column}"
-        return f"{self.name}[{place}]={show_number(value)}"
+        return f"{self.name}[{place}]={number_or_repr(value)}"
 
 
 class Names(dict[str, str]):
@@ -161,7 +161,7 @@ PYTHON = Names(
 """Python's names."""
 
 
-class _Fields(dict[str, Any]):
+class _TemplateFields(dict[str, Any]):
     """The values of a message, and behind them the names of who prints it."""
 
     def __init__(self, values: Mapping[str, Any], names: Names) -> None:
@@ -176,15 +176,17 @@ class _Fields(dict[str, Any]):
         return phrase.format_map(self)
 
 
-def fill(template: str, values: Mapping[str, Any], names: Names = PYTHON) -> str:
+def fill_template(
+    template: str, values: Mapping[str, Any], names: Names = PYTHON
+) -> str:
     """Return a message, its fields filled with values and names.
 
     Examples
     --------
-    >>> fill("{label!r} is not a class; pass {baseline:'a'}.", {"label": "{row}"})
+    >>> fill_template("{label!r} is not a class; pass {baseline:'a'}.", {"label": "{row}"})
     "'{row}' is not a class; pass baseline='a'."
     """
-    return template.format_map(_Fields(values, names))
+    return template.format_map(_TemplateFields(values, names))
 
 
 class Hint(NamedTuple):
@@ -194,10 +196,10 @@ class Hint(NamedTuple):
     values: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return fill(self.template, self.values)
+        return fill_template(self.template, self.values)
 
 
-class Place(NamedTuple):
+class DataLocation(NamedTuple):
     """Where the data of an error came from.
 
     `fields` are those of the message that it says otherwise (argument, row, found, gap), `phrases`
@@ -251,7 +253,7 @@ class MclloError(Exception):
     def text(self, names: Names = PYTHON) -> str:
         """Return the message, its fields filled with these names."""
         text = self._template()
-        return text if self.values is None else fill(text, self.values, names)
+        return text if self.values is None else fill_template(text, self.values, names)
 
     def _template(self) -> str:
         return self.message if self.remedy is None else f"{self.message} {self.remedy}"
@@ -331,7 +333,7 @@ class InputError(MclloError, ValueError):
         self.found = found
         self.row = row
         self.column = column
-        self.place: Place | None = None
+        self.place: DataLocation | None = None
         if message is None:
             got = "." if value is ... and found is None else "; got {found}."
             message = f"{{argument}} must {rule}{got}"
@@ -354,7 +356,7 @@ class InputError(MclloError, ValueError):
         if self.place is not None:
             fields |= self.place.fields
             names = names.with_phrases(self.place.phrases)
-        return fill(self._template(), {**fields, **self.values}, names)
+        return fill_template(self._template(), {**fields, **self.values}, names)
 
     def moved(self, start: int) -> Self:
         """Return the error of a block that begins at row `start` as one of the whole."""
@@ -466,14 +468,14 @@ class MclloWarning(UserWarning):
         self.detail = message if detail is None else detail
         self.numbers = dict(numbers or {})
         self.values = values
-        super().__init__(message if values is None else fill(message, values))
+        super().__init__(message if values is None else fill_template(message, values))
 
     def text(self, names: Names = PYTHON) -> str:
         """Return the whole sentence, its fields filled with these names."""
         return (
             self.detail
             if self.values is None
-            else fill(self.detail, self.values, names)
+            else fill_template(self.detail, self.values, names)
         )
 
 

@@ -33,7 +33,7 @@ from scipy.stats import beta, chi2, ncx2
 
 import mcllo.plot
 import mcllo.simulate
-from mcllo.plot._power import draw_boxes
+from mcllo.plot._power import draw_boxplots
 from mcllo.reproduce import figure2, figure4
 from mcllo.reproduce._tables import ALPHA, ECE_UNIT, STUDY_SEED, unpack_part
 from mcllo.reproduce._tables import ROWS_FROM as OURS
@@ -339,7 +339,7 @@ def boxes_figure(study: PowerStudy) -> list[Axes]:
     for ax, n in zip(axes, sizes, strict=True):
         cells = [cell for cell in study.rows if cell.n == n]
         for side, (name, (_, colour)) in zip((-0.19, 0.19), BOXES.items(), strict=True):
-            draw_boxes(ax, [getattr(cell, name) for cell in cells], side, colour)
+            draw_boxplots(ax, [getattr(cell, name) for cell in cells], side, colour)
         heading(ax, f"n = {n:,}")
     for i, ax in enumerate(axes):
         ax.tick_params(labelbottom=i >= 3, labelleft=i % 3 == 0)

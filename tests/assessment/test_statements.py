@@ -13,8 +13,8 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, assess
 from mcllo._assessment.sentences import data_and_fit_notes
 from mcllo._fit.fit import fit_predictions
-from mcllo._utils.results import none_for_nan
-from mcllo._utils.statements import pick, suppress_warnings
+from mcllo._utils.results import none_for_nonfinite
+from mcllo._utils.statements import select_statements, suppress_warnings
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -88,7 +88,8 @@ def said(name):
 def test_words_of_what_the_data_sets_do_not_show(approve):
     shown = {
         name: "\n".join(
-            f"{s.kind} [{s.level}]: {s.text}" for s in pick(said(name), *kinds)
+            f"{s.kind} [{s.level}]: {s.text}"
+            for s in select_statements(said(name), *kinds)
         )
         for name, (_, *kinds) in CASES.items()
     }
@@ -112,20 +113,25 @@ def test_the_verdict_is_that_of_the_assessment():
         (without_statistic, "inconclusive", "doubt"),
     ):
         a = make()
-        (verdict,) = pick(a.statements(), "verdict")
+        (verdict,) = select_statements(a.statements(), "verdict")
         assert (verdict.numbers["kind"], verdict.level) == (kind, level)
         assert (
             verdict.numbers
-            == none_for_nan(a.verdict.to_dict())
+            == none_for_nonfinite(a.verdict.to_dict())
             == a.to_dict()["verdict"]
         )
-        assert len(pick(a.statements(), "other")) == a.verdict.omnibus_alone
+        assert (
+            len(select_statements(a.statements(), "other")) == a.verdict.omnibus_alone
+        )
 
 
 def test_level_and_tolerance_decide():
     p = toy().test.pvalue
     for alpha, kind in ((p + 0.01, "miscalibrated"), (p - 0.01, "inconclusive")):
-        assert pick(toy().statements(alpha), "verdict")[0].numbers["kind"] == kind
+        assert (
+            select_statements(toy().statements(alpha), "verdict")[0].numbers["kind"]
+            == kind
+        )
         assert toy().to_dict(alpha)["verdict"]["kind"] == kind
     assert "Verdict: miscalibrated (p" in toy().text(0.95)
     assert "miscalibrated, but negligibly" in sharp().text(tolerance=0.5)
@@ -133,8 +139,8 @@ def test_level_and_tolerance_decide():
 
 def test_what_is_wrong_is_said_after_a_rejection_only():
     assert {"kind.name", "remedy"} <= {s.kind for s in sharp().statements()}
-    assert pick(sharp().statements(), "attribution")
-    assert not pick(toy().statements(), "kind", "attribution")
+    assert select_statements(sharp().statements(), "attribution")
+    assert not select_statements(toy().statements(), "kind", "attribution")
     assert toy().miscalibrated_classes is None
 
 

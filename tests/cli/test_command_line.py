@@ -10,7 +10,7 @@ import pytest
 from inputs import csv_text
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 LABEL = ["--label", "y"]
 MEGABYTE = 1024 if sys.platform == "linux" else 1024**2
@@ -25,7 +25,7 @@ def good(tmp_path, monkeypatch):
 
 def said(capsys, *arguments):
     capsys.readouterr()
-    code = run(list(arguments))
+    code = run_command_line(list(arguments))
     return code, *capsys.readouterr()
 
 
@@ -97,7 +97,7 @@ def test_outputs_are_checked_before_any_work(good, capsys):
 
 TWO_VERBS = """
 import sys, time
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 class SlowDisk:
     def find_spec(self, name, path=None, target=None):
@@ -105,8 +105,8 @@ class SlowDisk:
 
 sys.meta_path.insert(0, SlowDisk())
 first = ["assess", sys.argv[1], "--label", "y", "--seed", "1"]
-assert run(first) == 0
-assert run([*first, "--html", sys.argv[2]]) == 0
+assert run_command_line(first) == 0
+assert run_command_line([*first, "--html", sys.argv[2]]) == 0
 """
 
 
@@ -163,7 +163,12 @@ def test_the_report_of_the_command_line_advises_what_was_typed(
     (tmp_path / "my rows.csv").write_text("\n".join(lines) + "\n")
     flags = ["--label", "out come", "--prefix", "p_", "--normalize"]
     read = "--label 'out come' --prefix p_ --normalize"
-    assert run(["assess", "my rows.csv", *flags, "--seed", "1", "--html", "r.md"]) == 0
+    assert (
+        run_command_line(
+            ["assess", "my rows.csv", *flags, "--seed", "1", "--html", "r.md"]
+        )
+        == 0
+    )
     page = (tmp_path / "r.md").read_text()
     assert (
         f"mcllo compare 'my rows.csv' {read} --cv 5 --html recalibrations.html" in page
@@ -178,7 +183,7 @@ def test_the_report_of_the_command_line_advises_what_was_typed(
         "--html",
         "c.md",
     ]
-    assert run(compare) == 0
+    assert run_command_line(compare) == 0
     page = (tmp_path / "c.md").read_text()
     assert f"mcllo fit 'my rows.csv' {read} --method temperature -o model.json" in page
     assert (
@@ -199,10 +204,10 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     many = mcllo.simulate.draw(
         900, n_classes=3, gamma=0.5, distribution="dirichlet", seed=1
     )
-    from mcllo._apps.cli.demo import write_csv
+    from mcllo._apps.cli.demo import write_predictions_csv
 
-    write_csv(tmp_path / "few.csv", few)
-    write_csv(tmp_path / "many.csv", many)
+    write_predictions_csv(tmp_path / "few.csv", few)
+    write_predictions_csv(tmp_path / "many.csv", many)
     line = ["--label", "class", "-o", "m.json"]
     code, out, err = said(capsys, "fit", "many.csv", *line)
     assert (code, err) == (0, "")

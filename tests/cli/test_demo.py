@@ -8,20 +8,25 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, datasets, load_calibrator, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo._apps.cli import demo
-from mcllo._apps.cli.demo import draw, image_predictions, own_file, write_csv
+from mcllo._apps.cli.demo import (
+    format_next_commands,
+    load_demo_predictions,
+    write_predictions_csv,
+)
+from mcllo._apps.cli.figures import draw_figure_file
 from mcllo._apps.cli.options import KINDS
 
 
 def test_the_predictions_are_those_of_the_package_and_survive_a_file(tmp_path):
-    learn, judge = image_predictions()
+    learn, judge = load_demo_predictions()
     data = datasets.load_cifar10_vgg()
     assert (learn.n_samples, judge.n_samples) == (8000, 2000)
     assert (learn.probs == data.train.probs).all()
     assert (judge.codes == data.holdout.codes).all()
     assert learn.logits is None
-    write_csv(tmp_path / "x.csv", judge)
+    write_predictions_csv(tmp_path / "x.csv", judge)
     back = read_predictions(tmp_path / "x.csv", label="class")
     assert (back.probs == judge.probs).all()
     assert (back.codes == judge.codes).all()
@@ -31,7 +36,7 @@ def test_the_predictions_are_those_of_the_package_and_survive_a_file(tmp_path):
 def shown(tmp_path_factory):
     folder, text = tmp_path_factory.mktemp("demo") / "out", StringIO()
     with redirect_stdout(text):
-        assert run(["demo", str(folder)]) == 0
+        assert run_command_line(["demo", str(folder)]) == 0
     return folder, text.getvalue()
 
 
@@ -50,7 +55,7 @@ def test_a_recalibration_that_is_not_shown_to_help_is_applied_with_a_reason(
 ):
     data = datasets.load_cifar10_vgg(network="small")
     few = data.train.take(range(1500)), data.holdout.take(range(300))
-    monkeypatch.setattr(demo, "image_predictions", lambda: few)
+    monkeypatch.setattr(demo, "load_demo_predictions", lambda: few)
     monkeypatch.setattr(demo, "METHODS", ("mcllo", "temperature"))
     said = []
     page = demo.run_demo(tmp_path, said.append).read_text(encoding="utf-8")
@@ -85,12 +90,12 @@ def test_everything_is_there(shown):
 def test_the_commands_it_prints_run_as_they_stand(shown, capsys):
     lines = [
         line.strip()
-        for line in own_file(shown[0]).splitlines()
+        for line in format_next_commands(shown[0]).splitlines()
         if line.startswith("  mcllo")
     ]
     assert len(lines) == 4
     for line in lines:
-        assert run([*shlex.split(line)[1:]]) == 0, line
+        assert run_command_line([*shlex.split(line)[1:]]) == 0, line
     capsys.readouterr()
 
 
@@ -100,7 +105,7 @@ TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 def test_a_figure_is_an_svg_that_repeats(tmp_path):
     # smooth curves: bands by draws, so the seed matters
     for name in ("a.svg", "b.svg"):
-        draw(TOY, "smooth", str(tmp_path / name), seed=0)
+        draw_figure_file(TOY, "smooth", str(tmp_path / name), seed=0)
     assert (tmp_path / "a.svg").read_text().lstrip().startswith("<?xml")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
@@ -109,5 +114,5 @@ def test_a_figure_is_an_svg_that_repeats(tmp_path):
 def test_every_kind_that_is_offered_is_drawn(tmp_path):
     assert len(KINDS) == 10
     for kind in KINDS:
-        draw(TOY, kind, str(tmp_path / f"{kind}.svg"), seed=0)
+        draw_figure_file(TOY, kind, str(tmp_path / f"{kind}.svg"), seed=0)
         assert (tmp_path / f"{kind}.svg").read_text().lstrip().startswith("<?xml"), kind

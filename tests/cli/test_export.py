@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 CLASSES = ["a", "b", "c"]
 
@@ -46,7 +46,10 @@ def test_written_and_proved(to, name, more, package, model, tmp_path, capsys):
         pytest.importorskip(package)
     out = tmp_path / name
     assert (
-        run(["export", str(model), "--to", to, "-o", str(out), "--check", *more]) == 0
+        run_command_line(
+            ["export", str(model), "--to", to, "-o", str(out), "--check", *more]
+        )
+        == 0
     )
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"{out}: mcllo for 3 classes"
@@ -71,12 +74,15 @@ def test_a_difference_is_a_failure(model, monkeypatch, capsys):
 
     broken = targets.Target("python", "wrong", (), wrong)
     monkeypatch.setitem(targets.TARGETS, "python", broken)
-    assert run(["export", str(model), "--to", "python", "--check"]) == 1
+    assert run_command_line(["export", str(model), "--to", "python", "--check"]) == 1
     assert "NOT the same as predict_proba" in capsys.readouterr().out
 
 
 def test_standard_output_holds_the_form_and_nothing_else(model, capsys):
-    assert run(["export", str(model), "--to", "python", "-o", "-", "--check"]) == 0
+    assert (
+        run_command_line(["export", str(model), "--to", "python", "-o", "-", "--check"])
+        == 0
+    )
     out, err = capsys.readouterr()
     made = {}
     exec(out, made)
@@ -109,12 +115,15 @@ def test_a_check_of_sql_says_nothing_else(model):
 def test_a_model_may_come_from_standard_input(model, tmp_path, monkeypatch):
     content = io.BytesIO(model.read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
-    assert run(["export", "-", "--to", "js", "-o", str(tmp_path / "r.js")]) == 0
+    assert (
+        run_command_line(["export", "-", "--to", "js", "-o", str(tmp_path / "r.js")])
+        == 0
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"m.json", "r.js", "r.d.ts"}
 
 
 def test_what_is_missing_is_named(model, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    assert run(["export", str(model), "--to", "sql", "-o", "-"]) == 2
+    assert run_command_line(["export", str(model), "--to", "sql", "-o", "-"]) == 2
     said = capsys.readouterr().err
     assert "pip install 'mcllo[sql]'" in said

@@ -16,12 +16,12 @@ from mcllo._apps.cli.options import (
     FLAGS,
     Flag,
     as_json_text,
-    check_model,
-    check_order,
-    notes,
+    check_argument_order,
+    check_model_output,
+    print_warnings_as_notes,
     split_names,
 )
-from mcllo._apps.cli.verbs import app, command, parsed_effect
+from mcllo._apps.cli.verbs import app, build_parser, parse_effect
 from mcllo._apps.io.read import read_probs
 from mcllo.exceptions import MclloWarning
 
@@ -30,21 +30,21 @@ def test_what_is_typed_and_printed():
     assert split_names(None) is None
     assert split_names("a, b") == ["a", "b"]
     assert split_names('"a,b",c') == ["a,b", "c"]
-    assert parsed_effect(["0.8"], "--gamma") == 0.8
-    assert parsed_effect(["a=b=2"], "--gamma") == {"a=b": 2.0}
+    assert parse_effect(["0.8"], "--gamma") == 0.8
+    assert parse_effect(["a=b=2"], "--gamma") == {"a=b": 2.0}
     assert as_json_text({"é": 1}) == '{\n "é": 1\n}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         as_json_text({"x": float("nan")})
 
 
 def test_a_model_may_go_to_standard_output_and_may_stand_before_its_file(tmp_path):
-    check_model("-", str(tmp_path / "data.csv"))
-    check_order("model.json", "data.csv")
+    check_model_output("-", str(tmp_path / "data.csv"))
+    check_argument_order("model.json", "data.csv")
 
 
 def test_warnings_become_one_line_notes(capsys):
     message, values = "two\nlines, {what}, pass {clip:0.5}.", {"what": "clip=3"}
-    with notes():
+    with print_warnings_as_notes():
         warnings.warn(MclloWarning(message, values=values), stacklevel=1)
         warnings.warn("two\nlines, pass clip=1e-6.", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == (
@@ -70,7 +70,7 @@ def test_arguments_become_options_that_survive_the_shell():
 
 
 def test_every_option_exists_in_some_verb():
-    verbs = list(command().commands.values())
+    verbs = list(build_parser().commands.values())
     verbs += [own for verb in verbs for own in getattr(verb, "commands", {}).values()]
     known = {
         option

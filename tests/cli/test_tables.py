@@ -21,7 +21,7 @@ import pytest
 
 import mcllo
 from mcllo import Predictions, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo.exceptions import FileFormatError, InputError
 
 CLASSES = ("dry", "rain", "snow")
@@ -180,7 +180,7 @@ def said(capsys):
 
     def call(line):
         capsys.readouterr()
-        code = run(line.split())
+        code = run_command_line(line.split())
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return code, out, err

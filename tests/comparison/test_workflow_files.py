@@ -13,7 +13,7 @@ import pytest
 from inputs import CLASSES, csv_text, predictions
 
 from mcllo import Assessment, assess, load_calibrator, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo._apps.streaming.assess_file import (
     MIN_BYTES_FOR_BLOCKS,
     BlockAssessment,
@@ -111,13 +111,16 @@ def test_fits_are_one_fit(parquet, tmp_path):
 
 def test_the_command_line_streams(parquet, tmp_path, capsys):
     flags = [str(parquet.parent), *FLAGS]
-    assert run(["assess", *flags, "--seed", "1", "--json", "--workers", "2"]) == 0
+    assert (
+        run_command_line(["assess", *flags, "--seed", "1", "--json", "--workers", "2"])
+        == 0
+    )
     content = json.loads(capsys.readouterr().out)
     probs = read_predictions(parquet, **READING)
     assert content["test"]["statistic"] == pytest.approx(
         assess(probs, seed=1).test.statistic
     )
-    assert run(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
+    assert run_command_line(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
     assert "map of 3 classes (baseline: truck) from 900 rows" in capsys.readouterr().out
 
 
@@ -139,14 +142,14 @@ def test_folders_are_read_whole_where_need_be_and_there_is_room(
         else ["-o", str(tmp_path / "m.json")]
     )
     line = [*FLAGS, *flags, *more]
-    assert run([command, str(parquet), *line]) == 0
+    assert run_command_line([command, str(parquet), *line]) == 0
     small = capsys.readouterr().out
     (tmp_path / "m.json").unlink(missing_ok=True)
-    assert run([command, str(parquet.parent), *line]) == 0
+    assert run_command_line([command, str(parquet.parent), *line]) == 0
     assert capsys.readouterr().out == small
     (tmp_path / "m.json").unlink(missing_ok=True)
     monkeypatch.setenv("MCLLO_MEMORY", "1e-6")  # a thousand bytes
-    assert run([command, str(parquet.parent), *line]) == 2
+    assert run_command_line([command, str(parquet.parent), *line]) == 2
     refused = capsys.readouterr().err.strip()
     assert refused.count("\n") == 0
     assert f"{' '.join(flags[-2:])} needs all rows in memory, and" in refused

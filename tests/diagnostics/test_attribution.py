@@ -18,7 +18,7 @@ from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, describe_c
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.formatting import Table
-from mcllo._utils.statements import pick, suppress_warnings
+from mcllo._utils.statements import select_statements, suppress_warnings
 
 NAMES = ["cat", "dog", "fox", "owl", "yak", "bee"]
 
@@ -109,7 +109,10 @@ def test_shares_that_moved_everywhere_are_said_once():
     moved = tuple((k, s) for k, s in enumerate([0.8, -0.8, 0.5, -0.5, 1.2, -1.2]))
     found = miscalibrated_classes(rows(c=6, n=6000, shift=moved))
     assert found.kind == "shift"
-    assert pick(found.statements(), "attribution.all")[0].numbers["kind"] == "shift"
+    assert (
+        select_statements(found.statements(), "attribution.all")[0].numbers["kind"]
+        == "shift"
+    )
     assert not found.labels
     alone = miscalibrated_classes(rows(c=6, n=6000, shift=moved), climb=False)
     assert [said.kind for said in alone.statements()] == ["attribution.spread"]

@@ -169,5 +169,5 @@ def test_text_json_and_report_say_so(rows):
 def test_the_command_line_names_its_option(rows):
     x, y = rows
 
-    found = finding(np.tile(x, (2, 1)), np.tile(y, 2)).in_names(FLAG_NAMES)
+    found = finding(np.tile(x, (2, 1)), np.tile(y, 2)).with_names(FLAG_NAMES)
     assert found.text.endswith("with --groups.")

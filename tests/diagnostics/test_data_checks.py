@@ -114,7 +114,7 @@ def test_the_command_line_is_not_told_of_arguments(rows):
     p = Predictions.from_arrays(x[:, ::-1], y)
     with suppress_warnings():
         (hint,) = check_data(p, fit_predictions(p), NO_TEST)
-    assert hint.in_names(FLAG_NAMES).text.endswith("Check the names of the columns.")
+    assert hint.with_names(FLAG_NAMES).text.endswith("Check the names of the columns.")
 
 
 def test_two_of_a_hundred_columns_are_found():

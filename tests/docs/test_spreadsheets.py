@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 
 from mcllo import load_calibrator, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "spreadsheets.md"
 CLASSES = ("dry", "rain", "snow")
@@ -54,7 +54,7 @@ def test_the_walk_through_prints_what_the_page_shows(tmp_path, monkeypatch, caps
     assert len(lines) == 4
     for command, shown in lines:
         capsys.readouterr()
-        code = run(shlex.split(command))
+        code = run_command_line(shlex.split(command))
         out, err = capsys.readouterr()
         assert code == (2 if shown.startswith("mcllo: ") else 0), err
         said = err if code else out

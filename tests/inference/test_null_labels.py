@@ -19,7 +19,7 @@ from mcllo._inference.null_labels import (
 )
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
-from mcllo._utils.linalg import whitening
+from mcllo._utils.linalg import whitening_matrix
 
 GROUPS = np.arange(16) // 3
 
@@ -45,7 +45,7 @@ def root_of(p):
         identity_theta(len(p.log_odds))
     ).hessian
     assert free.all()
-    return whitening(hessian)
+    return whitening_matrix(hessian)
 
 
 # --- by hand

@@ -22,7 +22,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
 from mcllo._inference.robust import ChiSquareMixture, flip_pvalue
 from mcllo._model.likelihood import identity_theta
-from mcllo._utils.linalg import whitening
+from mcllo._utils.linalg import whitening_matrix
 from mcllo.exceptions import InputError
 
 GROUPS = np.arange(16) // 3  # 5 groups of 3 rows and one of 1
@@ -316,7 +316,7 @@ def test_independent_rows_give_chi_square():
     # V = H: all eigenvalues 1, and with many units F is chi-square over its degrees of freedom
     h = np.array([[3.0, 1.0], [1.0, 2.0]])
     u = np.array([2.0, -1.0])
-    null = ChiSquareMixture(whitening(h), u, h, 1e9)
+    null = ChiSquareMixture(whitening_matrix(h), u, h, 1e9)
     assert null.eigenvalues == pytest.approx([1, 1])
     assert null.statistic == pytest.approx(u @ np.linalg.solve(h, u))
     assert null.f_pvalues()[0] == pytest.approx(chi2.sf(null.statistic, 2))
@@ -324,7 +324,7 @@ def test_independent_rows_give_chi_square():
 
 def test_five_units_against_every_sign():
     scores = np.array([[1.0, 0.5], [2.0, -0.3], [0.7, 0.9], [-0.4, 0.2], [1.5, 1.1]])
-    root = whitening(np.array([[2.0, 0.4], [0.4, 1.0]]))
+    root = whitening_matrix(np.array([[2.0, 0.4], [0.4, 1.0]]))
     white = scores @ root
     drawn = [((np.array(s) @ white) ** 2).sum() for s in product([-1, 1], repeat=5)]
     exact = np.mean(np.array(drawn) >= drawn[-1] * (1 - 1e-9))

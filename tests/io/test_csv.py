@@ -24,7 +24,7 @@ from mcllo._apps.io.csv_text import (
     read_header,
 )
 from mcllo._apps.io.write import csv_header, csv_lines, open_writer, split_endings
-from mcllo.exceptions import FileFormatError, fill
+from mcllo.exceptions import FileFormatError, fill_template
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
@@ -107,7 +107,7 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
     ):
         for cell in cells:
             shown, template = find_number_fault(cell)
-            assert (shown, fill(template, {})) == (repr(cell), remedy)
+            assert (shown, fill_template(template, {})) == (repr(cell), remedy)
 
 
 def test_open_quote():

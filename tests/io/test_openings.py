@@ -9,7 +9,7 @@ import pytest
 from inputs import CLASSES, csv_text, predictions
 from pyarrow import feather, parquet
 
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 COUNTED = {"path": None, "times": 0}
 
@@ -34,7 +34,7 @@ def openings(monkeypatch):
 
     def of_command(verb, path, *options):
         COUNTED.update(path=str(path), times=0)
-        assert run([verb, str(path), "--label", "y", *options]) == 0
+        assert run_command_line([verb, str(path), "--label", "y", *options]) == 0
         return COUNTED["times"]
 
     monkeypatch.setattr(pa, "OSFile", counted)
@@ -66,7 +66,9 @@ def test_a_file_is_opened_at_most_twice(name, tmp_path, openings, capsys):
     assert openings("fit", tmp_path / name, "-o", model) == 2
     COUNTED["times"] = 0
     assert (
-        run(["apply", model, str(tmp_path / name), "-o", str(tmp_path / "out.csv")])
+        run_command_line(
+            ["apply", model, str(tmp_path / name), "-o", str(tmp_path / "out.csv")]
+        )
         == 0
     )
     assert COUNTED["times"] == 2

@@ -13,8 +13,8 @@ from mcllo import isotonic_curve, plot, reliability_curve, smooth_curve
 from mcllo._utils.formatting import format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import reliability, reliability_by_class
-from mcllo.plot._reliability_curves import draw_isotonic, draw_outcomes
-from mcllo.plot._reliability_diagram import N_OUTCOMES, class_sizes
+from mcllo.plot._reliability_curves import draw_hits_and_misses, draw_isotonic_curve
+from mcllo.plot._reliability_diagram import N_OUTCOMES, class_errors_for_curve
 
 CURVES = ["smooth", "isotonic"]
 
@@ -131,7 +131,7 @@ def test_a_single_point_outside_can_be_seen():
     )
     assert curve.outside.sum() >= 1
     ax = Figure().subplots()
-    draw_isotonic(
+    draw_isotonic_curve(
         ax, replace(curve, band_low=np.array([0.0, 0.6]), band_high=np.ones(2))
     )
     (thick,) = (part for part in ax.lines if part.get_label() == "_outside")
@@ -142,7 +142,7 @@ def test_outcomes_are_square_roots_of_counts():
     rows = predictions(3, 500)
     bins = reliability_curve(rows, n_bins=N_OUTCOMES)
     ax = Figure().subplots()
-    draw_outcomes(ax, bins)
+    draw_hits_and_misses(ax, bins)
     hits = np.nan_to_num(bins.counts * bins.observed)
     np.testing.assert_allclose(bars(ax, "_hits") ** 2, hits, atol=1e-9)
     np.testing.assert_allclose(bars(ax, "_misses") ** 2, bins.counts - hits, atol=1e-9)
@@ -154,7 +154,7 @@ def test_outcomes_are_square_roots_of_counts():
 @pytest.mark.parametrize("curve", CURVES)
 def test_classes_come_worst_first(curve):
     a = assessment(5)
-    name, sizes = class_sizes(a, curve)
+    name, sizes = class_errors_for_curve(a, curve)
     order = np.argsort(-np.array(sizes), kind="stable")
     axes = reliability_by_class(a, curve=curve, max_classes=2)
     assert [ax.get_title(loc="left") for ax in axes] == [str(k) for k in order[:2]]

@@ -42,16 +42,21 @@ from mcllo.plot._comparison import (
     order_rows,
     pvalue_label,
 )
-from mcllo.plot._details import enough, section, shown_rows, worst
+from mcllo.plot._details import (
+    class_against_baseline_curve,
+    classes_far_from_identity,
+    format_sufficiency_pvalue,
+    select_baseline_columns,
+)
 from mcllo.plot._reliability_curves import (
     STRIP_HEIGHT,
-    draw_counts,
-    draw_curve,
-    key,
+    bins_legend,
+    draw_binned_curve,
+    draw_count_bars,
     short_count,
 )
 from mcllo.plot._reliability_diagram import class_errors
-from mcllo.plot._words import SMALLEST_CHANGE, model_name
+from mcllo.plot._words import SMALLEST_CHANGE, nested_model_label
 from mcllo.simulate import PowerCell, PowerStudy
 
 slow = pytest.mark.slow
@@ -178,7 +183,7 @@ def test_tiny_data_and_a_class_without_spread():
 
 def axes_of(curve, strip=True):
     ax = Figure().subplots()
-    draw_curve(ax, curve, strip=strip)
+    draw_binned_curve(ax, curve, strip=strip)
     return ax
 
 
@@ -225,7 +230,7 @@ def test_many_points_are_not_joined_and_without_bands_there_are_intervals():
     ax = axes_of(curve)
     assert line(ax, "_path") is None
     assert len(lines(ax, "_inside", "_outside")) == (curve.counts > 0).sum() > 20
-    assert key(curve)[0].get_label() == "90 % of points, if calibrated"
+    assert bins_legend(curve)[0].get_label() == "90 % of points, if calibrated"
     p = predictions(3, 100)
     curve = reliability_curve(replace(p, sample_weight=np.full(100, 0.5)), n_bins=5)
     (drawn,) = (
@@ -235,13 +240,15 @@ def test_many_points_are_not_joined_and_without_bands_there_are_intervals():
     np.testing.assert_allclose(
         ends, np.column_stack([curve.low, curve.high])[curve.counts > 0]
     )
-    assert [handle.get_label() for handle in key(curve)] == ["with 95 % interval"]
+    assert [handle.get_label() for handle in bins_legend(curve)] == [
+        "with 95 % interval"
+    ]
 
 
 def counted(predictions, n_bins):
     """Return the curve and the axes of its counts."""
     ax, curve = Figure().subplots(), reliability_curve(predictions, n_bins=n_bins)
-    draw_counts(ax, curve)
+    draw_count_bars(ax, curve)
     return curve, ax
 
 
@@ -288,18 +295,20 @@ def test_marks_are_the_estimates():
 def test_the_worst_classes_are_chosen_in_column_order():
     fit = assessment(5).fit
     z = np.maximum(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1) / fit.se_gamma))
-    assert worst(fit, 2) == sorted(np.argsort(-z)[:2].tolist())
+    assert classes_far_from_identity(fit, 2) == sorted(np.argsort(-z)[:2].tolist())
     left, _ = parameters(fit, max_classes=2)
     assert [text.get_text() for text in left.get_yticklabels()] == [
-        str(j) for j in worst(fit, 2)
+        str(j) for j in classes_far_from_identity(fit, 2)
     ]
-    assert worst(fit, 0) == worst(fit, 1)  # nobody is left out
+    assert classes_far_from_identity(fit, 0) == classes_far_from_identity(
+        fit, 1
+    )  # nobody is left out
 
 
 def test_the_section_is_the_map():
     # rows that differ only in the third class have the same share before and after
     fit = assessment(3).fit
-    p, recalibrated = section(fit, 0)
+    p, recalibrated = class_against_baseline_curve(fit, 0)
     third = 0.3
     rows = np.column_stack(
         [p * (1 - third), np.full(len(p), third), (1 - p) * (1 - third)]
@@ -472,7 +481,7 @@ def test_tiny_changes_are_arrows_and_without_an_estimate_there_is_none():
 @slow
 def test_of_many_baselines_those_that_move_most_are_shown():
     found = sensitivity(30)
-    rows = shown_rows(found, 5)
+    rows = select_baseline_columns(found, 5)
     moved = np.array(found.table["mean_change"])
     assert rows == sorted([29, *np.argsort(-moved)[:4].tolist()])
     text = assert_readable(baselines(found))
@@ -502,8 +511,8 @@ def test_marks_are_the_statistics_of_the_models():
     assert right > max(row.statistic for row in found.rows)
     text = assert_readable(ax)
     for row in found.rows:
-        assert model_name(row.model) in text
-        assert enough(row) in text
+        assert nested_model_label(row.model) in text
+        assert format_sufficiency_pvalue(row) in text
     assert "enough? p" in text
 
 
@@ -525,19 +534,22 @@ def test_a_model_kept_in_spite_of_its_small_p_value_is_hollow():
 @pytest.mark.parametrize("chosen", ["identity", pytest.param("full", marks=slow)])
 def test_the_chosen_model_is_bold_and_named(chosen):
     ax = nested_models(replace(climbed(), chosen=chosen), numbers=False)
-    assert f"smallest not rejected: {model_name(chosen)}" in assert_readable(ax)
+    assert f"smallest not rejected: {nested_model_label(chosen)}" in assert_readable(ax)
     bold = [t.get_text() for t in ax.get_yticklabels() if t.get_fontweight() == "bold"]
-    assert bold == [model_name(chosen)]
+    assert bold == [nested_model_label(chosen)]
 
 
 def test_words_of_a_p_value_and_of_a_missing_map():
     found = climbed()
     row = found.rows[0]
-    assert enough(replace(row, larger_pvalue=0.034)) == "0.034"
+    assert format_sufficiency_pvalue(replace(row, larger_pvalue=0.034)) == "0.034"
     assert (
-        enough(replace(row, larger_pvalue=1e-9, larger_method="bound")) == "≤ 1.0e-09"
+        format_sufficiency_pvalue(
+            replace(row, larger_pvalue=1e-9, larger_method="bound")
+        )
+        == "≤ 1.0e-09"
     )
-    assert enough(found.rows[-1]) == "-"
+    assert format_sufficiency_pvalue(found.rows[-1]) == "-"
     short = replace(
         found, rows=found.rows[:-1], skipped="the full map is left out: too large"
     )

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import mcllo
 from mcllo import plot
 from mcllo.exceptions import InputError
-from mcllo.plot._style import Panels, aside, look
+from mcllo.plot._style import PanelList, plot_style, without_display
 
 SEVERAL = {
     "reliability_by_class": (lambda: assessment(3), 3),
@@ -60,11 +60,11 @@ def test_several_panels_fill_an_array_of_axes(name):
     given = figure.subplots(1, n_panels + 1)
     made = getattr(plot, name)(result, ax=given, caption=True)
     assert made == given[:n_panels].tolist()
-    assert isinstance(made, Panels)
+    assert isinstance(made, PanelList)
     assert figure.axes == given.tolist()
     assert not given[-1].axison  # one too many: left blank
     assert figure.get_size_inches().tolist() == [5.0 * n_panels, 5.0]
-    with aside():
+    with without_display():
         own = getattr(plot, name)(result)
     assert [ax.get_title(loc="left") for ax in made] == [
         ax.get_title(loc="left") for ax in own
@@ -86,7 +86,7 @@ def test_several_panels_fill_a_part_of_a_figure(name):
     (key,) = upper.legends
     assert not lower.axes
     assert_readable(figure)
-    with look():
+    with plot_style():
         box = key.get_window_extent()
     assert all(
         box.y1 < ax.get_window_extent().y0 for ax in made

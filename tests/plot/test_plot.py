@@ -17,7 +17,7 @@ from mcllo import plot
 from mcllo.exceptions import FileFormatError, InputError
 from mcllo.plot._files import find_figure
 from mcllo.plot._style import BLUE, INK, PAPER
-from mcllo.plot._words import shown_all
+from mcllo.plot._words import fit_labels
 
 ROOT = Path(__file__).resolve().parents[2]
 slow = pytest.mark.slow
@@ -143,9 +143,11 @@ def test_themed_colours_fall_back_to_ours():
 def test_hostile_names_are_text():
     svg = plot.to_svg(plot.parameters(hostile().fit, max_classes=99), themed=True)
     found = texts(svg)
-    for name in shown_all(HOSTILE)[:-1]:
+    for name in fit_labels(HOSTILE)[:-1]:
         assert name in found
-    assert any(shown_all(HOSTILE)[-1] in (word or "") for word in found)  # the baseline
+    assert any(
+        fit_labels(HOSTILE)[-1] in (word or "") for word in found
+    )  # the baseline
     assert "<script" not in svg
 
 

@@ -19,23 +19,23 @@ from mcllo.exceptions import InputError
 from mcllo.plot import _style as style
 from mcllo.plot._files import find_figure
 from mcllo.plot._layout import (
-    grid,
+    grid_shape,
 )
 from mcllo.plot._style import (
     Estimates,
     draw_forest,
-    forest_key,
+    forest_legend,
+    format_tick,
     log_ticks,
-    plain_ticks,
-    tick_word,
+    set_round_ticks,
 )
 from mcllo.plot._words import (
     BOX,
     CAPTIONS,
     fit_label,
-    format_change,
+    fit_labels,
+    format_probability_change,
     format_signed,
-    shown_all,
     text_width,
 )
 
@@ -43,7 +43,7 @@ from mcllo.plot._words import (
 def test_grid_holds_all_panels_and_no_empty_row():
     for n in range(1, 30):
         for columns in (None, 1, 2, 5):
-            rows, wide = grid(n, columns)
+            rows, wide = grid_shape(n, columns)
             assert (rows - 1) * wide < n <= rows * wide, (n, columns)
             assert wide <= (4 if columns is None else columns), (n, columns)
 
@@ -64,9 +64,9 @@ def forest(drawn, log=False):
 
 def test_one_wild_interval_is_cut():
     wild = estimates([0.9, 1.0, 1.1, 1.0], [0.1, 0.1, 0.1, 50.0])
-    low, high = wild.limits
+    low, high = wild.axis_limits
     assert 0.0 < low < high < 2.0
-    left, right = wild.beyond
+    left, right = wild.is_cut
     assert left.tolist() == right.tolist() == [False, False, False, True]
     ax = forest(wild)
     np.testing.assert_allclose(line(ax, "_cut<"), [[low, 3.0]])
@@ -76,7 +76,7 @@ def test_one_wild_interval_is_cut():
 def test_marks_say_what_the_interval_says():
     # [.7, .9] excludes 1, [.9, 1.3] does not, the third has none, the fourth lies far outside
     drawn = estimates([0.8, 1.1, 0.9, 99.0], [0.1, 0.2, NAN, NAN])
-    assert drawn.excludes.tolist() == [True, False, False, False]
+    assert drawn.excludes_reference.tolist() == [True, False, False, False]
     ax = forest(drawn)
     assert line(ax, "_excludes").tolist() == [[0.8, 0.0]]
     assert line(ax, "_includes").tolist() == [[1.1, 1.0]]
@@ -91,7 +91,7 @@ def test_marks_say_what_the_interval_says():
         "no interval",
         "beyond the axis",
     ]
-    assert [handle.get_label() for handle in forest_key([drawn])] == said
+    assert [handle.get_label() for handle in forest_legend([drawn])] == said
 
 
 @settings(deadline=None, max_examples=20)
@@ -111,7 +111,7 @@ def test_log_ticks_are_few_and_inside(low, ratio):
 def test_plain_ticks(ends, also):
     ax = Figure().subplots()
     ax.set_xlim(*ends)
-    plain_ticks(ax, log=False, also=also)
+    set_round_ticks(ax, log=False, also=also)
     ticks = ax.xaxis.get_major_locator()()
     assert 2 <= len(ticks) <= 8
     if also is not None:
@@ -126,10 +126,14 @@ def test_numbers_in_words():
         1000.0: "1000",
         3e-6: "3e-06",
     }
-    assert {value: tick_word(value) for value in ticks} == ticks
+    assert {value: format_tick(value) for value in ticks} == ticks
     assert (format_signed(-0.04), format_signed(12.0)) == ("−0.0", "+12.0")
-    assert format_change(0.01234) == "0.012"
-    assert format_change(0.0) == format_change(2.6e-15) == "< 0.0001"
+    assert format_probability_change(0.01234) == "0.012"
+    assert (
+        format_probability_change(0.0)
+        == format_probability_change(2.6e-15)
+        == "< 0.0001"
+    )
 
 
 def luminance(colour):
@@ -160,7 +164,7 @@ def test_text_and_marks_have_contrast(colours, on_paper, on_band):
 def test_settings_come_back():
     with matplotlib.rc_context({"font.size": 31.0, "svg.fonttype": "path"}):
         before = dict(matplotlib.rcParams)
-        with style.look(**{"svg.hashsalt": "own"}):
+        with style.plot_style(**{"svg.hashsalt": "own"}):
             found = {
                 name: matplotlib.rcParams[name]
                 for name in ("font.size", "svg.fonttype")
@@ -224,8 +228,8 @@ def test_captions_say_what_is_special():
 
 
 def test_long_names_are_cut_and_told_apart():
-    assert shown_all(["cat", "Hund", 7, "été"]) == ["cat", "Hund", "7", "été"]
-    names = shown_all(HOSTILE)
+    assert fit_labels(["cat", "Hund", 7, "été"]) == ["cat", "Hund", "7", "été"]
+    names = fit_labels(HOSTILE)
     assert len(set(names)) == len(HOSTILE)
     assert [name[-4:] for name in names[:2]] == ["… #1", "… #2"]
     assert max(map(len, names)) <= 24

@@ -12,7 +12,12 @@ from mcllo.exceptions import InputError
 from mcllo.metrics import expected_calibration_error
 from mcllo.plot import caption, reliability, reliability_by_class, ternary
 from mcllo.plot._style import DASHES, MARKERS, SERIES
-from mcllo.plot._ternary import N_ARROW_STEPS, N_ARROW_STEPS_LONG, grid, places
+from mcllo.plot._ternary import (
+    N_ARROW_STEPS,
+    N_ARROW_STEPS_LONG,
+    arrow_starts,
+    triangle_coordinates,
+)
 
 CLASSES = ("calm", "rain", "snow")
 
@@ -95,12 +100,14 @@ def test_how_many_sets():
 
 def test_places_by_hand():
     # corners at (0, 0), (1, 0) and (1/2, sqrt(3)/2); the centre at their mean
-    corners = places(np.eye(3))
+    corners = triangle_coordinates(np.eye(3))
     np.testing.assert_allclose(corners, [[0, 0], [1, 0], [0.5, 0.75**0.5]])
-    np.testing.assert_allclose(places(np.full((1, 3), 1 / 3)), [corners.mean(axis=0)])
-    assert len(grid()) == (N_ARROW_STEPS - 1) * (N_ARROW_STEPS - 2) / 2
-    np.testing.assert_allclose(grid().sum(axis=1), 1.0)
-    assert grid().min() > 0.0
+    np.testing.assert_allclose(
+        triangle_coordinates(np.full((1, 3), 1 / 3)), [corners.mean(axis=0)]
+    )
+    assert len(arrow_starts()) == (N_ARROW_STEPS - 1) * (N_ARROW_STEPS - 2) / 2
+    np.testing.assert_allclose(arrow_starts().sum(axis=1), 1.0)
+    assert arrow_starts().min() > 0.0
 
 
 def arrows(ax):
@@ -114,18 +121,26 @@ def test_marks_and_arrows_of_an_assessment():
     ax = ternary(a, caption=True)
     words = assert_readable(ax)
     assert "came true" in words
-    where = places(a.predictions.probs)
+    where = triangle_coordinates(a.predictions.probs)
     for k in range(3):
         np.testing.assert_allclose(
             line(ax, f"_rows{k}"), where[a.predictions.codes == k]
         )
     start, move = arrows(ax)
     steps = N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG
-    probs = grid(steps)
-    near = np.hypot(*(places(a.fit.recalibrate(probs)) - places(probs)).T) >= 0.004
-    np.testing.assert_allclose(start, places(probs)[near])
+    probs = arrow_starts(steps)
+    near = (
+        np.hypot(
+            *(
+                triangle_coordinates(a.fit.recalibrate(probs))
+                - triangle_coordinates(probs)
+            ).T
+        )
+        >= 0.004
+    )
+    np.testing.assert_allclose(start, triangle_coordinates(probs)[near])
     np.testing.assert_allclose(
-        start + move, places(a.fit.recalibrate(probs))[near], atol=1e-12
+        start + move, triangle_coordinates(a.fit.recalibrate(probs))[near], atol=1e-12
     )
 
 
@@ -134,20 +149,26 @@ def test_arrows_by_hand():
     half = MCLLOMap(np.zeros(2), np.full(2, 0.5), CLASSES, "snow")
     start, move = arrows(ternary(half))
     k = np.flatnonzero(
-        (np.abs(start - places(np.array([[0.8, 0.1, 0.1]]))) < 1e-9).all(axis=1)
+        (np.abs(start - triangle_coordinates(np.array([[0.8, 0.1, 0.1]]))) < 1e-9).all(
+            axis=1
+        )
     )
     if not len(k):  # the coarse grid: 5/7, 1/7, 1/7 become sqrt(5) : 1 : 1
         before, after = np.array([[5, 1, 1]]) / 7, np.array([[5**0.5, 1, 1]])
-        k = np.flatnonzero((np.abs(start - places(before)) < 1e-9).all(axis=1))
+        k = np.flatnonzero(
+            (np.abs(start - triangle_coordinates(before)) < 1e-9).all(axis=1)
+        )
     else:
         after = np.array([[8**0.5, 1, 1]])
-    np.testing.assert_allclose(start[k] + move[k], places(after / after.sum()))
+    np.testing.assert_allclose(
+        start[k] + move[k], triangle_coordinates(after / after.sum())
+    )
 
 
 def test_the_identity_moves_nothing():
     ax = ternary(MCLLOMap(np.zeros(2), np.ones(2), CLASSES, "snow"))
     assert not [part for part in ax.collections if isinstance(part, Quiver)]
-    np.testing.assert_allclose(line(ax, "_still"), places(grid()))
+    np.testing.assert_allclose(line(ax, "_still"), triangle_coordinates(arrow_starts()))
 
 
 def test_arrows_of_a_calibrator_and_of_nothing():
@@ -156,8 +177,10 @@ def test_arrows_of_a_calibrator_and_of_nothing():
     labels = [CLASSES[k] for k in rows.codes]
     made = mcllo.calibrators.TemperatureScaling().fit(rows.probs, labels)
     start, move = arrows(ternary(a, recalibration=made))
-    probs = grid(N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG)
-    moved = places(made.predict_proba(probs)) - places(probs)
+    probs = arrow_starts(N_ARROW_STEPS if len(start) > 20 else N_ARROW_STEPS_LONG)
+    moved = triangle_coordinates(made.predict_proba(probs)) - triangle_coordinates(
+        probs
+    )
     np.testing.assert_allclose(move, moved[np.hypot(*moved.T) >= 0.004], atol=1e-12)
     assert not ternary(a, arrows=False).collections
     few = ternary(a, max_points=50)

@@ -25,7 +25,7 @@ from inputs import (
 from pyarrow import parquet
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 LABEL = ["--label", "y"]
 
@@ -46,14 +46,14 @@ def good(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, good):
     path = str(tmp_path_factory.mktemp("model") / "model.json")
-    assert run(["fit", good, *LABEL, "-o", path]) == 0
+    assert run_command_line(["fit", good, *LABEL, "-o", path]) == 0
     return path
 
 
 def output(capsys, *arguments):
     """Return what a command that succeeds prints; on stderr only that a map may do harm."""
     capsys.readouterr()
-    assert run([str(word) for word in arguments]) == 0
+    assert run_command_line([str(word) for word in arguments]) == 0
     out, err = capsys.readouterr()
     harm = "mcllo: warning: On rows that it was not fitted to (5 folds) it raises log loss by "
     assert err == "" or (
@@ -135,16 +135,23 @@ def test_json_of_separated_rows_has_null_and_never_nan(tmp_path, capsys, statist
 def test_the_gate_answers_with_the_exit_code(tmp_path, capsys):
     file = write(tmp_path, "f.csv", SEPARATED)
     words = ["assess", file, *LABEL, "--statistic", "wald", "--method", "chi2"]
-    assert run(words) == 0
-    assert run([*words, "--gate"]) == 3  # without a p-value it does not open
+    assert run_command_line(words) == 0
+    assert (
+        run_command_line([*words, "--gate"]) == 3
+    )  # without a p-value it does not open
     file = write(tmp_path, "f.csv", csv_text(400))
     pvalue = strict(output(capsys, "assess", file, *LABEL, "--json"))["test"]["pvalue"]
     assert 0.0 < pvalue < 0.05
-    assert run(["assess", file, *LABEL]) == 0
-    assert run(["assess", file, *LABEL, "--gate"]) == 1
+    assert run_command_line(["assess", file, *LABEL]) == 0
+    assert run_command_line(["assess", file, *LABEL, "--gate"]) == 1
     assert "Verdict" in capsys.readouterr().out
-    assert run(["assess", file, *LABEL, "--gate", "--json"]) == 1
-    assert run(["assess", file, *LABEL, "--gate", "--alpha", repr(pvalue / 2)]) == 0
+    assert run_command_line(["assess", file, *LABEL, "--gate", "--json"]) == 1
+    assert (
+        run_command_line(
+            ["assess", file, *LABEL, "--gate", "--alpha", repr(pvalue / 2)]
+        )
+        == 0
+    )
 
 
 def test_a_seed_makes_the_output_repeatable(good, capsys):
@@ -336,7 +343,7 @@ def test_fit_takes_a_baseline(tmp_path, good, capsys):
 
 def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsys):
     file = write(tmp_path, "f.csv", SEPARATED)
-    assert run(["fit", file, *LABEL, "-o", str(tmp_path / "m.json")]) == 0
+    assert run_command_line(["fit", file, *LABEL, "-o", str(tmp_path / "m.json")]) == 0
     err = capsys.readouterr().err
     assert err.startswith("mcllo: note: the maximum likelihood estimate does not exist")
     assert err.endswith("use mcllo fit --penalty 1.\n")
@@ -432,7 +439,7 @@ def test_methods_of_logits(tmp_path, capsys, method):
         mcllo.read_predictions(file, label="y", logits=True)
     )
     np.testing.assert_allclose(written(out), direct.predict_proba(rows), rtol=1e-12)
-    assert run(["apply", str(model), str(file)]) == 2
+    assert run_command_line(["apply", str(model), str(file)]) == 2
     assert f"this {method} map was fitted to logits" in capsys.readouterr().err
 
 
@@ -457,7 +464,7 @@ def test_flexible_is_an_option_of_auto_alone(tmp_path, good, capsys):
         capsys, *words, "auto"
     )
     assert mcllo.load_calibrator(model).flexible
-    assert run([*map(str, words), "temperature"]) == 2
+    assert run_command_line([*map(str, words), "temperature"]) == 2
     message = capsys.readouterr().err
     assert "--flexible must be left out" in message
     assert "auto has it" in message
@@ -472,7 +479,7 @@ def test_the_default_method_is_mcllo_and_only_some_have_a_floor(
     content = strict(output(capsys, "fit", good, *LABEL, "-o", again, "--json"))
     assert (content["method"], content["n_samples"]) == ("mcllo", 60)
     output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", again)
-    assert run(["apply", again, good, "--clip", "0.01"]) == 2
+    assert run_command_line(["apply", again, good, "--clip", "0.01"]) == 2
     assert "histogram takes zeros as they are. Leave it out." in capsys.readouterr().err
 
 
@@ -529,7 +536,7 @@ def test_verbs_write_reports(files, tmp_path, capsys):
             str(out),
         ]
         with case(out.name):
-            assert run(arguments) == 0
+            assert run_command_line(arguments) == 0
             printed = capsys.readouterr()
             assert "report written" in printed.err
             assert "400" in printed.out
@@ -541,13 +548,15 @@ def test_verbs_write_reports(files, tmp_path, capsys):
 def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("typer.launch", lambda path: opened.append(path))
-    assert run(["assess", good, *LABEL, "--open"]) == 2
+    assert run_command_line(["assess", good, *LABEL, "--open"]) == 2
     assert "--html OUT" in capsys.readouterr().err
     out = str(tmp_path / "r.html")
-    assert run(["assess", good, *LABEL, "--html", out, "--open"]) == 0
+    assert run_command_line(["assess", good, *LABEL, "--html", out, "--open"]) == 0
     assert opened == [out]
     assert (
-        run(["assess", good, *LABEL, "--html", str(tmp_path / "no/such/dir/r.html")])
+        run_command_line(
+            ["assess", good, *LABEL, "--html", str(tmp_path / "no/such/dir/r.html")]
+        )
         == 2
     )
     assert "Traceback" not in capsys.readouterr().err

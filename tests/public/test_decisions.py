@@ -14,7 +14,7 @@ import pytest
 from data import DataSet, drawn
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 SEEDS = (1, 3, 19, 24, 30, 36)
 METHODS = ("temperature", "beta", "auto")
@@ -154,9 +154,9 @@ def test_command_line(seed, tmp_path, capsys):
         "--methods",
         ",".join(METHODS),
     ]
-    assert run([*call, "--seed", "0"]) == 0
+    assert run_command_line([*call, "--seed", "0"]) == 0
     check_text(capsys.readouterr().out, seed)
-    assert run([*call, "--seed", "0", "--json"]) == 0
+    assert run_command_line([*call, "--seed", "0", "--json"]) == 0
     assert of_dict(json.loads(capsys.readouterr().out)["recommendation"]) == decision(
         seed
     )

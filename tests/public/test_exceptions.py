@@ -9,7 +9,7 @@ import pytest
 from inputs import refusal
 
 from mcllo import assess, exceptions, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo.exceptions import FileFormatError, InputError, MclloError, MclloWarning
 
 
@@ -108,7 +108,7 @@ def test_a_remedy_is_a_field():
 def said(capsys, *arguments, code=2):
     """Return what a command line prints."""
     capsys.readouterr()
-    assert run([str(word) for word in arguments]) == code
+    assert run_command_line([str(word) for word in arguments]) == code
     out, err = capsys.readouterr()
     assert (out == "", err == "") == (code == 2, code != 2)
     return out + err

@@ -7,7 +7,7 @@ import sys
 import pytest
 import without_extras
 
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 
 def test_arrays_need_no_extra_and_the_rest_says_which():
@@ -22,7 +22,7 @@ def test_arrays_need_no_extra_and_the_rest_says_which():
 )
 def test_the_command_says_it_in_one_line(package, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, package, None)
-    assert run(["--version"]) == 2
+    assert run_command_line(["--version"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == without_extras.COMMAND.replace("typer", package)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from inputs import case, csv_text, parquet_bytes, parquet_table, predictions, with_line
 
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 GOOD = csv_text()
 LABEL = ["--label", "y"]
@@ -26,7 +26,9 @@ def model_text(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     (folder / "good.csv").write_text(GOOD)
     assert (
-        run(["fit", str(folder / "good.csv"), *LABEL, "-o", str(folder / "model.json")])
+        run_command_line(
+            ["fit", str(folder / "good.csv"), *LABEL, "-o", str(folder / "model.json")]
+        )
         == 0
     )
     return (folder / "model.json").read_text()
@@ -43,7 +45,7 @@ def model(tmp_path, model_text):
 def refused(capsys, arguments):
     """Return the one line that a refused command prints."""
     capsys.readouterr()
-    assert run([str(word) for word in arguments]) == 2
+    assert run_command_line([str(word) for word in arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith("\n")
@@ -186,7 +188,7 @@ def test_a_mistake_of_ours_is_one_line_and_no_verdict(tmp_path, model, capsys, f
     failing(
         "mcllo._apps.streaming.assess_file.assess_file", ZeroDivisionError("our fault")
     )
-    assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 70
+    assert run_command_line(["assess", str(tmp_path / "good.csv"), *LABEL]) == 70
     err = capsys.readouterr().err
     assert err.startswith(
         "mcllo: ZeroDivisionError: our fault (public/test_main.py, line "
@@ -201,7 +203,7 @@ def test_an_error_of_the_system_is_one_line(tmp_path, model, capsys, failing):
         "mcllo._utils.atomic_files.os.replace",
         OSError(28, "No space left on device", out),
     )
-    assert run(["fit", good, *LABEL, "-o", out]) == 2
+    assert run_command_line(["fit", good, *LABEL, "-o", out]) == 2
     err = capsys.readouterr().err
     assert err.startswith(
         f"mcllo: {out} cannot be written: No space left on device. Make room"
@@ -215,7 +217,7 @@ def test_an_error_of_the_system_is_one_line(tmp_path, model, capsys, failing):
 
 def test_interrupting_ends_with_130(tmp_path, model, capsys, failing):
     failing("mcllo._apps.streaming.assess_file.assess_file", KeyboardInterrupt())
-    assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 130
+    assert run_command_line(["assess", str(tmp_path / "good.csv"), *LABEL]) == 130
     assert capsys.readouterr().err.split() == ["mcllo:", "interrupted"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo.exceptions import FileFormatError, InputError
 
 CLASSES = ["cat", "dog", "eel"]
@@ -234,7 +234,10 @@ def test_batches_of_one_row_and_of_many():
 
 def test_the_command_line(tmp_path, capsys):
     file = str(tmp_path / "weekly.db")
-    assert run(["monitor", "start", file, "--classes", ",".join(CLASSES)]) == 0
+    assert (
+        run_command_line(["monitor", "start", file, "--classes", ",".join(CLASSES)])
+        == 0
+    )
     codes = []
     for k in range(6):
         path = csv(tmp_path / f"{k}.csv", *batch(k, n=300, slope=1.0 if k < 4 else 0.5))
@@ -251,10 +254,10 @@ def test_the_command_line(tmp_path, capsys):
             "--textfile",
             prom,
         ]
-        codes.append(run(add))
+        codes.append(run_command_line(add))
     assert codes[:4] == [3, 0, 0, 0]
     assert codes[5] == 1
-    assert run(add) == 1
+    assert run_command_line(add) == 1
     out = capsys.readouterr()
     assert "Alarm" in out.out
     assert "nothing was added" in out.err
@@ -262,11 +265,14 @@ def test_the_command_line(tmp_path, capsys):
         'mcllo_monitor_alarm{monitor="weekly"} 1\n'
         in (tmp_path / "weekly.prom").read_text()
     )
-    assert run(["monitor", "show", file, "--json", "--batches"]) == 1
+    assert run_command_line(["monitor", "show", file, "--json", "--batches"]) == 1
     content = json.loads(capsys.readouterr().out)
     assert [row["batch"] for row in content["batches"]] == [f"w{k}" for k in range(6)]
     assert content["n_rows"] == 1800
-    assert run(["monitor", "show", file, "--html", str(tmp_path / "m.md")]) == 1
+    assert (
+        run_command_line(["monitor", "show", file, "--html", str(tmp_path / "m.md")])
+        == 1
+    )
     assert "w4" in (tmp_path / "m.md").read_text()
 
 
@@ -274,23 +280,45 @@ def test_the_command_line(tmp_path, capsys):
 def test_the_command_line_draws(tmp_path):
     file = str(tmp_path / "weekly.db")
     watched(2, 3, file=file)
-    assert run(["monitor", "show", file, "--html", str(tmp_path / "m.html")]) == 1
+    assert (
+        run_command_line(["monitor", "show", file, "--html", str(tmp_path / "m.html")])
+        == 1
+    )
     assert "w02" in (tmp_path / "m.html").read_text()
-    assert run(["monitor", "show", file, "--figure", str(tmp_path / "m.png")]) == 1
+    assert (
+        run_command_line(["monitor", "show", file, "--figure", str(tmp_path / "m.png")])
+        == 1
+    )
     assert (tmp_path / "m.png").stat().st_size > 10_000
 
 
 def test_the_command_line_cannot_tell_and_refuses(tmp_path, capsys):
     file = str(tmp_path / "m.db")
-    assert run(["monitor", "start", file, "--rule", "ever", "--alpha", "0.01"]) == 0
+    assert (
+        run_command_line(
+            ["monitor", "start", file, "--rule", "ever", "--alpha", "0.01"]
+        )
+        == 0
+    )
     path = csv(tmp_path / "0.csv", *batch(0, n=6))
-    assert run(["monitor", "add", file, path, "--label", "y", "--batch", "1"]) == 3
-    assert run(["monitor", "start", file]) == 2
+    assert (
+        run_command_line(["monitor", "add", file, path, "--label", "y", "--batch", "1"])
+        == 3
+    )
+    assert run_command_line(["monitor", "start", file]) == 2
     other = csv(tmp_path / "1.csv", *batch(1, n=6))
-    assert run(["monitor", "add", file, other, "--label", "y", "--batch", "1"]) == 2
+    assert (
+        run_command_line(
+            ["monitor", "add", file, other, "--label", "y", "--batch", "1"]
+        )
+        == 2
+    )
     assert "--batch 1 was added before" in capsys.readouterr().err
-    assert run(["monitor", "show", path]) == 2
-    assert run(["monitor", "show", file, "--html", str(tmp_path / "m.pdf")]) == 2
+    assert run_command_line(["monitor", "show", path]) == 2
+    assert (
+        run_command_line(["monitor", "show", file, "--html", str(tmp_path / "m.pdf")])
+        == 2
+    )
     with pytest.raises(FileFormatError):
         mcllo.Monitor.open(path)
 

@@ -13,7 +13,7 @@ from figure_checks import assert_readable, words
 from inputs import case
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo.exceptions import InputError
 
 CLASSES = ["dry", "rain", "snow"]
@@ -231,13 +231,13 @@ def test_a_gate_closes_on_a_subgroup(path, capsys):
         "--normalize",
         "--gate",
     ]
-    assert run([*command, "--classes", "dry,rain,snow"]) == 0
+    assert run_command_line([*command, "--classes", "dry,rain,snow"]) == 0
     assert "\nBy station\n" not in capsys.readouterr().out
-    assert run([*command, "--by", "station"]) == 1
+    assert run_command_line([*command, "--by", "station"]) == 1
     out = capsys.readouterr().out
     assert "\nBy station\n" in out
     assert "But by station some subgroups are off" in out
-    assert run([*command, "--by", "station", "--json"]) == 1
+    assert run_command_line([*command, "--by", "station", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["subgroups"]["by"] == "station"
 
 
@@ -247,13 +247,13 @@ def test_columns_are_checked(path, capsys):
         (["--by", "station", "--groups", "station"], "a column must play one part"),
         (["--by", "observed"], "a column must play one part"),
     ):
-        assert run(["assess", path, "--label", "observed", *options]) == 2
+        assert run_command_line(["assess", path, "--label", "observed", *options]) == 2
         assert message in capsys.readouterr().err, options
     lines = Path(path).read_text().splitlines()
     lines[4] = lines[4].replace("north", "")
     Path(path).write_text("\n".join(lines))
     command = ["assess", path, "--label", "observed", "--by", "station", "--normalize"]
-    assert run(command) == 2
+    assert run_command_line(command) == 2
     assert "column 'station' is empty in line 5" in capsys.readouterr().err
 
 

@@ -19,7 +19,7 @@ from approval import check_json, check_text, differences, sections, settled
 from pyarrow import parquet
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 VERBS = (
     "assess",
@@ -256,7 +256,7 @@ def call(tmp_path, monkeypatch, capsys):
 
     def shown(line):
         capsys.readouterr()
-        code = run(shlex.split(line))
+        code = run_command_line(shlex.split(line))
         out, err = capsys.readouterr()
         text = f"$ mcllo {line}\n{out}{err}[exit code {code}]"
         return settled(text.replace(str(tmp_path), "FOLDER"))

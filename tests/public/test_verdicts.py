@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 KINDS = ("miscalibrated", "negligible", "not_detected", "inconclusive")
 WORDS = {
@@ -98,12 +98,15 @@ def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
         "199",
     ]
     call += ["--seed", "0"] + (["--groups", "station"] if groups is not None else [])
-    assert run([*call, "--json"]) == 0
+    assert run_command_line([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == kind
-    assert run([*call, "--gate", "--html", str(tmp_path / "page.html")]) == EXIT[kind]
+    assert (
+        run_command_line([*call, "--gate", "--html", str(tmp_path / "page.html")])
+        == EXIT[kind]
+    )
     assert WORDS[kind] in " ".join(capsys.readouterr().out.split())
     assert f'data-test-verdict="{kind}"' in (tmp_path / "page.html").read_text()
-    assert run([*call, "--strict"]) == STRICT[kind]
+    assert run_command_line([*call, "--strict"]) == STRICT[kind]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -114,10 +117,10 @@ def test_level_and_tolerance_reach_every_output(tmp_path, capsys):
     call = ["assess", str(file), "--label", "y", "--classes", "dry,rain,snow"]
     call += ["--tolerance", "0.3", "--gate"]
     html, made = tmp_path / "page.html", tmp_path / "page.json"
-    assert run([*call, "--html", str(html)]) == EXIT["negligible"]
+    assert run_command_line([*call, "--html", str(html)]) == EXIT["negligible"]
     assert WORDS["negligible"] in " ".join(capsys.readouterr().out.split())
     assert 'data-test-verdict="negligible"' in html.read_text()
-    assert run([*call, "--html", str(made), "--json"]) == 0
+    assert run_command_line([*call, "--html", str(made), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)["verdict"]
     stored = json.loads(made.read_text())["result"]["verdict"]
     assert (printed["kind"], printed["tolerance"], stored["kind"]) == (
@@ -125,9 +128,11 @@ def test_level_and_tolerance_reach_every_output(tmp_path, capsys):
         0.3,
         "negligible",
     )
-    assert run([*call, "--strict"]) == STRICT["negligible"]
+    assert run_command_line([*call, "--strict"]) == STRICT["negligible"]
     capsys.readouterr()
-    assert run(["assess", str(file), "--label", "y", "--tolerance", "2"]) == 2
+    assert (
+        run_command_line(["assess", str(file), "--label", "y", "--tolerance", "2"]) == 2
+    )
     assert "--tolerance" in capsys.readouterr().err
 
 

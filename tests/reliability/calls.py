@@ -6,7 +6,7 @@ import sys
 
 from inputs import csv_text
 
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 
 LABEL = ["--label", "y"]
 CONTROLS = {*range(32), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
@@ -15,7 +15,7 @@ CONTROLS = {*range(32), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 def said(capsys, *arguments):
     """Run a command line here; return its exit code and what it printed."""
     capsys.readouterr()
-    code = run([str(word) for word in arguments])
+    code = run_command_line([str(word) for word in arguments])
     return code, *capsys.readouterr()
 
 
@@ -52,7 +52,7 @@ def saved_model(folder, capsys=None):
     """Fit a model to a small file; return both."""
     good, model = folder / "good.csv", folder / "model.json"
     good.write_text(csv_text())
-    assert run(["fit", str(good), *LABEL, "-o", str(model)]) == 0
+    assert run_command_line(["fit", str(good), *LABEL, "-o", str(model)]) == 0
     if capsys is not None:
         capsys.readouterr()
     return good, model

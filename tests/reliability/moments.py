@@ -259,7 +259,7 @@ def stopped(verb, times, rng):
 
 
 def main(folder, times, seed, *chosen):
-    from mcllo.__main__ import run
+    from mcllo.__main__ import run_command_line as run
 
     folder = Path(folder) / "work"
     folder.mkdir()

@@ -15,7 +15,7 @@ import pytest
 from calls import LABEL, refused, said, saved_model, shows_no_commands
 from inputs import csv_text, parquet_table
 
-from mcllo._utils.terminal import visible
+from mcllo._utils.terminal import escape_control_characters
 
 GOOD = csv_text()
 CODE = [
@@ -96,10 +96,10 @@ BELL, COLOUR, TITLE = "\x07", "\x1b[31m", "\x1b]0;mine\x07"
 
 
 def test_what_is_shown():
-    assert visible("größe\t1\n2") == "größe\t1\n2"
-    assert visible("\x1b[0m\x9b1m\x7f\r") == r"\x1b[0m\x9b1m\x7f\r"
-    assert visible("a\u202eb\u2066\u2028") == r"a\u202eb\u2066\u2028"
-    assert visible(os.fsdecode(b"\xff")) == r"\udcff"
+    assert escape_control_characters("größe\t1\n2") == "größe\t1\n2"
+    assert escape_control_characters("\x1b[0m\x9b1m\x7f\r") == r"\x1b[0m\x9b1m\x7f\r"
+    assert escape_control_characters("a\u202eb\u2066\u2028") == r"a\u202eb\u2066\u2028"
+    assert escape_control_characters(os.fsdecode(b"\xff")) == r"\udcff"
 
 
 @pytest.mark.parametrize("mark", [TITLE, "\x9b31m", "\u202e"])
@@ -109,13 +109,13 @@ def test_F9_a_file_name_sends_no_command(mark, tmp_path, capsys):
         err = refused(capsys, "assess", path, *LABEL)
         assert shows_no_commands(err)
         assert "\u202e" not in err
-        assert visible(mark) in err
+        assert escape_control_characters(mark) in err
         path.write_text(GOOD.replace("dog", "", 1))
     good, model = saved_model(tmp_path, capsys)
     out = tmp_path / f"out{mark}.csv"
     code, shown, _ = said(capsys, "apply", model, good, "-o", out)
     assert code == 0
-    assert visible(out.name) in shown
+    assert escape_control_characters(out.name) in shown
     assert out.exists()
 
 

@@ -17,7 +17,7 @@ from inputs import csv_text, predictions
 
 import mcllo
 from mcllo._utils.linalg import MAX_SIZE_WITHOUT_CHOLESKY
-from mcllo._utils.parallel import memory
+from mcllo._utils.parallel import available_memory
 from mcllo.exceptions import InputError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource.getrusage")
@@ -26,8 +26,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and its 
 
 PEAK = """
 import sys
-from mcllo.__main__ import run
-code = run(sys.argv[1:])
+from mcllo.__main__ import run_command_line
+code = run_command_line(sys.argv[1:])
 with open("/proc/self/status") as file:
     (size,) = [line.split()[1] for line in file if line.startswith("VmHWM")]
 print(code, size, file=sys.stderr)
@@ -75,11 +75,11 @@ def test_F2_apply_takes_no_more_memory_for_more_rows(tmp_path):
 LIMITED = """
 import resource, sys
 import numpy, pyarrow.parquet, scipy.optimize
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 with open("/proc/self/statm") as file:
     size = int(file.read().split()[0]) * resource.getpagesize() + (1 << 29)
 resource.setrlimit(resource.RLIMIT_AS, (size, size))
-sys.exit(run(sys.argv[1:]))
+sys.exit(run_command_line(sys.argv[1:]))
 """
 """A verb that may take half a GB more than its libraries."""
 
@@ -199,15 +199,15 @@ def test_F4_python_is_told_the_same_and_what_fits_is_read(tmp_path, monkeypatch)
 
 def test_how_much_memory_there_is(monkeypatch):
     monkeypatch.delenv("MCLLO_MEMORY", raising=False)
-    assert memory() > 1e8
+    assert available_memory() > 1e8
     monkeypatch.setenv("MCLLO_MEMORY", "2.5")
-    assert memory() == 2.5e9
+    assert available_memory() == 2.5e9
     for wrong in ("much", "-1", "0", "nan"):
         monkeypatch.setenv("MCLLO_MEMORY", wrong)
         with pytest.raises(
             InputError, match="MCLLO_MEMORY must be a number of gigabytes"
         ):
-            memory()
+            available_memory()
 
 
 @posix
@@ -215,7 +215,7 @@ def test_how_much_memory_there_is(monkeypatch):
 def test_the_limit_of_the_process_counts():
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
-        "from mcllo._utils.parallel import memory; print(memory() <= 3 << 30)"
+        "from mcllo._utils.parallel import available_memory; print(available_memory() <= 3 << 30)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

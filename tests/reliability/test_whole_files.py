@@ -258,8 +258,8 @@ def test_a_full_disk_in_every_format(tmp_path):
 
 HOLDER = """
 import time
-from mcllo._utils.atomic_files import Scratch
-scratch = Scratch()
+from mcllo._utils.atomic_files import ScratchFolder
+scratch = ScratchFolder()
 (scratch.folder / "rows.npy").write_bytes(b"x" * 1000)
 print(scratch.folder, flush=True)
 time.sleep(60)
@@ -282,7 +282,7 @@ def test_the_scratch_of_a_killed_process_goes_with_the_next_one(tmp_path, monkey
         one.send_signal(signal.SIGKILL)
         one.wait(30)
         assert {path.name for path in left.iterdir()} == {"lock", "rows.npy"}
-        scratch = atomic_files.Scratch()
+        scratch = atomic_files.ScratchFolder()
         assert not left.exists()
         assert kept.exists()
         assert scratch.folder.exists()
@@ -290,7 +290,7 @@ def test_the_scratch_of_a_killed_process_goes_with_the_next_one(tmp_path, monkey
         living.send_signal(signal.SIGKILL)
         living.wait(30)
     del scratch
-    atomic_files.Scratch().close()
+    atomic_files.ScratchFolder().close()
     assert names(tmp_path) == []
 
 

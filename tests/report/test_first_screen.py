@@ -38,7 +38,7 @@ from mcllo._apps.report.verdict_section import build_verdict, headline_facts
 from mcllo._assessment.assessment import metrics_expected_if_calibrated
 from mcllo._inference.hypothesis_test import Reason
 from mcllo._model.compiled import kernel_name
-from mcllo._utils.statements import pick, suppress_warnings
+from mcllo._utils.statements import select_statements, suppress_warnings
 from mcllo._version import __version__
 from mcllo.calibrators import CALIBRATORS
 
@@ -144,7 +144,10 @@ def card(a):
         *(f"but: {but}" for but in v.buts),
     ]
     lines += [f"{v.pvalue}. {v.how}. {v.why} {v.other}"]
-    lines += [f"alert: {alert}" for alert in plain.alerts(a, pick(said, "data_check"))]
+    lines += [
+        f"alert: {alert}"
+        for alert in plain.alerts(a, select_statements(said, "data_check"))
+    ]
     lines += [f"{f.name}: {f.value} ({f.note})" for f in headline_facts(a, judged)]
     lines += [
         f"says {r.says}: right {r.right} ({r.interval})"

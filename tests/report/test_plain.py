@@ -44,7 +44,7 @@ from mcllo._apps.report.steps import (
     recalibration_steps,
 )
 from mcllo._apps.report.summarize import assessment_to_report, summarize
-from mcllo._utils.statements import pick
+from mcllo._utils.statements import select_statements
 
 ASSESSED = (overconfident, wave, one_off, baseline_off, grouped, divided, mixed_up)
 ASSESSED += (slight, calm, wave, own_rows, few, few_groups, separated)
@@ -221,7 +221,9 @@ def test_outside_shifts_and_slopes_their_nearest_are_called_the_nearest():
 
 
 def test_the_evidence_says_what_a_recalibration_gains():
-    (said,) = pick(overconfident().statements(), "effect_size.recalibration")
+    (said,) = select_statements(
+        overconfident().statements(), "effect_size.recalibration"
+    )
     assert "lowers the log loss of the others by" in said.text
     page = Page(render_html(summary(overconfident), PICTURES)).all(
         having="data-test-gain"

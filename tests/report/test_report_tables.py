@@ -50,7 +50,7 @@ from mcllo._apps.report.views import (
 )
 from mcllo._utils.formatting import Table
 from mcllo.plot._reliability_diagram import class_errors
-from mcllo.plot._words import model_name
+from mcllo.plot._words import nested_model_label
 
 
 def titles(table):
@@ -261,7 +261,7 @@ def test_the_table_has_the_numbers_of_the_nested_models():
         overconfident().details.nested_models,
         nested_models_part(overconfident(), 0.05).table,
     )
-    names = [model_name(row.model) for row in found.rows]
+    names = [nested_model_label(row.model) for row in found.rows]
     assert [cell.text for cell in column(table, "Model")] == names
     for title, name in (("Gain", "statistic"), ("Parameters", "df")):
         values = [getattr(row, name) for row in found.rows]

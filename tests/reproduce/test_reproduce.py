@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import mcllo
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo.exceptions import InputError
 from mcllo.metrics import accuracy
 from mcllo.reproduce import ITEMS, printed, reproduce
@@ -23,7 +23,7 @@ PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper" / "mcllo_paper.
 def called(*arguments):
     text = StringIO()
     with redirect_stdout(text):
-        code = run(["reproduce", *map(str, arguments)])
+        code = run_command_line(["reproduce", *map(str, arguments)])
     return code, text.getvalue()
 
 
@@ -142,9 +142,9 @@ def test_the_command_prints_what_python_prints(tmp_path):
 
 
 def test_bad_names(capsys, tmp_path):
-    assert run(["reproduce", "tabel2"]) == 2
+    assert run_command_line(["reproduce", "tabel2"]) == 2
     assert "table2" in capsys.readouterr().err
-    assert run(["reproduce", "figure1", "--format", "gif"]) == 2
+    assert run_command_line(["reproduce", "figure1", "--format", "gif"]) == 2
     with pytest.raises(InputError, match=r"table1 is a table: write it as \.csv"):
         reproduce("table1").save(tmp_path / "table1.png")
 

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo._apps.serve import open_listening_socket
 from mcllo._apps.serve.upload import (
     LOCK,
@@ -148,7 +148,7 @@ def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):
             InputError, match=rf"port={port} cannot be listened on: .* in use\. Choose"
         ):
             open_listening_socket(port)
-        assert run(["serve", "--no-browser", "--port", str(port)]) == 2
+        assert run_command_line(["serve", "--no-browser", "--port", str(port)]) == 2
         assert capsys.readouterr().err.startswith(
             f"mcllo: --port {port} cannot be listened on: "
         )

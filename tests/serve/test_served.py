@@ -13,7 +13,7 @@ from report_data import HOSTILE
 from visitor import commands, problem, visiting
 
 from mcllo import load_calibrator, read_predictions
-from mcllo.__main__ import run
+from mcllo.__main__ import run_command_line
 from mcllo._apps.serve.column_detection import DetectedColumn, DetectedTable
 from mcllo._apps.serve.guard import REPORT_POLICY
 from mcllo._apps.serve.jobs import TableJob
@@ -74,7 +74,7 @@ def test_the_report_is_the_one_of_the_command_line(
     monkeypatch.chdir(tmp_path)
     Path("pets & co.csv").write_text(TEXT)
     monkeypatch.setattr(sys, "argv", shlex.split(command))
-    assert run(sys.argv[1:]) == 0
+    assert run_command_line(sys.argv[1:]) == 0
     expected = Path("report.html").read_bytes()
     shown, given = visitor.get(f"{job}/see/report"), visitor.get(f"{job}/get/report")
     assert shown.content == given.content == expected
@@ -92,7 +92,7 @@ def test_the_recalibrated_table_and_the_model_are_those_of_the_command_line(
     monkeypatch.chdir(tmp_path)
     Path("pets & co.csv").write_text(TEXT)
     for line in commands(page)[-1].splitlines():
-        assert run(shlex.split(line)[1:]) == 0
+        assert run_command_line(shlex.split(line)[1:]) == 0
     assert (
         visitor.get(f"{job}/get/table").content == Path("recalibrated.csv").read_bytes()
     )
@@ -386,7 +386,7 @@ def test_what_recalibrations_do_not_know_is_said(tmp_path):
 
 def test_a_missing_extra_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "starlette", None)
-    assert run(["serve", "--no-browser"]) == 2
+    assert run_command_line(["serve", "--no-browser"]) == 2
     assert capsys.readouterr().err == (
         "mcllo: mcllo serve needs the package starlette, which is not installed. "
         "Install it with: pip install 'mcllo[serve,excel]'.\n"

@@ -132,7 +132,7 @@ def test_a_failure_takes_the_line_away(shell):
 
 
 def test_nothing_is_shown_in_a_terminal(capsys):
-    assert notebook.notebook() is None
+    assert notebook.notebook_shell() is None
     with show_progress("work") as advance:
         advance(1)
     assert capsys.readouterr() == ("", "")

@@ -9,18 +9,18 @@ from mcllo._utils.optional import (
     CLI_EXTRA,
     MissingPackageError,
     check_installed,
-    needed,
+    import_optional,
 )
 from mcllo.exceptions import InputError
 
 
 def test_what_is_there_is_returned():
-    assert needed("json.decoder", CLI_EXTRA).__name__ == "json.decoder"
+    assert import_optional("json.decoder", CLI_EXTRA).__name__ == "json.decoder"
     check_installed(("json", "csv"), CLI_EXTRA)
 
 
 @pytest.mark.parametrize(
-    "ask", [needed, lambda name, install: check_installed((name,), install)]
+    "ask", [import_optional, lambda name, install: check_installed((name,), install)]
 )
 def test_what_is_missing_is_an_input_error_and_an_import_error(ask):
     with pytest.raises(InputError) as caught:
@@ -35,7 +35,7 @@ def test_what_is_missing_is_an_input_error_and_an_import_error(ask):
 
 def test_progress_on_a_terminal_is_not_shown_without_rich(monkeypatch, capsys):
     monkeypatch.setattr(
-        atomic_files, "on_terminal", lambda stream: stream is sys.stderr
+        atomic_files, "is_terminal", lambda stream: stream is sys.stderr
     )
     monkeypatch.setitem(sys.modules, "rich", None)
     with atomic_files.progress("reading") as advance:

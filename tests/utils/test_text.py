@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from mcllo._utils.formatting import (
     LATEX,
     Table,
-    align,
+    align_columns,
     ellipsis,
+    escape_latex,
     format_count,
     format_interval,
     format_number,
-    format_p,
-    latex_text,
+    format_pvalue,
 )
 from mcllo.exceptions import FileFormatError
 
@@ -35,7 +35,7 @@ def test_p_values():
         (0.0, "< 1e-300"),
         (math.nan, "not available"),
     ):
-        assert format_p(pvalue) == text
+        assert format_pvalue(pvalue) == text
 
 
 def test_numbers():
@@ -70,7 +70,7 @@ def test_a_number_reads_back_as_nearly_itself(value):
 @settings(deadline=None, max_examples=50)
 @given(st.floats(min_value=0.0, max_value=1.0))
 def test_a_p_value_never_prints_as_zero(pvalue):
-    assert float(format_p(pvalue).split()[1]) > 0.0
+    assert float(format_pvalue(pvalue).split()[1]) > 0.0
 
 
 def test_intervals_counts_and_other_digits():
@@ -83,13 +83,13 @@ def test_intervals_counts_and_other_digits():
 
 
 def test_align():
-    assert align([["class", "n"], ["a", "10"]]) == "class   n\na      10"
-    assert align([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
+    assert align_columns([["class", "n"], ["a", "10"]]) == "class   n\na      10"
+    assert align_columns([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
     assert (
-        align([["a", ""], ["b", "word"]]) == "a\nb  word"
+        align_columns([["a", ""], ["b", "word"]]) == "a\nb  word"
     )  # no blanks at the end of a line
     with pytest.raises(ValueError, match="zip"):
-        align([["a", "b"], ["c", "d", "e"]])
+        align_columns([["a", "b"], ["c", "d", "e"]])
 
 
 def test_ellipsis_cuts_and_stays_on_one_line():
@@ -216,7 +216,7 @@ def test_csv_has_all_digits_and_is_whole_or_not_there(tmp_path):
 
 @given(st.text(max_size=20))
 def test_any_words_become_latex_without_commands(words):
-    text = latex_text(words)
+    text = escape_latex(words)
     bare = text
     for found in sorted(LATEX.values(), key=len, reverse=True):
         bare = bare.replace(found, "")

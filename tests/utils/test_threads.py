@@ -56,7 +56,7 @@ class Library:
 @pytest.fixture
 def libraries(monkeypatch):
     found = [Library(4), Library(1)]
-    monkeypatch.setattr(_chunks, "_blas_libraries", lambda: found)
+    monkeypatch.setattr(_chunks, "_loaded_blas_libraries", lambda: found)
     return found
 
 

@@ -41,7 +41,7 @@ from .._inference.robust import RobustTest
 from .._utils.formatting import Table
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
-from .._utils.results import none_for_nan
+from .._utils.results import none_for_nonfinite
 from .._utils.statements import Statement
 from .._validation.labels import Classes
 from .._validation.predictions import DataFacts, Predictions
@@ -404,29 +404,29 @@ class Assessment(NotebookResult):
         )
         divided = self.subgroups
         return {
-            "verdict": none_for_nan(verdict.to_dict()),
-            "effect_size": none_for_nan(self.effect_size.to_dict()),
-            "recalibration_gain": none_for_nan(self.recalibration_gain.to_dict()),
-            "goodness_of_fit": none_for_nan(self.goodness_of_fit.to_dict()),
+            "verdict": none_for_nonfinite(verdict.to_dict()),
+            "effect_size": none_for_nonfinite(self.effect_size.to_dict()),
+            "recalibration_gain": none_for_nonfinite(self.recalibration_gain.to_dict()),
+            "goodness_of_fit": none_for_nonfinite(self.goodness_of_fit.to_dict()),
             "miscalibrated_classes": None
             if miscalibrated_classes is None
-            else none_for_nan(miscalibrated_classes.to_dict()),
+            else none_for_nonfinite(miscalibrated_classes.to_dict()),
             "subgroups": None
             if divided is None
             else divided.to_dict(verdict.alpha, tolerance),
             "data_checks": [hint.text for hint in self.details.data_checks],
-            "test": none_for_nan(self.test.to_dict()),
-            "fit": none_for_nan(self.fit.to_dict()),
-            "metrics": none_for_nan(self.metrics),
-            "expected": none_for_nan(self.expected),
+            "test": none_for_nonfinite(self.test.to_dict()),
+            "fit": none_for_nonfinite(self.fit.to_dict()),
+            "metrics": none_for_nonfinite(self.metrics),
+            "expected": none_for_nonfinite(self.expected),
             "null_distributions": {
                 name: null.to_dict() for name, null in self.null_distributions.items()
             },
             "omnibus_tests": {
                 name: test.to_dict() for name, test in self.omnibus_tests.items()
             },
-            "in_the_large": none_for_nan(self.in_the_large.rows()),
-            **none_for_nan(self.details.to_dict()),
+            "in_the_large": none_for_nonfinite(self.in_the_large.rows()),
+            **none_for_nonfinite(self.details.to_dict()),
             "data": self.data.to_dict(),
         }
 

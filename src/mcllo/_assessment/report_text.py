@@ -25,14 +25,14 @@ from .._inference.effect_size import EffectSize
 from .._inference.effect_size_text import shown_level
 from .._inference.likelihood_tests import CalibrationTest
 from .._utils.formatting import (
-    align,
+    align_columns,
     ellipsis,
     format_interval,
     format_number,
     join_words,
 )
 from .._utils.results import Floats
-from .._utils.statements import Statement, pick
+from .._utils.statements import Statement, select_statements
 from ..exceptions import PYTHON, Names
 from .sentences import HEADLINES, assessment_statements
 from .verdict import Verdict
@@ -64,8 +64,10 @@ def assessment_text(
     said = assessment_statements(a, verdict, names)
     lines = _answer_lines(a, verdict, said, full)
     if not brief:
-        scores = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
-        errors = pick(said, "metric.ece", "metric.classwise_ece")
+        scores = select_statements(
+            said, "metric.accuracy", "metric.log_loss", "metric.brier"
+        )
+        errors = select_statements(said, "metric.ece", "metric.classwise_ece")
         baseline = ellipsis(a.fit.baseline)
         lines += [
             "",
@@ -94,13 +96,13 @@ def _answer_lines(
     a: Assessment, verdict: Verdict, said: list[Statement], full: bool
 ) -> list[str]:
     """Return the top: the verdict, how large it is, what is wrong, what to do."""
-    (heading,) = pick(said, "heading")
+    (heading,) = select_statements(said, "heading")
     size = " ".join(
         statement.text for statement in said if _states_effect_size(statement, verdict)
     )
     beside = [
         statement.text
-        for statement in pick(said, "other", "data_check", "note.rounded")
+        for statement in select_statements(said, "other", "data_check", "note.rounded")
     ]
     lines = [
         heading.text,
@@ -108,15 +110,17 @@ def _answer_lines(
         *_indent_lines(_wrap_with_hanging_indent([*beside, size])),
         *_indent_lines(_accuracy_by_level_lines(said, a.effect_size)),
     ]
-    wrong = [statement.text for statement in pick(said, "attribution")]
+    wrong = [statement.text for statement in select_statements(said, "attribution")]
     if wrong:
         n_left_out = len(wrong) - MAX_LISTED_CLASSES
         if n_left_out > 0:
             wrong = [*wrong[:MAX_LISTED_CLASSES], f"... and {n_left_out} more classes"]
         lines += ["", "What is wrong", *_indent_lines(_wrap_with_hanging_indent(wrong))]
     lines += _subgroup_lines(a, verdict, said, full)
-    if verdict.kind != "not_detected" or pick(said, "other.by"):
-        todo = " ".join(_uncapitalize(remedy) for remedy in pick(said, "remedy"))
+    if verdict.kind != "not_detected" or select_statements(said, "other.by"):
+        todo = " ".join(
+            _uncapitalize(remedy) for remedy in select_statements(said, "remedy")
+        )
         lines += ["", *_wrap_with_hanging_indent([f"What to do: {todo}"])]
     return lines
 
@@ -140,7 +144,7 @@ def _subgroup_lines(
     if a.subgroups is None:
         return []
     *table, note = a.subgroups.table_lines(verdict.alpha, verdict.tolerance, full)
-    headline, test = pick(said, "by")[:2]
+    headline, test = select_statements(said, "by")[:2]
     lines = [
         *_wrap_with_hanging_indent([headline.text, test.text]),
         *table,
@@ -154,25 +158,34 @@ def _supporting_evidence_lines(said: list[Statement], verdict: Verdict) -> list[
     sizes = ["effect_size.top", "effect_size.gain"]
     if verdict.kind == "not_detected":
         sizes.insert(0, "effect_size.recalibration")
-    is_nearest = bool(pick(said, "attribution.nearest"))
-    lines = [statement.text for statement in pick(said, "test", "subsample")]
-    lines += _join_after_title("Any other departure", "; ", pick(said, "omnibus"))
-    lines += [statement.text for statement in pick(said, "map_fit")]
-    lines += _join_after_title("Size", " ", pick(said, *sizes))
+    is_nearest = bool(select_statements(said, "attribution.nearest"))
+    lines = [
+        statement.text for statement in select_statements(said, "test", "subsample")
+    ]
     lines += _join_after_title(
-        "Levels by the map, if it is right", " ", pick(said, "effect_size.map_level")
+        "Any other departure", "; ", select_statements(said, "omnibus")
+    )
+    lines += [statement.text for statement in select_statements(said, "map_fit")]
+    lines += _join_after_title("Size", " ", select_statements(said, *sizes))
+    lines += _join_after_title(
+        "Levels by the map, if it is right",
+        " ",
+        select_statements(said, "effect_size.map_level"),
     )
     lines += _join_after_title(
-        "Kind of the nearest map" if is_nearest else "Kind", " ", pick(said, "kind")
+        "Kind of the nearest map" if is_nearest else "Kind",
+        " ",
+        select_statements(said, "kind"),
     )
     lines += [
-        f"Baseline: {_uncapitalize(baseline)}" for baseline in pick(said, "baseline")
+        f"Baseline: {_uncapitalize(baseline)}"
+        for baseline in select_statements(said, "baseline")
     ]
-    zeros = pick(said, "zeros")
+    zeros = select_statements(said, "zeros")
     lines += _join_after_title("Zeros", " ", zeros)
     # What rounding hides stands at the top, and zeros are said with their floors.
     elsewhere = ("note.rounded", "note.zeros") if zeros else ("note.rounded",)
-    for note in pick(said, "note"):
+    for note in select_statements(said, "note"):
         if note.kind not in elsewhere:
             lines.append(f"Note: {_uncapitalize(note)}")
     return lines
@@ -192,7 +205,7 @@ def _verdict_line_with_pvalue(
 
     A verdict that rests on an omnibus test has its p-values there.
     """
-    (meaning,) = pick(said, "meaning")
+    (meaning,) = select_statements(said, "meaning")
     headline, _ = HEADLINES[verdict.kind]
     rests_on_omnibus = verdict.rejected and verdict.omnibus_alone
     has_pvalue = not math.isnan(test.pvalue) and not rests_on_omnibus
@@ -204,7 +217,7 @@ def _accuracy_by_level_lines(
     said: list[Statement], effect_size: EffectSize
 ) -> list[str]:
     """Return how often it is right at a few levels, as two lines below each other."""
-    if not effect_size.levels or not pick(said, "effect_size.level"):
+    if not effect_size.levels or not select_statements(said, "effect_size.level"):
         return []
     predicted = ["When it says"]
     observed = ["it is right about"]
@@ -212,7 +225,7 @@ def _accuracy_by_level_lines(
         says, right, interval = shown_level(level)
         predicted.append(says)
         observed.append(f"{right} ({interval})" if interval else right)
-    return align([predicted, observed]).splitlines()
+    return align_columns([predicted, observed]).splitlines()
 
 
 def _uncapitalize(statement: Statement) -> str:
@@ -243,7 +256,7 @@ def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
         delta = [format_number(fit.delta[j]), format_interval(*interval.delta[j])]
         gamma = [format_number(fit.gamma[j]), format_interval(*interval.gamma[j])]
         rows.append([ellipsis(fit.compared[j]), *delta, *gamma])
-    lines = align(rows).splitlines()
+    lines = align_columns(rows).splitlines()
     n_left_out = len(fit.compared) - len(shown)
     if n_left_out:
         lines.append(f"... and {n_left_out} more classes, closer to what was predicted")
@@ -302,7 +315,10 @@ def _class_shares_text(a: Assessment) -> str:
         for row in a.in_the_large.rows()
     ]
     return "\n".join(
-        ["Shares, predicted and observed", *_indent_lines(align(rows).splitlines())]
+        [
+            "Shares, predicted and observed",
+            *_indent_lines(align_columns(rows).splitlines()),
+        ]
     )
 
 

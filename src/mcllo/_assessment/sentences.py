@@ -34,9 +34,9 @@ from .._inference.effect_size import EffectSize
 from .._inference.effect_size_text import points
 from .._inference.likelihood_tests import STATISTIC_NAMES as MAIN
 from .._inference.omnibus import TEST_NAMES as OMNIBUS
-from .._utils.formatting import ellipsis, format_count, format_number, p_words
-from .._utils.results import none_for_nan
-from .._utils.statements import Level, Statement, pick
+from .._utils.formatting import ellipsis, format_count, format_number, pvalue_text
+from .._utils.results import none_for_nonfinite
+from .._utils.statements import Level, Statement, select_statements
 from .._validation.predictions import Predictions
 from ..exceptions import PYTHON, Names
 from .verdict import Kind, Verdict
@@ -80,7 +80,7 @@ def assessment_statements(
         said += d.robust.statements(alpha)
     said += data_and_fit_notes(a.predictions, a.fit)
     said += _metric_statements(a)
-    return [statement.in_names(names) for statement in said]
+    return [statement.with_names(names) for statement in said]
 
 
 def _data_size_statement(a: Assessment) -> Statement:
@@ -127,7 +127,9 @@ def _verdict_statements(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return the answer, and what it does and does not say."""
     headline, level = HEADLINES[verdict.kind]
     said = [
-        Statement("verdict", f"{headline}.", level, none_for_nan(verdict.to_dict())),
+        Statement(
+            "verdict", f"{headline}.", level, none_for_nonfinite(verdict.to_dict())
+        ),
         Statement("meaning", verdict_meaning(a, verdict), level),
     ]
     if verdict.omnibus_alone:
@@ -135,7 +137,7 @@ def _verdict_statements(a: Assessment, verdict: Verdict) -> list[Statement]:
     elif verdict.rejected and verdict.map_rejected:
         words = (
             "What is wrong is not, or not only, a shift or slope of the log odds: more than chance "
-            f"is left after the best map of them (p {p_words(verdict.map_pvalue)})."
+            f"is left after the best map of them (p {pvalue_text(verdict.map_pvalue)})."
         )
         said.append(
             Statement("other.shape", words, "bad", {"pvalue": verdict.map_pvalue})
@@ -147,7 +149,7 @@ def _omnibus_only_statement(a: Assessment, verdict: Verdict) -> Statement:
     """Return what omnibus tests find that the main test does not."""
     if verdict.kind == "miscalibrated":
         found = [
-            f"{OMNIBUS[kind]}, p {p_words(a.omnibus_tests[kind].pvalue)}"
+            f"{OMNIBUS[kind]}, p {pvalue_text(a.omnibus_tests[kind].pvalue)}"
             for kind in verdict.other
         ]
         words = (
@@ -213,7 +215,10 @@ def _effect_size_statements(a: Assessment, verdict: Verdict) -> list[Statement]:
         return [statement for statement in sizes if statement.kind == "effect_size"]
     gain = a.recalibration_gain.statement(a.predictions.n_samples)
     if verdict.kind == "not_detected" and a.effect_size.low == 0.0:
-        return [gain, *pick(sizes, "effect_size.level", "effect_size.map_level")]
+        return [
+            gain,
+            *select_statements(sizes, "effect_size.level", "effect_size.map_level"),
+        ]
     return [gain, *sizes]
 
 
@@ -261,7 +266,7 @@ def _sensitivity_statements(a: Assessment, alpha: float) -> list[Statement]:
         is_bound = baselines.method == "exact" and baselines.pvalue <= smallest_pvalue
         words = (
             f"Statistic {format_number(low)} to {format_number(high)} with each class as baseline, "
-            f"p {p_words(baselines.pvalue, bound=is_bound)} over all of them; recalibrated "
+            f"p {pvalue_text(baselines.pvalue, bound=is_bound)} over all of them; recalibrated "
             f"probabilities move by {format_number(baselines.mean_range)} on average, "
             f"{format_number(baselines.largest_range)} at most."
         )
@@ -331,7 +336,7 @@ def _metric_statements(a: Assessment) -> list[Statement]:
         if name in words:
             words[name] += (
                 f"; calibrated predictions like these show {null.low:.4f} to {null.high:.4f}, "
-                f"p {p_words(null.pvalue)}"
+                f"p {pvalue_text(null.pvalue)}"
             )
     said = []
     for name, text in words.items():

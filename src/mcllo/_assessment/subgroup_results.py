@@ -33,17 +33,17 @@ from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.formatting import (
     Table,
-    align,
+    align_columns,
     ellipsis,
     format_count,
     format_interval,
     format_number,
     join_words,
-    p_words,
+    pvalue_text,
 )
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Result, none_for_nan
+from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Level, Statement
 from .._validation.predictions import Predictions, TableOptions, takes_row_options
 from .._validation.rounding import unrounded_predictions
@@ -289,7 +289,7 @@ class Subgroups(Result, NotebookResult):
         rows += [
             _table_row_texts(self.groups[place], verdicts[place]) for place in places
         ]
-        lines = align(rows).splitlines()
+        lines = align_columns(rows).splitlines()
         n_left_out = n_groups - len(places)
         if n_left_out:
             lines.append(f"... and {n_left_out} more subgroups, none of them worse")
@@ -316,7 +316,7 @@ class Subgroups(Result, NotebookResult):
         plain = super().to_dict()
         verdicts = self.decide(alpha, tolerance)
         plain["groups"] = [
-            {**group, "verdict": none_for_nan(verdict.to_dict())}
+            {**group, "verdict": none_for_nonfinite(verdict.to_dict())}
             for group, verdict in zip(plain["groups"], verdicts, strict=True)
         ]
         return plain
@@ -402,7 +402,9 @@ def _subgroup_statement(subgroup: Subgroup, verdict: Verdict) -> Statement:
         words += f"; overconfident (slope {format_number(slope.value)})"
     elif slope.low > 1.0:
         words += f"; underconfident (slope {format_number(slope.value)})"
-    words += f"; p {p_words(subgroup.adjusted, bound=subgroup.test.method == 'bound')}"
+    words += (
+        f"; p {pvalue_text(subgroup.adjusted, bound=subgroup.test.method == 'bound')}"
+    )
     level: Level = "bad" if verdict.kind == "miscalibrated" else "doubt"
     numbers = {
         "subgroup": subgroup.name,
@@ -447,7 +449,9 @@ def _table_row_texts(subgroup: Subgroup, verdict: Verdict) -> list[str]:
         mean_change_text(subgroup.effect_size, verdict.rejected),
         slope,
         f"{100 * subgroup.accuracy:.0f} % ({100 * subgroup.expected_accuracy:.0f} %)",
-        p_words(subgroup.adjusted, bound=subgroup.test.method == "bound").bare,
+        pvalue_text(
+            subgroup.adjusted, bound=subgroup.test.method == "bound"
+        ).without_equals,
     ]
 
 

@@ -6,10 +6,10 @@ import textwrap
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._utils.formatting import Table, align, format_count, p_words
+from .._utils.formatting import Table, align_columns, format_count, pvalue_text
 from .._utils.notebook import NotebookResult
 from .._utils.results import Result
-from .._utils.statements import Statement, pick, without_repeats
+from .._utils.statements import Statement, drop_repeated_statements, select_statements
 from .._validation.predictions import Predictions
 from .recommend import LOSS_TIE_TOL, Recommendation
 
@@ -226,16 +226,16 @@ class Comparison(NotebookResult):
     @property
     def _input_notes(self) -> tuple[Statement, ...]:
         """What was assumed when the rows were read from files."""
-        return without_repeats((*self.train.notes, *self.holdout.notes))
+        return drop_repeated_statements((*self.train.notes, *self.holdout.notes))
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
 
     def __str__(self) -> str:
         cells = [self._cell_texts(row) for row in self.rows]
-        table = align([list(cells[0]), *(list(row.values()) for row in cells)])
+        table = align_columns([list(cells[0]), *(list(row.values()) for row in cells)])
         said = self.statements()
-        lines = [line.text for line in pick(said, "heading")]
+        lines = [line.text for line in select_statements(said, "heading")]
         lines += [
             "",
             table,
@@ -243,10 +243,12 @@ class Comparison(NotebookResult):
             textwrap.fill(str(self.recommendation), TEXT_WIDTH),
             "",
         ]
-        for note in pick(said, "marks", "columns", "correction"):
+        for note in select_statements(said, "marks", "columns", "correction"):
             lines.append(textwrap.fill(note.text, TEXT_WIDTH, subsequent_indent="   "))
-        lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
-        for note in pick(said, "note"):
+        lines += [
+            note.text for note in select_statements(said, "zeros", "warning", "skipped")
+        ]
+        for note in select_statements(said, "note"):
             lines.append(
                 textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   ")
             )
@@ -336,5 +338,5 @@ def _format_pvalue(pvalue: float | None, method: str) -> str:
     """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
     if pvalue is None:
         return ""
-    words = p_words(pvalue, bound=method == "bound")
+    words = pvalue_text(pvalue, bound=method == "bound")
     return words.number if words.relation == "=" else str(words)

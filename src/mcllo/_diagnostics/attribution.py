@@ -42,8 +42,8 @@ from typing import Any, Literal
 from .._inference.budget import ATTRIBUTION_WORK, N_RESAMPLES_ATTRIBUTION
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.monte_carlo import Seed, seed_entropy
-from .._utils.formatting import Table, align, ellipsis, format_number
-from .._utils.results import Result, none_for_nan
+from .._utils.formatting import Table, align_columns, ellipsis, format_number
+from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from .left_out import (
@@ -362,7 +362,7 @@ class ClassAttribution(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        return {**super().to_dict(), "left_out": none_for_nan(self.table.rows())}
+        return {**super().to_dict(), "left_out": none_for_nonfinite(self.table.rows())}
 
     def to_frame(self) -> Any:
         """Return `table` as a pandas ``DataFrame``."""
@@ -500,7 +500,7 @@ class ClassAttribution(Result):
                 [ellipsis(row["class"]), format_number(row["pvalue"]), most_off]
             )
         if len(rows) > 1:
-            parts.append(align(rows))
+            parts.append(align_columns(rows))
         return "\n".join(parts)
 
     def __repr__(self) -> str:

@@ -32,11 +32,11 @@ from .._utils.formatting import (
     ellipsis,
     format_interval,
     format_number,
-    format_p,
+    format_pvalue,
 )
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Codes, Floats, Result, none_for_nan
+from .._utils.results import Codes, Floats, Result, none_for_nonfinite
 from .._validation.labels import find_class
 from .._validation.predictions import (
     Predictions,
@@ -179,13 +179,13 @@ class BaselineSensitivity(Result, NotebookResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        return {**super().to_dict(), "rows": none_for_nan(self.table.rows())}
+        return {**super().to_dict(), "rows": none_for_nonfinite(self.table.rows())}
 
     def text_blocks(self) -> tuple[list[str], str, list[str]]:
         """Return what is printed: sentences, the table, and nothing after it."""
         shown = Table({name: self.table[name] for name in _COLUMNS})
         verdict = self.verdict[0].upper() + self.verdict[1:]
-        pvalue = f"p {format_p(self.pvalue)} (exact, {self.n_resamples:,} simulated data sets)"
+        pvalue = f"p {format_pvalue(self.pvalue)} (exact, {self.n_resamples:,} simulated data sets)"
         lines = [
             verdict,
             "Over all baselines: largest score statistic "

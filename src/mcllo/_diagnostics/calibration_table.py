@@ -48,16 +48,16 @@ from .._model.many_classes import is_full_hessian_affordable
 from .._utils.atomic_files import StrPath
 from .._utils.formatting import (
     Table,
+    escape_latex,
     format_count,
     format_number,
-    latex_p,
-    latex_text,
-    p_words,
+    latex_pvalue,
+    pvalue_text,
 )
-from .._utils.linalg import inverse, whitening
+from .._utils.linalg import symmetric_inverse, whitening_matrix
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Floats, Result, none_for_nan
+from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
 from .._validation.predictions import (
@@ -189,7 +189,7 @@ class CalibrationModels:
             return variance, np.full((n_parameters, 2), np.nan)
         basis = fit.basis if name == "mcllo" else self.bases[name]
         information = basis.T @ self.family.partition()(fit.theta).hessian @ basis
-        root = whitening(information)
+        root = whitening_matrix(information)
         covariance = root @ root.T
         # The pseudoinverse leaves out directions that rows cannot tell: a parameter that loses more
         # than rounding (a millionth) by that has no variance.
@@ -228,7 +228,7 @@ class CalibrationModels:
             )
 
         beta = np.linalg.pinv(free) @ (fit.theta - identity)
-        variance = np.diagonal(inverse(objective(beta).hessian))
+        variance = np.diagonal(symmetric_inverse(objective(beta).hessian))
         profile = ProfileLikelihood(objective, beta, variance, self.normal_quantile)
         ends_of_beta = np.array(
             [
@@ -375,7 +375,7 @@ class CalibrationTable(Result, NotebookResult):
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         tables = {"parameters": self.parameters.rows(), "tests": self.tests.rows()}
-        return {**none_for_nan(tables), **super().to_dict()}
+        return {**none_for_nonfinite(tables), **super().to_dict()}
 
     def __str__(self) -> str:
         words = self.paper.to_dict()
@@ -409,7 +409,7 @@ class CalibrationTable(Result, NotebookResult):
         if self.versus != "baseline":
             return
         for row in self.tests.rows():
-            pvalue = p_words(row["pvalue"], bound=row["method"] == "bound")
+            pvalue = pvalue_text(row["pvalue"], bound=row["method"] == "bound")
             statistic = format_number(row["statistic"])
             yield f"All {row['of']}: statistic {statistic} on {row['df']} df, p {pvalue}"
 
@@ -418,7 +418,7 @@ class CalibrationTable(Result, NotebookResult):
         kind = "profile likelihood" if self.interval == "profile" else "Wald"
         robust = ", standard errors allowing for dependent rows" if self.robust else ""
         sentences = [
-            f"Calibration intercepts and slopes against {latex_text(self._against())} "
+            f"Calibration intercepts and slopes against {escape_latex(self._against())} "
             rf"($n = {self.n_samples}$), with {100 * self.level:g}\,\% {kind} intervals{robust}.",
             "Intercepts with all slopes fixed at 1 (calibration in the large): 0 if calibrated.",
             "Slopes with intercepts estimated beside them: 1 if calibrated.",
@@ -429,7 +429,9 @@ class CalibrationTable(Result, NotebookResult):
                 statistic = (
                     rf"$\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$"
                 )
-                tests.append(f"{row['of']}, {statistic}, {latex_p(row['pvalue'], 'p')}")
+                tests.append(
+                    f"{row['of']}, {statistic}, {latex_pvalue(row['pvalue'], 'p')}"
+                )
             sentences.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
         return " ".join(sentences)
 

@@ -38,10 +38,10 @@ from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.monte_carlo import Seed
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
-from .._utils.formatting import Table, align, ellipsis, format_number
+from .._utils.formatting import Table, align_columns, ellipsis, format_number
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
-from .._utils.results import Floats, Result, none_for_nan
+from .._utils.results import Floats, Result, none_for_nonfinite
 from .._validation.predictions import (
     Predictions,
     TableOptions,
@@ -205,7 +205,7 @@ class ClassTests(Result, NotebookResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        return {"rows": none_for_nan(self.table.rows()), **super().to_dict()}
+        return {"rows": none_for_nonfinite(self.table.rows()), **super().to_dict()}
 
     def text_blocks(self) -> tuple[list[str], str, list[str]]:
         """Return what is printed: a title, the table, and nothing after it."""
@@ -233,7 +233,7 @@ class ClassTests(Result, NotebookResult):
         title = (
             f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
         )
-        return [title], align([head, *rows]), []
+        return [title], align_columns([head, *rows]), []
 
     def __str__(self) -> str:
         before, table, _ = self.text_blocks()

@@ -59,11 +59,11 @@ from .._utils.formatting import (
     ellipsis,
     format_number,
     join_words,
-    p_words,
+    pvalue_text,
 )
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
-from .._utils.results import Floats, Result, none_for_nan
+from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import Level, Statement
 from .._validation.arguments import check_share
 from .._validation.predictions import (
@@ -430,14 +430,14 @@ class NestedModels(NotebookResult):
             "skipped",
             "seed",
         )
-        return {name: none_for_nan(getattr(self, name)) for name in names}
+        return {name: none_for_nonfinite(getattr(self, name)) for name in names}
 
     @property
     def sentence(self) -> str:
         """What the choice says about the predictions, and on which evidence."""
         return " ".join(statement.text for statement in self.statements())
 
-    def statements(self, p: PStyle = p_words) -> list[Statement]:
+    def statements(self, p: PStyle = pvalue_text) -> list[Statement]:
         """Return the same as statements: the kind, the evidence, rivals, what lies beyond.
 
         Each is a sentence; p-values are written by `p`.

@@ -117,7 +117,11 @@ from .._model.likelihood import (
     sufficient_statistic,
 )
 from .._model.newton import minimize
-from .._utils.linalg import exceeds, unit_diagonal, whitening
+from .._utils.linalg import (
+    scale_to_unit_diagonal,
+    smallest_eigenvalue_exceeds,
+    whitening_matrix,
+)
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
@@ -249,7 +253,7 @@ class Family:
         if basis.shape[1] == 0 or self._independent():
             return basis
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
-        correlation, scale = unit_diagonal(hessian)
+        correlation, scale = scale_to_unit_diagonal(hessian)
         values, vectors = np.linalg.eigh(correlation)
         is_identified = values > MIN_EIGENVALUE
         return (basis / scale) @ vectors[:, is_identified]
@@ -263,7 +267,9 @@ class Family:
             np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
         )
         is_constant = np.diagonal(covariance) <= MIN_EIGENVALUE * mean_square
-        return not is_constant.any() and exceeds(covariance, MIN_EIGENVALUE)
+        return not is_constant.any() and smallest_eigenvalue_exceeds(
+            covariance, MIN_EIGENVALUE
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,7 +405,7 @@ class ProjectedScore:
 
 def _form(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
-    roots = basis @ whitening(basis.T @ hessian @ basis)
+    roots = basis @ whitening_matrix(basis.T @ hessian @ basis)
     return roots @ roots.T
 
 

@@ -80,7 +80,7 @@ from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
 from .._model.likelihood import recalibrate_from_log_odds
 from .._utils.formatting import format_number
-from .._utils.linalg import whitening
+from .._utils.linalg import whitening_matrix
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import suppress_warnings
 from .._validation.labels import Classes
@@ -148,11 +148,11 @@ class SubgroupScores:
         self.means = np.array([term.gradient for term in terms])
         self.roots = []
         for term, own in zip(terms, log_odds, strict=True):
-            self.roots.append(whitening(term.hessian, free_parameters(own)))
+            self.roots.append(whitening_matrix(term.hessian, free_parameters(own)))
         total = terms[0]
         for term in terms[1:]:
             total = total + term
-        self.common = whitening(total.hessian, free_parameters(rows.log_odds))
+        self.common = whitening_matrix(total.hessian, free_parameters(rows.log_odds))
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of labels, columns of the table."""

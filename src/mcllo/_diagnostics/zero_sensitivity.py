@@ -31,12 +31,12 @@ from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.formatting import (
     PStyle,
     Table,
-    align,
+    align_columns,
     format_count,
     format_number,
-    p_words,
+    pvalue_text,
 )
-from .._utils.results import Result, none_for_nan
+from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
 from .._validation.predictions import (
     Predictions,
@@ -139,7 +139,9 @@ class ZeroSensitivity(Result):
         """Return what a reader must know about the zeros."""
         return [said.text for said in self.statements(alpha)]
 
-    def statements(self, alpha: float = 0.05, p: PStyle = p_words) -> list[Statement]:
+    def statements(
+        self, alpha: float = 0.05, p: PStyle = pvalue_text
+    ) -> list[Statement]:
         """Return the same as statements, p-values written by `p`."""
         statements = [self._floors_statement(alpha, p)]
         # A 0 that was rounded did not say "never".
@@ -216,7 +218,7 @@ class ZeroSensitivity(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        rows = none_for_nan(self.table.rows())
+        rows = none_for_nonfinite(self.table.rows())
         return {"rows": rows, **super().to_dict(), "sentences": self.sentences()}
 
     def text_blocks(self) -> tuple[list[str], str, list[str]]:
@@ -225,7 +227,7 @@ class ZeroSensitivity(Result):
         for floor, test in zip(self.floors, self.tests, strict=True):
             statistic = format_number(test.statistic, 4)
             rows.append([floor_text(floor), statistic, _p_word(test), test.method])
-        return self.sentences(), align(rows), []
+        return self.sentences(), align_columns(rows), []
 
     def __str__(self) -> str:
         before, table, _ = self.text_blocks()
@@ -380,8 +382,8 @@ def floor_text(value: float) -> str:
     return "1e-4" if text == "0.0001" else text
 
 
-def _p_word(test: CalibrationTest, p: PStyle = p_words) -> str:
+def _p_word(test: CalibrationTest, p: PStyle = pvalue_text) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
     smallest_possible = 1.0 / (test.n_resamples + 1)
     is_smallest = test.method == "exact" and test.pvalue <= smallest_possible
-    return p(test.pvalue, bound=is_smallest or test.method == "bound").bare
+    return p(test.pvalue, bound=is_smallest or test.method == "bound").without_equals

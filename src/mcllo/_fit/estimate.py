@@ -54,7 +54,12 @@ from .._model.newton import (
     newton_direction,
 )
 from .._model.separable_classes import ClassElimination, eliminate_separated_classes
-from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
+from .._utils.linalg import (
+    factorized_solver,
+    smallest_eigenvalue_exceeds,
+    smallest_scaled_eigenvalue,
+    symmetric_inverse,
+)
 from .._utils.results import Floats
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
@@ -220,7 +225,7 @@ def _estimate_by_lbfgs(
     if start is not identity:
         hessian = rough_hessian(start)
     # 2. L-BFGS.
-    inverse = LBFGSInverseHessian(solver(hessian))
+    inverse = LBFGSInverseHessian(factorized_solver(hessian))
     near = minimize_lbfgs(objective, start, inverse, callback=StopAtSlowDecrease(0.5))
     # 3. Newton's method.
     if near.converged:
@@ -438,13 +443,13 @@ def relative_information(
         )
         return 1.0 if enough else 0.0
     # of many parameters a Cholesky factor says so sooner than eigenvalues
-    if estimate.at_identity is not None and exceeds(
+    if estimate.at_identity is not None and smallest_eigenvalue_exceeds(
         estimate.hessian, SEPARATION_CHECK_INFORMATION, unit
     ):
         return 1.0
-    if least_eigenvalue(estimate.hessian, bound) < INFORMATION_ROUNDING_TOL:
+    if smallest_scaled_eigenvalue(estimate.hessian, bound) < INFORMATION_ROUNDING_TOL:
         return 0.0
-    return float(least_eigenvalue(estimate.hessian, unit))
+    return float(smallest_scaled_eigenvalue(estimate.hessian, unit))
 
 
 def _all_block_eigenvalues_exceed(
@@ -470,8 +475,8 @@ def covariance_from_hessian(
 ) -> Floats:
     """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
     if is_determined and free.all():
-        return inverse(hessian)
+        return symmetric_inverse(hessian)
     whole = np.full((len(free), len(free)), np.nan)
     if is_determined:
-        whole[np.ix_(free, free)] = inverse(hessian)
+        whole[np.ix_(free, free)] = symmetric_inverse(hessian)
     return whole

@@ -28,7 +28,7 @@ import numpy as np
 from .._model.kernel import Derivatives
 from .._model.many_classes import NO_HESSIAN, is_full_hessian_affordable
 from .._utils.formatting import Table
-from .._utils.results import Floats, Result, none_for_nan
+from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
 from .._validation.arguments import check_share
 from .._validation.labels import Classes
@@ -369,7 +369,7 @@ class MCLLOFit(MCLLOMap):
             "cov_theta": self.cov_theta if self.information == "full" else None,
         }
         content = super().to_dict()
-        content |= none_for_nan(estimated)
+        content |= none_for_nonfinite(estimated)
         content["compared"] = list(self.compared)
         for name in (*_SCALARS, *_LATER_SCALARS):
             content[name] = getattr(self, name)

@@ -49,7 +49,7 @@ from .._model.newton import (
     newton_direction,
 )
 from .._model.temperature import fit_inverse_temperature
-from .._utils.linalg import inverse
+from .._utils.linalg import symmetric_inverse
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
@@ -337,7 +337,7 @@ def build_block_preconditioner(blocks: Floats, ridge: Floats) -> Product:
     whole[:, place, place] *= 1.0 + 1e-8  # features may depend on each other
     whole[:, place, place] += ridge.reshape(count, size)
     # there are many: Cholesky factors pay for smaller ones than of a single matrix
-    inverses = np.array([inverse(block, large=60) for block in whole])
+    inverses = np.array([symmetric_inverse(block, large=60) for block in whole])
     return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 

@@ -49,9 +49,9 @@ import numpy as np
 from .._model.kernel import row_chunks, softmax_in_place
 from .._model.likelihood import log_odds_from_log_probs, recalibrate_rows
 from .._utils.formatting import Table
-from .._utils.linalg import unit_diagonal
+from .._utils.linalg import scale_to_unit_diagonal
 from .._utils.notebook import NotebookResult
-from .._utils.results import Floats, plain
+from .._utils.results import Floats, to_plain_python
 from .._validation.labels import Classes, find_class
 from .._validation.probabilities import Simplex, clean_logits, clean_probs
 from ..exceptions import InputError
@@ -398,7 +398,7 @@ class RecalibratedProbabilities:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
         names = ("classes", "level", "method", "probs", "low", "high")
-        return {name: plain(getattr(self, name)) for name in names}
+        return {name: to_plain_python(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
         n, c = self.probs.shape
@@ -526,7 +526,7 @@ def _covariance_factor(fit: MCLLOFit, covariance: Any) -> Floats:
     given[:, known] = 0.0
     if (np.diagonal(given) < 0.0).any():
         raise InputError("covariance must have no negative variance; got one that has.")
-    unit, scale = unit_diagonal(given)
+    unit, scale = scale_to_unit_diagonal(given)
     if not np.isfinite(unit).all() or not np.allclose(
         unit, unit.T, atol=NEGATIVE_EIGENVALUE_TOL
     ):

@@ -44,7 +44,7 @@ from .._model.kernel import Derivatives, probabilities_and_log_sums, row_chunks
 from .._model.likelihood import NegativeLogLikelihood
 from .._model.newton import Objective, Solution, minimize
 from .._model.temperature import fit_inverse_temperature
-from .._utils.linalg import definite_inverse
+from .._utils.linalg import inverse_and_logdet
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
@@ -197,7 +197,7 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and approximate Hessian at `x`."""
         derivatives = self.likelihood(x)
-        found = definite_inverse(derivatives.hessian)
+        found = inverse_and_logdet(derivatives.hessian)
         if found is None:
             return Derivatives(np.inf, derivatives.gradient, derivatives.hessian)
         inverse, log_determinant = found

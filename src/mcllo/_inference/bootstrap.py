@@ -48,10 +48,10 @@ from .._model.batched import MIN_LOG_ODDS_FOR_THREADS, BatchedProblems
 from .._model.kernel import LogPartition, probabilities_and_log_sums
 from .._model.likelihood import identity_theta, recalibrate_from_log_odds
 from .._model.newton import minimize, newton_direction
-from .._utils.linalg import least_eigenvalue
+from .._utils.linalg import smallest_scaled_eigenvalue
 from .._utils.notebook import show_progress
 from .._utils.parallel import n_threads, one_blas_thread, ordered_map
-from .._utils.results import Floats, plain
+from .._utils.results import Floats, to_plain_python
 from .._utils.statements import warn
 from .._validation.predictions import (
     Predictions,
@@ -171,7 +171,7 @@ class BootstrapFits:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
         names = ("n_resamples", "n_separated", "seed", "theta", "fit")
-        return {name: plain(getattr(self, name)) for name in names}
+        return {name: to_plain_python(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
         draws = f"n_resamples={self.n_resamples}, n_separated={self.n_separated}"
@@ -332,7 +332,9 @@ class Refits:
         found = problems.minimize_all(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:
             return found.theta, full_information
-        return found.theta, least_eigenvalue(found.hessian, self.information_at_fit)
+        return found.theta, smallest_scaled_eigenvalue(
+            found.hessian, self.information_at_fit
+        )
 
     def _firth_estimates(self, statistics: Floats) -> Floats:
         """Return the estimates one by one: Jeffreys' prior makes no exponential family."""

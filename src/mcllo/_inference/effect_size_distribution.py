@@ -48,7 +48,11 @@ import numpy as np
 
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
-from .._utils.linalg import cholesky_of_own, solve_lower, unit_diagonal
+from .._utils.linalg import (
+    cholesky_in_place,
+    scale_to_unit_diagonal,
+    solve_lower_triangular,
+)
 from .._utils.results import Floats
 
 SIZES = ("change", "top", "gain")
@@ -168,11 +172,11 @@ def covariance_root(covariance: Floats) -> Floats:
     known = np.isnan(np.diagonal(covariance))
     if known.any():
         covariance = np.where(known[:, None] | known, 0.0, covariance)
-    unit, scale = unit_diagonal(covariance)
+    unit, scale = scale_to_unit_diagonal(covariance)
     try:
-        factor = cholesky_of_own(unit)
+        factor = cholesky_in_place(unit)
     except np.linalg.LinAlgError:
-        unit, scale = unit_diagonal(
+        unit, scale = scale_to_unit_diagonal(
             covariance
         )  # the failed factor may stand in its place
         values, vectors = np.linalg.eigh(unit)
@@ -202,7 +206,7 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
     k = len(from_identity) // 2
     free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
     try:
-        factor = cholesky_of_own(covariance[np.ix_(free, free)])
+        factor = cholesky_in_place(covariance[np.ix_(free, free)])
     except np.linalg.LinAlgError:
         return None
     temperature = np.repeat([0.0, 1.0], k)
@@ -216,7 +220,7 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
 
     # 1. In units of the noise.
     stacked = np.column_stack([directions, from_identity])
-    solved = solve_lower(factor, stacked[free])
+    solved = solve_lower_triangular(factor, stacked[free])
     columns = np.ascontiguousarray(solved[:, :-1])
     norms = np.linalg.norm(columns, axis=0)
     columns /= np.maximum(norms, 1e-300)  # a direction may be fixed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
-from .._utils.formatting import PWords, format_number, p_words
+from .._utils.formatting import PValueText, format_number, pvalue_text
 from .._utils.results import Result
 from .._validation.arguments import check_share
 
@@ -188,9 +188,9 @@ class TestResult(Result):
         return self.why is not None and self.why.too_costly
 
     @property
-    def p_words(self) -> PWords:
+    def p_words(self) -> PValueText:
         """The p-value as relation and number; a guaranteed bound is ``<=``."""
-        return p_words(self.pvalue, bound=self.method == "bound")
+        return pvalue_text(self.pvalue, bound=self.method == "bound")
 
     @property
     def p_text(self) -> str:

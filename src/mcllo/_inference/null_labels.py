@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.objective import free_parameters
-from .._utils.linalg import whitening
+from .._utils.linalg import whitening_matrix
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
@@ -145,7 +145,7 @@ class NullRows:
     def root(self) -> Floats:
         """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
         varies = np.diagonal(self.variance) > 0.0
-        return whitening(self.variance, self.free & varies)
+        return whitening_matrix(self.variance, self.free & varies)
 
     def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
         """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import format_number
-from .._utils.linalg import large_inverse
+from .._utils.linalg import inverse_if_well_conditioned
 from .._utils.results import Floats
 from .._validation.predictions import (
     Predictions,
@@ -261,7 +261,7 @@ class HosmerLemeshow:
         for covariance in self.spread[:, :-1, :-1]:
             # A Cholesky factor takes a fraction of the time of a pseudo-inverse, but needs a matrix
             # that is surely definite: no class of these rows may be all but impossible.
-            inverse = large_inverse(covariance, 1e-13)
+            inverse = inverse_if_well_conditioned(covariance, 1e-13)
             if inverse is None:
                 inverse = np.linalg.pinv(covariance, 1e-13, hermitian=True)
             inverses.append(inverse)

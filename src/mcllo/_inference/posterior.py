@@ -46,7 +46,13 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import build_negative_log_likelihood, free_parameters
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
-from .._utils.formatting import PStyle, format_count, format_number, format_p, p_words
+from .._utils.formatting import (
+    PStyle,
+    format_count,
+    format_number,
+    format_pvalue,
+    pvalue_text,
+)
 from .._utils.results import Floats, Result
 from .._validation.arguments import check_share
 from .._validation.predictions import (
@@ -127,7 +133,7 @@ class CalibrationPosterior(Result):
         return (
             f"posterior probability of calibration {format_posterior(self.posterior)} "
             f"(prior {self.prior:g}, BIC, n = {format_count(self.total_weight)}); statistic "
-            f"{format_number(self.statistic, 4)} on {self.df} df, p {format_p(self.pvalue)} "
+            f"{format_number(self.statistic, 4)} on {self.df} df, p {format_pvalue(self.pvalue)} "
             f"(chi-square){note}"
         )
 
@@ -236,7 +242,7 @@ def posterior_probability(log_factor: float, prior: float) -> float:
 
 
 def bic_warning(
-    posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words
+    posterior: float, pvalue: float, df: int, total: float, p: PStyle = pvalue_text
 ) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
     contradiction = posterior > 0.5 and pvalue < 0.05
@@ -360,7 +366,7 @@ class BoldRecalibration(Result):
             f"{format_number(self.boldness_original, 4)}, maximum likelihood "
             f"{format_number(self.boldness_mle, 4)}) at posterior probability of calibration "
             f"{format_posterior(self.posterior)} (asked: {self.t:g}, prior {self.prior:g})\n"
-            f"a test of the bold predictions on the same rows gives p {format_p(self.pvalue)} "
+            f"a test of the bold predictions on the same rows gives p {format_pvalue(self.pvalue)} "
             f"(statistic {format_number(self.statistic, 4)} on {self.df} df, chi-square)"
             f"{doubt}{note}"
         )

@@ -70,7 +70,7 @@ from .._fit.objective import free_parameters
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
 from .._utils.formatting import format_count, format_number
-from .._utils.linalg import whitening
+from .._utils.linalg import whitening_matrix
 from .._utils.results import Floats
 from .._utils.statements import Statement
 from .._validation.predictions import (
@@ -422,7 +422,7 @@ def robust_test(
     hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(
         theta0
     ).hessian
-    root = whitening(hessian, free_parameters(predictions.log_odds))
+    root = whitening_matrix(hessian, free_parameters(predictions.log_odds))
     effective = effective_sample_size(predictions)
     null = ChiSquareMixture(root, sums.total, sums.gram, sums.n_units)
     chosen, reason = _choose_method(

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.linalg import MAX_SIZE_WITHOUT_CHOLESKY, large_inverse
+from .._utils.linalg import MAX_SIZE_WITHOUT_CHOLESKY, inverse_if_well_conditioned
 from .._utils.parallel import n_threads, ordered_map
 from .._utils.results import Codes, Floats
 from . import compiled
@@ -236,7 +236,7 @@ class LikelihoodRatio:
         hessian = self.origin_derivatives.hessian
         if self.basis is not None:
             hessian = self.basis.T @ hessian @ self.basis
-        found = large_inverse(hessian, 1e-15)
+        found = inverse_if_well_conditioned(hessian, 1e-15)
         if found is not None:
             return found
         large = len(hessian) > MAX_SIZE_WITHOUT_CHOLESKY

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.parallel import one_blas_thread, ordered_map, threads_for
+from .._utils.parallel import n_threads_for_size, one_blas_thread, ordered_map
 from .._utils.results import Floats
 from . import compiled
 
@@ -129,7 +129,7 @@ class LogPartition:
         self.weight = weight
         self.root_weight = None if weight is None else np.sqrt(weight)
         self.n_compared, self.n_samples = log_odds.shape
-        self.n_threads = threads_for(log_odds.size, n_jobs)
+        self.n_threads = n_threads_for_size(log_odds.size, n_jobs)
         self.runs_in_c = compiled.accepts_log_odds(log_odds)
         self.row_slices = _row_slices_for_threads(self.n_samples, self.n_compared)
 

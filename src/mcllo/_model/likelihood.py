@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.parallel import ordered_map, threads_for
+from .._utils.parallel import n_threads_for_size, ordered_map
 from .._utils.results import Floats
 from .compiled import fill_log_odds
 from .kernel import Derivatives, probabilities_and_log_sums, row_chunks
@@ -210,4 +210,8 @@ def _run_on_row_chunks(
 ) -> None:
     """Call `function` for stretches of rows whose arrays stay in cache."""
     chunks = list(row_chunks(n_samples, n_compared))
-    list(ordered_map(function, chunks, threads_for(n_samples * n_compared, n_jobs)))
+    list(
+        ordered_map(
+            function, chunks, n_threads_for_size(n_samples * n_compared, n_jobs)
+        )
+    )

@@ -35,15 +35,15 @@ import numpy as np
 
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
 from .._utils.formatting import (
-    align,
+    align_columns,
     format_count,
     format_interval,
     format_number,
     join_words,
-    p_words,
+    pvalue_text,
 )
-from .._utils.results import Floats, Result, none_for_nan
-from .._utils.statements import Level, Statement, pick
+from .._utils.results import Floats, Result, none_for_nonfinite
+from .._utils.statements import Level, Statement, select_statements
 from ..exceptions import PYTHON, Names
 from .confidence_sequences import (
     ConfidenceSequence,
@@ -83,7 +83,7 @@ def status_statements(status: MonitorStatus, names: Names) -> list[Statement]:
         made.append(_zero_labels_statement(status))
     if status.recalibrated and status.n_rows_learned != 0:
         made.append(_estimation_error_statement(status))
-    made.append(_next_step_statement(status).in_names(names))
+    made.append(_next_step_statement(status).with_names(names))
     made.append(_error_guarantee_statement(status))
     return made
 
@@ -92,10 +92,13 @@ def status_text(status: MonitorStatus, names: Names) -> str:
     """Return the statements and the table of the classes."""
     said = status_statements(status, names)
     body = [
-        str(s) for s in pick(said, "evidence", "size", "classes", "zeros", "learned")
+        str(s)
+        for s in select_statements(
+            said, "evidence", "size", "classes", "zeros", "learned"
+        )
     ]
     parts = [str(said[0]), "\n".join(body), class_share_table(status)]
-    parts += [str(s) for s in pick(said, "step", "promise")]
+    parts += [str(s) for s in select_statements(said, "step", "promise")]
     return "\n\n".join(parts)
 
 
@@ -115,7 +118,7 @@ def class_share_table(status: MonitorStatus) -> str:
             rows.append((name, *shares, points, format_exp(share.log_evidence)))
     left = len(status.classes) - len(shown)
     more = f"\n({left} classes with less evidence are not shown)" if left > 0 else ""
-    return align(rows) + more
+    return align_columns(rows) + more
 
 
 def format_exp(log_value: float) -> str:
@@ -182,7 +185,7 @@ def _evidence_statement(status: MonitorStatus) -> Statement:
         f"Detector of a change: {format_exp(status.log_detector)} of "
         f"{format_count(status.run_length)} ({decides}). Evidence since the start: "
         f"{format_exp(status.log_evidence)} of {1 / status.alpha:g} ({also}); "
-        f"p {p_words(status.pvalue, bound=True)} at any time."
+        f"p {pvalue_text(status.pvalue, bound=True)} at any time."
     )
     numbers: dict[str, Any] = {
         "log_detector": status.log_detector,
@@ -491,7 +494,9 @@ class MonitorStatus(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON; its statements among them."""
         content = super().to_dict()
-        content["classes"] = [none_for_nan(share._asdict()) for share in self.classes]
+        content["classes"] = [
+            none_for_nonfinite(share._asdict()) for share in self.classes
+        ]
         said = [
             {"kind": s.kind, "level": s.level, "text": s.text}
             for s in self.statements()

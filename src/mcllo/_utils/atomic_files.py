@@ -30,7 +30,7 @@ from pathlib import Path
 from ..exceptions import FileFormatError
 from .notebook import has_progress_display, show_progress
 from .optional import is_installed
-from .terminal import on_terminal
+from .terminal import is_terminal
 
 StrPath = str | os.PathLike[str]
 
@@ -49,7 +49,7 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
     """Give a temporary path beside `path`; rename it to `path` when the block ends well."""
     check_writable(path)
     target = Path(os.path.realpath(path))
-    if _is_special(target):
+    if _is_device_or_pipe(target):
         yield target
         return
     try:
@@ -60,13 +60,13 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
         ) from None
     try:
         yield temporary
-        _to_disk(temporary)
-        os.chmod(temporary, _mode(target))
+        _sync_to_disk(temporary)
+        os.chmod(temporary, _permissions_for(target))
         if os.name == "nt":  # where an open file cannot be renamed
-            handle = _closed(handle)
+            handle = _close_handle(handle)
         os.replace(temporary, target)
     except OSError as error:
-        handle = _removed(handle, temporary)
+        handle = _remove_temporary(handle, temporary)
         code = error.errno or 0
         if code not in DISK_FULL_ERRORS:
             raise
@@ -75,20 +75,20 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
             remedy="Make room or choose another place; the old file, if any, is as it was.",
         ) from None
     except BaseException:
-        handle = _removed(handle, temporary)
+        handle = _remove_temporary(handle, temporary)
         raise
     finally:
-        _closed(handle)
+        _close_handle(handle)
     with suppress(
         OSError
     ):  # the new file is whole, whether or not its name is on the disk yet
-        _to_disk(target.parent)
+        _sync_to_disk(target.parent)
 
 
 def _open_temporary(target: Path) -> tuple[int, Path]:
     """Return a new hidden file beside `target`, open and locked; the lock ends with the process."""
     prefix = f".{target.name[:40]}.mcllo-"
-    _sweep(target.parent, prefix)
+    _remove_abandoned(target.parent, prefix)
     while True:
         handle, name = tempfile.mkstemp(
             prefix=prefix, suffix=TEMPORARY_SUFFIX, dir=target.parent
@@ -101,7 +101,7 @@ def _open_temporary(target: Path) -> tuple[int, Path]:
         )  # before it was locked, another writer took it for a dead one's
 
 
-def _sweep(folder: Path, prefix: str) -> None:
+def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Remove what killed writers of a name left: hidden files that nobody has locked."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -125,11 +125,11 @@ def _lock_if_abandoned(path: str) -> Iterator[bool]:
         os.close(handle)
 
 
-class Scratch:
+class ScratchFolder:
     """A temporary folder, removed when this object goes, or else by the next one that is made."""
 
     def __init__(self) -> None:
-        self._sweep(Path(tempfile.gettempdir()))
+        self._remove_abandoned(Path(tempfile.gettempdir()))
         while True:
             self.folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
             lock = self.folder / "lock"
@@ -140,21 +140,21 @@ class Scratch:
             os.close(
                 handle
             )  # before it was locked, another process took it for a dead one's
-        self._finalizer = weakref.finalize(self, _discard, self.folder, handle)
+        self._finalizer = weakref.finalize(self, _remove_folder, self.folder, handle)
 
     def close(self) -> None:
         """Give the space back."""
         self._finalizer()
 
     @staticmethod
-    def _sweep(parent: Path) -> None:
+    def _remove_abandoned(parent: Path) -> None:
         for lock in parent.glob(f"{SCRATCH_PREFIX}*/lock"):
             with suppress(OSError), _lock_if_abandoned(str(lock)) as dead:
                 if dead:
                     shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def _discard(folder: Path, handle: int) -> None:
+def _remove_folder(folder: Path, handle: int) -> None:
     os.close(handle)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -170,7 +170,7 @@ def _try_lock(handle: int, *, wait: bool) -> bool:
     return True
 
 
-def _to_disk(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     """Wait until a file or the names of a folder are on the disk, not only on their way to it."""
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
@@ -182,16 +182,16 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def _removed(handle: int, temporary: Path) -> int:
+def _remove_temporary(handle: int, temporary: Path) -> int:
     # Windows removes no open file; elsewhere the lock is kept until nothing is left to sweep
     if os.name == "nt":
-        handle = _closed(handle)
+        handle = _close_handle(handle)
     with suppress(FileNotFoundError):
         temporary.unlink()
     return handle
 
 
-def _closed(handle: int) -> int:
+def _close_handle(handle: int) -> int:
     if handle >= 0:
         os.close(handle)
     return -1
@@ -213,7 +213,7 @@ def check_writable(path: StrPath) -> None:
             f"{path} cannot be written: there is no directory {target.parent}. Make it first."
         )
     # the new file is made beside the old one, so its folder must be writable
-    written = target if _is_special(target) else target.parent
+    written = target if _is_device_or_pipe(target) else target.parent
     if not os.access(written, os.W_OK):
         raise FileFormatError(
             f"{path} cannot be written: permission was denied. Choose another place."
@@ -226,11 +226,11 @@ def write_text(path: StrPath, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def _is_special(target: Path) -> bool:
+def _is_device_or_pipe(target: Path) -> bool:
     return target.exists() and not target.is_file()
 
 
-def _mode(target: Path) -> int:
+def _permissions_for(target: Path) -> int:
     """Return the old file's permissions, or those a new file would get."""
     if target.exists():
         return target.stat().st_mode & 0o777
@@ -252,11 +252,11 @@ def progress(
         with show_progress(description, unit) as advance:
             yield advance
         return
-    hidden = str(out) == "-" and on_terminal(sys.stdout)
+    hidden = str(out) == "-" and is_terminal(sys.stdout)
     if (
         _shown.get()
         or hidden
-        or not on_terminal(sys.stderr)
+        or not is_terminal(sys.stderr)
         or not is_installed("rich")
     ):
         yield lambda amount: None

@@ -16,14 +16,14 @@ import numpy as np
 
 from .atomic_files import StrPath, write_text
 from .notebook import NotebookResult
-from .optional import CLI_EXTRA, needed
+from .optional import CLI_EXTRA, import_optional
 
 MIN_PRINTED_PVALUE = 1e-300
 """P-values below are printed as ``< 1e-300``: a round number above the least that is not 0."""
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class PWords(NamedTuple):
+class PValueText(NamedTuple):
     """A p-value in words: ``=``, ``<`` or ``<=``, and the number."""
 
     relation: str
@@ -33,29 +33,33 @@ class PWords(NamedTuple):
         return f"{self.relation} {self.number}".strip()
 
     @property
-    def bare(self) -> str:
+    def without_equals(self) -> str:
         """The number, with its relation only where that is not ``=``."""
         return self.number if self.relation == "=" else str(self)
 
 
-PStyle = Callable[..., PWords]
-"""`p_words`, or it with ``typeset=True``."""
+PStyle = Callable[..., PValueText]
+"""`pvalue_text`, or it with ``typeset=True``."""
 
 
-def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWords:
+def pvalue_text(
+    pvalue: float, *, bound: bool = False, typeset: bool = False
+) -> PValueText:
     """Return the relation and the number of a p-value; never ``= 0``. NaN is ``not available``.
 
     A `bound` is at most that large; `typeset` writes as printers do, with ``≤`` and ``× 10⁻⁷``.
 
     Examples
     --------
-    >>> tuple(p_words(0.03412)), tuple(p_words(0.0)), str(p_words(2.134e-5, bound=True))
+    >>> tuple(pvalue_text(0.03412)), tuple(pvalue_text(0.0)), str(pvalue_text(2.134e-5, bound=True))
     (('=', '0.034'), ('<', '1e-300'), '<= 2.1e-05')
-    >>> str(p_words(2.5e-7, typeset=True)), p_words(1e-20, bound=True, typeset=True).bare
-    ('= 2.5 × 10⁻⁷', '≤ 10⁻²⁰')
+    >>> print(pvalue_text(2.5e-7, typeset=True))
+    = 2.5 × 10⁻⁷
+    >>> pvalue_text(1e-20, bound=True, typeset=True).without_equals
+    '≤ 10⁻²⁰'
     """
     if math.isnan(pvalue):
-        return PWords("", "not available")
+        return PValueText("", "not available")
     is_tiny = pvalue < MIN_PRINTED_PVALUE
     relation = "="
     if is_tiny:
@@ -64,19 +68,19 @@ def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWo
         relation = "≤" if typeset else "<="
     value = max(pvalue, MIN_PRINTED_PVALUE)
     if value >= 0.0001:
-        return PWords(relation, f"{value:.2g}")
+        return PValueText(relation, f"{value:.2g}")
     if not typeset:
         digits = 0 if is_tiny else 1  # the bound is exact: 1e-300, and not 1.0e-300
-        return PWords(relation, f"{value:.{digits}e}")
+        return PValueText(relation, f"{value:.{digits}e}")
     factor, exponent = f"{value:.1e}".split("e-")
     power = "10⁻" + str(int(exponent)).translate(SUPERSCRIPTS)
     number = power if factor == "1.0" else f"{factor} × {power}"
-    return PWords(relation, number)
+    return PValueText(relation, number)
 
 
-def format_p(pvalue: float) -> str:
+def format_pvalue(pvalue: float) -> str:
     """Return ``= 0.034``, ``= 0.0005``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``."""
-    return str(p_words(pvalue))
+    return str(pvalue_text(pvalue))
 
 
 def format_number(value: float, digits: int = 3) -> str:
@@ -89,11 +93,11 @@ def format_number(value: float, digits: int = 3) -> str:
     is_far = size != 0.0 and not 1e-4 <= size < 1e7
     if is_far:
         return f"{value:.{digits - 1}g}"
-    decimals = _decimals(size, digits)
+    decimals = _count_decimals(size, digits)
     return f"{value + 0.0:.{decimals}f}"  # + 0.0 turns -0.0 into 0.0
 
 
-def _decimals(size: float, digits: int) -> int:
+def _count_decimals(size: float, digits: int) -> int:
     """Return the decimals that show about so many digits of a number of this size."""
     if 0.0 < size < 0.1:
         return digits - 2 - math.floor(math.log10(size))
@@ -122,7 +126,7 @@ def join_words(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+def align_columns(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return rows of words as columns: the first `left` flush left, the others flush right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     lines = []
@@ -161,7 +165,7 @@ class Table(NotebookResult):
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self._columns = {
-            name: [_python_value(v) for v in c] for name, c in columns.items()
+            name: [_to_python_scalar(v) for v in c] for name, c in columns.items()
         }
         if len({len(values) for values in self._columns.values()}) > 1:
             raise ValueError("the columns of a Table must have one length.")
@@ -179,9 +183,9 @@ class Table(NotebookResult):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self._tuples()]
+        return [dict(zip(self.columns, row, strict=True)) for row in self._iter_rows()]
 
-    def _tuples(self) -> Iterator[tuple[Any, ...]]:
+    def _iter_rows(self) -> Iterator[tuple[Any, ...]]:
         return zip(*self._columns.values(), strict=True)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -194,9 +198,9 @@ class Table(NotebookResult):
 
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``."""
-        pa = needed("pyarrow", CLI_EXTRA)
+        pa = import_optional("pyarrow", CLI_EXTRA)
         return pa.table(
-            {name: _one_type(values) for name, values in self._columns.items()}
+            {name: _strings_if_mixed(values) for name, values in self._columns.items()}
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -212,7 +216,7 @@ class Table(NotebookResult):
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` (needs pandas)."""
-        return needed("pandas", "pandas").DataFrame(self._columns)
+        return import_optional("pandas", "pandas").DataFrame(self._columns)
 
     def to_csv(self, path: StrPath | None = None) -> str:
         """Return the table as CSV with all digits, empty where there is no number.
@@ -228,8 +232,8 @@ class Table(NotebookResult):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        for row in self._tuples():
-            writer.writerow([_csv_value(value) for value in row])
+        for row in self._iter_rows():
+            writer.writerow([_csv_cell(value) for value in row])
         content = text.getvalue()
         if path is not None:
             write_text(path, content)
@@ -273,17 +277,17 @@ class Table(NotebookResult):
         \bottomrule
         \end{tabular}
         """
-        heads = [latex_text(name.replace("_", " ")) for name in self.columns]
+        heads = [escape_latex(name.replace("_", " ")) for name in self.columns]
         sides = ""
         cells = []
         for name, values in self._columns.items():
-            usual = "p" if is_p(name) else ""
+            usual = "p" if is_pvalue_column(name) else ""
             form = usual if formats is None else formats.get(name, usual)
-            cells.append(_latex_column(values, form, digits))
-            sides += "l" if is_words(values) else "r"
+            cells.append(_latex_column_cells(values, form, digits))
+            sides += "l" if has_non_numbers(values) else "r"
         lines = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
-        lines += [_latex_line(heads), r"\midrule"]
-        lines += [_latex_line(row) for row in zip(*cells, strict=True)]
+        lines += [_latex_row(heads), r"\midrule"]
+        lines += [_latex_row(row) for row in zip(*cells, strict=True)]
         lines += [r"\bottomrule", r"\end{tabular}"]
         if caption or label:
             above = [r"\begin{table}", r"\centering"]
@@ -298,27 +302,27 @@ class Table(NotebookResult):
         return text
 
     def __str__(self) -> str:
-        rows = [[_shown(value) for value in row] for row in self._tuples()]
-        return align([self.columns, *rows])
+        rows = [[_text_cell(value) for value in row] for row in self._iter_rows()]
+        return align_columns([self.columns, *rows])
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.columns)}>"
 
 
-def _python_value(value: Any) -> Any:
+def _to_python_scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _shown(value: Any) -> str:
+def _text_cell(value: Any) -> str:
     return format_number(value) if isinstance(value, float) else ellipsis(value)
 
 
-def _csv_value(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     is_nan = isinstance(value, float) and math.isnan(value)
     return "" if value is None or is_nan else value
 
 
-def _one_type(values: list[Any]) -> list[Any]:
+def _strings_if_mixed(values: list[Any]) -> list[Any]:
     """Return words and numbers in one column (class labels may be both) all as words."""
     kinds = {type(value) for value in values if value is not None}
     if str in kinds and len(kinds) > 1:
@@ -339,12 +343,12 @@ LATEX = {
 """What LaTeX would read as a command, or print as something else."""
 
 
-def latex_text(text: object) -> str:
+def escape_latex(text: object) -> str:
     r"""Return words that LaTeX prints as they are, on one line.
 
     Examples
     --------
-    >>> print(latex_text("50 % of {a_b} & more"))
+    >>> print(escape_latex("50 % of {a_b} & more"))
     50 \% of \{a\_b\} \& more
     """
     words = " ".join(str(text).split())
@@ -353,12 +357,12 @@ def latex_text(text: object) -> str:
     )
 
 
-def latex_p(pvalue: float, name: str = "") -> str:
+def latex_pvalue(pvalue: float, name: str = "") -> str:
     r"""Return a p-value, after its `name` if given; a dash where there is none.
 
     Examples
     --------
-    >>> print(latex_p(0.0341), latex_p(2.14e-5), latex_p(0.0, "p"))
+    >>> print(latex_pvalue(0.0341), latex_pvalue(2.14e-5), latex_pvalue(0.0, "p"))
     0.034 $2.1 \times 10^{-5}$ $p < 10^{-300}$
     """
     if math.isnan(pvalue):
@@ -368,7 +372,7 @@ def latex_p(pvalue: float, name: str = "") -> str:
         number = "10^{-300}"
     elif pvalue < 0.0001:
         relation = "="
-        number = _latex_power(pvalue, 2)
+        number = _latex_scientific(pvalue, 2)
     else:
         relation = "="
         number = f"{pvalue:.2g}"
@@ -379,17 +383,17 @@ def latex_p(pvalue: float, name: str = "") -> str:
     return number if pvalue >= 0.0001 else f"${number}$"
 
 
-def _latex_power(value: float, digits: int) -> str:
+def _latex_scientific(value: float, digits: int) -> str:
     """Return a number as a power of ten, without the dollars of formulas."""
     factor, exponent = f"{value:.{digits - 1}e}".split("e")
     return rf"{factor} \times 10^{{{int(exponent)}}}"
 
 
-def _latex_line(cells: Iterable[str]) -> str:
+def _latex_row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
+def _latex_column_cells(values: list[Any], form: str, digits: int) -> list[str]:
     """Return the cells of a column, its numbers with the same decimals."""
     if not form:
         sizes = [
@@ -398,7 +402,7 @@ def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
             if isinstance(v, float) and math.isfinite(v) and v != 0.0
         ]
         typical = float(np.median(sizes)) if sizes else 1.0
-        form = f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e"
+        form = f".{_count_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e"
     return [_latex_cell(value, form, digits) for value in values]
 
 
@@ -406,29 +410,29 @@ def _latex_cell(value: Any, form: str, digits: int) -> str:
     if value is None:
         return ""
     if not _is_number(value):
-        return latex_text(value)
+        return escape_latex(value)
     if math.isnan(value):
         return "--"
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
     if form == "p":
-        return latex_p(value)
+        return latex_pvalue(value)
     if isinstance(value, int):
         number = str(value)
     elif form == "e":
-        return "0" if value == 0.0 else f"${_latex_power(value, digits)}$"
+        return "0" if value == 0.0 else f"${_latex_scientific(value, digits)}$"
     else:
-        number = latex_text(format(value + 0.0, form))  # + 0.0 turns -0.0 into 0.0
+        number = escape_latex(format(value + 0.0, form))  # + 0.0 turns -0.0 into 0.0
     # outside of formulas LaTeX prints a hyphen, which is shorter than a minus
     return f"${number}$" if number.startswith("-") else number
 
 
-def is_p(name: str) -> bool:
+def is_pvalue_column(name: str) -> bool:
     """Whether a column holds p-values, by its name."""
     return name.split("_")[-1] in ("p", "pvalue", "adjusted")
 
 
-def is_words(values: list[Any]) -> bool:
+def has_non_numbers(values: list[Any]) -> bool:
     """Whether a column holds anything but numbers."""
     return any(value is not None and not _is_number(value) for value in values)
 

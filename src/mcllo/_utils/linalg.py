@@ -4,21 +4,22 @@ Entries of a Hessian have the units of its parameters, and these differ by many 
 ``s_i = sqrt(H_ii)``, and ``R_ij = H_ij / (s_i s_j)`` whose diagonal is 1, rounding is relative to
 something:
 
-===================  ===============================================================================
-`unit_diagonal`      R and s, of one matrix or many
-`solve_damped`       ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H
-                     definite
-`cholesky_of_own`    L with ``L L' = H``, and `solve_lower` ``L^-1 u``
-`solve_each`         the same as `solve_damped` for many at once
-`solver`             the same for one H and many u, one after the other
-`inverse`            ``H^-1``; a large one from its Cholesky factor
-`large_inverse`      ``H^-1`` of a large H that is surely definite, else None
-`definite_inverse`   ``H^-1`` and ``log |H|``, or None where H is not definite
-`whitening`          W with ``W W' = H^+``, one column for each eigenvalue of R above 1e-12
-`pseudo_inverse`     ``H^+ = W W'``
-`least_eigenvalue`   of H in any units, of one matrix or many
-`exceeds`            whether that is above a bound: one Cholesky factor, no eigenvalues
-===================  ===============================================================================
+=============================  ====================================================================
+`scale_to_unit_diagonal`       R and s, of one matrix or many
+`solve_damped`                 ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes
+                               H definite
+`cholesky_in_place`            L with ``L L' = H``, and `solve_lower_triangular` ``L^-1 u``
+`solve_batch`                  the same as `solve_damped` for many at once
+`factorized_solver`            the same for one H and many u, one after the other
+`symmetric_inverse`            ``H^-1``; a large one from its Cholesky factor
+`inverse_if_well_conditioned`  ``H^-1`` of a large H that is surely definite, else None
+`inverse_and_logdet`           ``H^-1`` and ``log |H|``, or None where H is not definite
+`whitening_matrix`             W with ``W W' = H^+``, one column for each eigenvalue of R above
+                               1e-12
+`pseudo_inverse`               ``H^+ = W W'``
+`smallest_scaled_eigenvalue`   of H in any units, of one matrix or many
+`smallest_eigenvalue_exceeds`  whether that is above a bound: one Cholesky factor, no eigenvalues
+=============================  ====================================================================
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ MAX_SIZE_WITHOUT_CHOLESKY = 150
 """Size above which LAPACK's Cholesky routines, called one by one, pay: a round number."""
 
 
-def unit_diagonal(matrix: Floats, unit: Floats | None = None) -> tuple[Floats, Floats]:
+def scale_to_unit_diagonal(
+    matrix: Floats, unit: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Return R and s; `unit` stands for the diagonal where other units are asked for."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1) if unit is None else unit
     scale = np.sqrt(np.maximum(diagonal, TINY))
@@ -56,14 +59,14 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     largest = float(diagonal.max())
     # a coordinate that is flat beside the largest must not become a huge step
     least = 1e-14 * largest if largest > MAX_FLAT_DIAGONAL else 1.0
-    scaled, scale = unit_diagonal(matrix, np.maximum(diagonal, least))
+    scaled, scale = scale_to_unit_diagonal(matrix, np.maximum(diagonal, least))
     scaled_right = right / scale
     for damping in DAMPING_FACTORS:
         damped = scaled
         if damping > 0.0:
             damped = scaled + damping * np.eye(len(scaled_right))
         try:
-            solution = _solve_definite(damped, scaled_right) / scale
+            solution = _solve_positive_definite(damped, scaled_right) / scale
         except np.linalg.LinAlgError:
             continue
         if np.isfinite(solution).all():
@@ -71,7 +74,7 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     return scaled_right / scale
 
 
-def _solve_definite(matrix: Floats, right: Floats) -> Floats:
+def _solve_positive_definite(matrix: Floats, right: Floats) -> Floats:
     """Solve, or fail where the matrix is not definite; a large one by the factor that shows it."""
     factor = np.linalg.cholesky(matrix)
     if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY:
@@ -81,7 +84,7 @@ def _solve_definite(matrix: Floats, right: Floats) -> Floats:
     return np.asarray(cho_solve((factor, True), right, check_finite=False), np.float64)
 
 
-def cholesky_of_own(matrix: Floats) -> Floats:
+def cholesky_in_place(matrix: Floats) -> Floats:
     """Return the lower Cholesky factor; a large one takes the place of `matrix`.
 
     NumPy holds two more copies meanwhile, which of 1,000 classes are 64 MB.
@@ -97,7 +100,7 @@ def cholesky_of_own(matrix: Floats) -> Floats:
     return np.asarray(factor, np.float64)
 
 
-def solve_lower(factor: Floats, right: Floats) -> Floats:
+def solve_lower_triangular(factor: Floats, right: Floats) -> Floats:
     """Return ``L^-1 u`` of a lower triangular L."""
     if len(factor) <= MAX_SIZE_WITHOUT_CHOLESKY:
         return np.asarray(np.linalg.solve(factor, right), np.float64)
@@ -108,7 +111,7 @@ def solve_lower(factor: Floats, right: Floats) -> Floats:
     )
 
 
-def solve_each(matrices: Floats, rights: Floats) -> Floats:
+def solve_batch(matrices: Floats, rights: Floats) -> Floats:
     """Return ``H^-1 u`` for each of many, shape (B, size), by `solve_damped` where it must be."""
     try:
         columns = np.linalg.solve(matrices, rights[..., None])
@@ -125,11 +128,11 @@ def solve_each(matrices: Floats, rights: Floats) -> Floats:
     return solutions
 
 
-def solver(matrix: Floats) -> Callable[[Floats], Floats]:
+def factorized_solver(matrix: Floats) -> Callable[[Floats], Floats]:
     """Return ``u -> H^-1 u``: by a Cholesky factor, or as `solve_damped` does."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    scaled, scale = unit_diagonal(matrix)
+    scaled, scale = scale_to_unit_diagonal(matrix)
     factor, failed = dpotrf(scaled.T, lower=1, clean=0)
     if failed:
         return partial(solve_damped, matrix)
@@ -141,7 +144,9 @@ def solver(matrix: Floats) -> Callable[[Floats], Floats]:
     return solve
 
 
-def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats:
+def symmetric_inverse(
+    matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY
+) -> Floats:
     """Return ``H^-1``; above size `large` from its Cholesky factor, in two fifths of the time."""
     if len(matrix) > large:
         from scipy.linalg.lapack import dpotrf, dpotri
@@ -157,7 +162,7 @@ def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats
     return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
-def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
+def inverse_if_well_conditioned(matrix: Floats, rcond: float) -> Floats | None:
     """Return ``H^-1`` of a large H all of whose eigenvalues are above `rcond` of the largest.
 
     None where that is not sure: they are at least the least one of R times the least entry of the
@@ -173,15 +178,17 @@ def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
     needed = rcond * float(diagonal.sum() / diagonal.min())
     # An inverse of R keeps half of its 16 digits where all eigenvalues are above this.
     needed = max(needed, 1e-8)
-    scaled, scale = unit_diagonal(matrix)
-    if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
-        return inverse(scaled) / scale[:, None] / scale
+    scaled, scale = scale_to_unit_diagonal(matrix)
+    if needed < 1.0 and smallest_eigenvalue_exceeds(
+        scaled, needed, np.ones(len(scaled))
+    ):
+        return symmetric_inverse(scaled) / scale[:, None] / scale
     return None
 
 
-def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
+def inverse_and_logdet(matrix: Floats) -> tuple[Floats, float] | None:
     """Return ``H^-1`` and ``log |H|``; None where H is not numerically definite."""
-    scaled, scale = unit_diagonal(matrix)
+    scaled, scale = scale_to_unit_diagonal(matrix)
     try:
         factor = np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
@@ -191,17 +198,17 @@ def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
     return inverted, log_determinant
 
 
-def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
+def whitening_matrix(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
     """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse.
 
     Of the coordinates that are `free`, where some are not; the others have rows of 0.
     """
     if free is not None:
-        own = whitening(matrix[np.ix_(free, free)])
+        own = whitening_matrix(matrix[np.ix_(free, free)])
         padded = np.zeros((len(free), own.shape[1]))
         padded[free] = own
         return padded
-    scaled, scale = unit_diagonal(matrix)
+    scaled, scale = scale_to_unit_diagonal(matrix)
     eigenvalues, eigenvectors = np.linalg.eigh(scaled)
     # Smaller ones are lost in rounding: size times 2e-16, and some digits of the Hessian itself.
     is_seen = eigenvalues > 1e-12 * eigenvalues.max(initial=0.0)
@@ -211,23 +218,25 @@ def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
 
 def pseudo_inverse(matrix: Floats) -> Floats:
     """Return the inverse among the directions that rounding leaves."""
-    roots = whitening(matrix)
+    roots = whitening_matrix(matrix)
     return roots @ roots.T
 
 
-def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
+def smallest_scaled_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
     """Return the smallest eigenvalue in these units, of each matrix."""
-    scaled, _ = unit_diagonal(matrix, unit)
+    scaled, _ = scale_to_unit_diagonal(matrix, unit)
     eigenvalues = np.linalg.eigvalsh(scaled)  # in ascending order
     return np.asarray(eigenvalues[..., 0], np.float64)
 
 
-def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:
+def smallest_eigenvalue_exceeds(
+    matrix: Floats, bound: float, unit: Floats | None = None
+) -> bool:
     """Whether the smallest eigenvalue, in units of the diagonal or of `unit`, is above `bound`."""
     if unit is None and not np.diagonal(matrix).min() > MAX_FLAT_DIAGONAL:
         return False
     # R - bound I has a Cholesky factor exactly if all eigenvalues of R are above the bound
-    scaled, _ = unit_diagonal(matrix, unit)
+    scaled, _ = scale_to_unit_diagonal(matrix, unit)
     scaled[np.diag_indices_from(scaled)] -= bound
     try:
         np.linalg.cholesky(scaled)

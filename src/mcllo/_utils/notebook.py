@@ -1,14 +1,14 @@
 """Notebooks: is there one, how a result shows itself there, and how long work says that it runs.
 
-=================  =================================================================================
-`notebook`         the shell of the running kernel, or None: a terminal, a script
+=================  ===============================================================================
+`notebook_shell`   the shell of the running kernel, or None: a terminal, a script
 `NotebookResult`   base of results that a notebook shows as a card. `_apps/report/cards` makes it,
                    and is loaded by name when a notebook asks
 `show_progress`    a line under the cell after `PROGRESS_DELAY_SECONDS` seconds, and nothing once
                    the work is done
 `report_progress`  the same line for somebody else who shows it: a page, which asks what is being
                    done
-=================  =================================================================================
+=================  ===============================================================================
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRESS_INTERVAL_SECONDS = 0.5
 """Seconds between two times that it says how far it is."""
 
 
-def notebook() -> Any:
+def notebook_shell() -> Any:
     """Return the shell of the kernel that runs this; None in a terminal or a script."""
     known = sys.modules.get("IPython")
     shell = None if known is None else known.get_ipython()
@@ -55,8 +55,8 @@ def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], 
 
     Also a decorator. Work inside other work takes over its line for as long as it lasts.
     """
-    part = _Part(description, unit)
-    line = _Line.shown
+    part = _RunningTask(description, unit)
+    line = _ProgressLine.shown
     if line is not None:
         line.parts.append(part)
         try:
@@ -64,19 +64,19 @@ def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], 
         finally:
             line.parts.remove(part)
         return
-    if notebook() is None:
+    if notebook_shell() is None:
         yield part.advance
         return
-    line = _Line(part)
+    line = _ProgressLine(part)
     over = Event()
     context = copy_context()  # says which cell the line belongs to
-    thread = Thread(target=context.run, args=(line.keep, over), daemon=True)
-    _Line.shown = line
+    thread = Thread(target=context.run, args=(line.update_until, over), daemon=True)
+    _ProgressLine.shown = line
     thread.start()
     try:
         yield part.advance
     finally:
-        _Line.shown = None
+        _ProgressLine.shown = None
         over.set()
         thread.join()
 
@@ -92,8 +92,8 @@ def report_progress(description: str) -> Iterator[Callable[[], str]]:
     ...     doing()
     'counting, 3 rows'
     """
-    line = _Line(_Part(description, ""))
-    _Line.shown = line
+    line = _ProgressLine(_RunningTask(description, ""))
+    _ProgressLine.shown = line
 
     def doing() -> str:
         return str(line.parts[-1])
@@ -101,15 +101,15 @@ def report_progress(description: str) -> Iterator[Callable[[], str]]:
     try:
         yield doing
     finally:
-        _Line.shown = None
+        _ProgressLine.shown = None
 
 
 def has_progress_display() -> bool:
     """Whether somebody shows what is being done: a notebook, or who watches."""
-    return _Line.shown is not None or notebook() is not None
+    return _ProgressLine.shown is not None or notebook_shell() is not None
 
 
-class _Part:
+class _RunningTask:
     """Some work: what it is, and how much of it is done."""
 
     def __init__(self, description: str, unit: str) -> None:
@@ -128,17 +128,17 @@ class _Part:
         )
 
 
-class _Line:
+class _ProgressLine:
     """The line under a cell: what is done, how much of it, and for how long."""
 
-    shown: _Line | None = None
+    shown: _ProgressLine | None = None
 
-    def __init__(self, part: _Part) -> None:
+    def __init__(self, part: _RunningTask) -> None:
         self.parts = [part]
         self.start = monotonic()
         self.over = False
 
-    def keep(self, over: Event) -> None:
+    def update_until(self, over: Event) -> None:
         """Show the line once there is need, until the work is over; then take it away."""
         if over.wait(PROGRESS_DELAY_SECONDS):
             return

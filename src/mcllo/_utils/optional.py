@@ -27,19 +27,19 @@ class MissingPackageError(InputError, ImportError):
     """A package that this use needs is not installed; ``except ImportError`` catches it too."""
 
 
-def needed(name: str, install: str) -> Any:
+def import_optional(name: str, install: str) -> Any:
     """Return an optional package or module, or say what to install."""
     try:
         return import_module(name)
     except ImportError:
-        raise _missing(name, install) from None
+        raise _missing_package_error(name, install) from None
 
 
 def check_installed(names: tuple[str, ...], install: str, use: str = "this") -> None:
     """Say what to install when one of these packages is missing; none is loaded."""
     for name in names:
         if not is_installed(name):
-            raise _missing(name, install, use)
+            raise _missing_package_error(name, install, use)
 
 
 def is_installed(name: str) -> bool:
@@ -47,7 +47,9 @@ def is_installed(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def _missing(name: str, install: str, use: str = "this") -> MissingPackageError:
+def _missing_package_error(
+    name: str, install: str, use: str = "this"
+) -> MissingPackageError:
     package = name.split(".")[0]
     return MissingPackageError(
         f"{use} needs the package {package}, which is not installed. "

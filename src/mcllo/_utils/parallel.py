@@ -7,9 +7,9 @@ part (`one_blas_thread`): on a busy machine they wait for each other, and a prod
 seen to take 100 ms. A program that already runs one process for each processor says
 `limit_threads(1)` once in each.
 
-`memory` is the least of the machine's, its container's (cgroup) and the process's (ulimit -v), or
-what the variable ``MCLLO_MEMORY`` says in gigabytes; `refuse_beyond` refuses, before the work, what
-needs more.
+`available_memory` is the least of the machine's, its container's (cgroup) and the process's (ulimit
+-v), or what the variable ``MCLLO_MEMORY`` says in gigabytes; `check_memory` refuses, before the
+work, what needs more.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _limited: list[tuple[Any, int]] = []
 _users = 0
 
 
-def threads_for(size: int, n_jobs: int | None = None) -> int:
+def n_threads_for_size(size: int, n_jobs: int | None = None) -> int:
     """Return how many threads to use on `size` elements; ``n_jobs=-1`` is one for each CPU."""
     if n_jobs == -1:
         return n_threads()
@@ -192,7 +192,7 @@ def one_blas_thread(work: int = MIN_PRODUCTS_FOR_BLAS_THREADS) -> Iterator[None]
     with _lock:
         _users += 1
         if _users == 1:
-            for library in _blas_libraries():
+            for library in _loaded_blas_libraries():
                 before = library.num_threads
                 if before != 1:
                     library.set_num_threads(1)
@@ -208,7 +208,7 @@ def one_blas_thread(work: int = MIN_PRODUCTS_FOR_BLAS_THREADS) -> Iterator[None]
 
 
 @cache
-def _blas_libraries() -> list[Any]:
+def _loaded_blas_libraries() -> list[Any]:
     """Return the BLAS libraries that are loaded; looking for them takes a millisecond or more."""
     from threadpoolctl import ThreadpoolController
 
@@ -223,11 +223,11 @@ CONTAINER_LIMIT_FILES = (
 """Where Linux says how much a container may use: cgroups of version 2, and of version 1."""
 
 
-def memory() -> float:
+def available_memory() -> float:
     """Return the memory that there is, in bytes; infinite where the system does not say."""
     asked = os.environ.get(MEMORY_VARIABLE)
     if asked is None:
-        return min(_machine(), _container(), _process())
+        return min(_machine_memory(), _container_memory(), _process_memory_limit())
     try:
         size = float(asked)
         if size > 0.0:
@@ -239,14 +239,14 @@ def memory() -> float:
     )
 
 
-def refuse_beyond(
+def check_memory(
     need: float, message: str, remedy: str, values: Mapping[str, Any] | None = None
 ) -> None:
     """Refuse what needs more bytes than there are; `message` says what and why.
 
     Message and remedy are templates, filled with `values`.
     """
-    there = memory()
+    there = available_memory()
     if need > there:
         sizes = {"need": format_number(need / 1e9), "there": format_number(there / 1e9)}
         more = f"{MEMORY_VARIABLE}={math.ceil(need / 1e9)} says that there is more."
@@ -273,7 +273,7 @@ def row_blocks(n_samples: int, n_classes: int) -> Iterator[slice]:
     return (slice(k, min(n_samples, k + size)) for k in range(0, n_samples, size))
 
 
-def keep_freed() -> None:
+def keep_freed_memory() -> None:
     """Let the C library keep up to 62 MB that were freed, instead of asking for them page by page.
 
     glibc takes the largest block that was ever given back for the size from which it maps blocks
@@ -283,20 +283,20 @@ def keep_freed() -> None:
     np.empty(31 * 2**20, dtype=np.uint8)
 
 
-def _machine() -> float:
+def _machine_memory() -> float:
     with suppress(AttributeError, ValueError, OSError):
         return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
     return math.inf
 
 
-def _container() -> float:
+def _container_memory() -> float:
     for place in CONTAINER_LIMIT_FILES:
         with suppress(OSError, ValueError):
             return float(Path(place).read_text())  # "max" where there is no limit
     return math.inf
 
 
-def _process() -> float:
+def _process_memory_limit() -> float:
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -1,10 +1,10 @@
 """What every result shares: plain values for JSON, and the types of arrays.
 
-==================  =========================================================================
-`plain`             arrays, NumPy scalars, tuples, tables and results as plain Python values
-`none_for_nan`      the same with None for every number that is not finite (strict JSON)
-`Result`            a base for frozen dataclasses: `to_dict` holds their fields in order
-==================  =========================================================================
+====================  ========================================================================
+`to_plain_python`     arrays, NumPy scalars, tuples, tables and results as plain Python values
+`none_for_nonfinite`  the same with None for every number that is not finite (strict JSON)
+`Result`              a base for frozen dataclasses: `to_dict` holds their fields in order
+====================  ========================================================================
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Result:
         own = [field.name for field in fields(self)]  # type: ignore[arg-type]
         names = [name for name in own if name not in self.left_out]
         names += self.added
-        return {name: none_for_nan(getattr(self, name)) for name in names}
+        return {name: none_for_nonfinite(getattr(self, name)) for name in names}
 
 
-def plain(value: Any) -> Any:
+def to_plain_python(value: Any) -> Any:
     """Return plain Python values for arrays, NumPy scalars, tuples, tables and results.
 
     Examples
     --------
     >>> import numpy as np
-    >>> plain({"a": np.arange(2), "b": (np.float64(0.5), "x")})
+    >>> to_plain_python({"a": np.arange(2), "b": (np.float64(0.5), "x")})
     {'a': [0, 1], 'b': [0.5, 'x']}
     """
     if isinstance(value, np.ndarray):
@@ -64,25 +64,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: to_plain_python(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return [plain(item) for item in value]
+        return [to_plain_python(item) for item in value]
     rows = getattr(value, "rows", None)
     if callable(rows):
         # a `Table`: a list of its rows reads better in JSON than a list for each column
-        return plain(rows())
+        return to_plain_python(rows())
     if hasattr(value, "to_dict"):
         return value.to_dict()
     return value
 
 
-def none_for_nan(value: Any) -> Any:
+def none_for_nonfinite(value: Any) -> Any:
     """Return plain values with None in place of every number that is not finite (strict JSON)."""
-    value = plain(value)
+    value = to_plain_python(value)
     if isinstance(value, dict):
-        return {key: none_for_nan(item) for key, item in value.items()}
+        return {key: none_for_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [none_for_nan(item) for item in value]
+        return [none_for_nonfinite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no NaN and no infinity
     return value

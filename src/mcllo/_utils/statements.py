@@ -27,7 +27,7 @@ from ..exceptions import (
     MclloWarning,
     Names,
     SeparationWarning,
-    fill,
+    fill_template,
 )
 
 Level = Literal["plain", "good", "doubt", "bad"]
@@ -80,7 +80,7 @@ class Statement:
     Examples
     --------
     >>> said = [Statement("verdict", "No miscalibration found.", "doubt", {"pvalue": 0.4})]
-    >>> str(pick(said, "verdict")[0]), pick(said, "zeros")
+    >>> str(select_statements(said, "verdict")[0]), select_statements(said, "zeros")
     ('No miscalibration found.', [])
     """
 
@@ -101,20 +101,20 @@ class Statement:
         numbers: Mapping[str, Any] | None = None,
     ) -> Statement:
         """Return a statement that names arguments: a template, as in an error."""
-        text = fill(template, values)
+        text = fill_template(template, values)
         return cls(kind, text, level, numbers or {}, template, values)
 
-    def in_names(self, names: Names) -> Statement:
+    def with_names(self, names: Names) -> Statement:
         """Return the statement, its fields filled with these names."""
         if self.template is None:
             return self
-        return replace(self, text=fill(self.template, self.values, names))
+        return replace(self, text=fill_template(self.template, self.values, names))
 
     def __str__(self) -> str:
         return self.text
 
 
-def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
+def select_statements(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
     """Return the statements of these kinds, in their order; ``note`` stands for all ``note.*``."""
     found = []
     for statement in statements:
@@ -124,7 +124,7 @@ def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
     return found
 
 
-def without_repeats(said: Iterable[Statement]) -> tuple[Statement, ...]:
+def drop_repeated_statements(said: Iterable[Statement]) -> tuple[Statement, ...]:
     """Return the statements without those that repeat another."""
     found = {(statement.kind, statement.text): statement for statement in said}
     return tuple(found.values())
@@ -148,13 +148,15 @@ def find_stack_level() -> int:
     # sys._getframe and not inspect.stack: that reads the source of every frame
     frame = sys._getframe(1)
     level = 1
-    while frame.f_back is not None and _package(frame) in INTERMEDIATE_PACKAGES:
+    while (
+        frame.f_back is not None and _package_of_frame(frame) in INTERMEDIATE_PACKAGES
+    ):
         frame = frame.f_back
         level += 1
     return level
 
 
-def _package(frame: FrameType) -> str:
+def _package_of_frame(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__")).split(".")[0]
 
 

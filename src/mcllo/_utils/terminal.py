@@ -10,7 +10,8 @@ a closed stream       reading from it, or writing what was asked for to it, is r
 ====================  ============================================================================
 
 Names of files, columns and classes, the version in a model file and other packages' messages are
-all text that somebody else wrote. Files get it as it is; a terminal gets it through `visible`.
+all text that somebody else wrote. Files get it as it is; a terminal gets it through
+`escape_control_characters`.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ _HIDDEN = [*CONTROLS, *BIDI_CONTROLS, *SURROGATES]
 _ESCAPES = {code: ascii(chr(code)).strip("'") for code in _HIDDEN}
 
 
-def visible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     r"""Return text that a terminal only shows.
 
     Examples
     --------
-    >>> print(visible("caf\u00e9 \x1b[31mred\x07"))
+    >>> print(escape_control_characters("caf\u00e9 \x1b[31mred\x07"))
     café \x1b[31mred\x07
     """
     return text.translate(_ESCAPES)
 
 
-def on_terminal(stream: Any) -> bool:
+def is_terminal(stream: Any) -> bool:
     """Whether somebody looks at a stream; nobody looks at a closed one."""
-    return not _closed(stream) and stream.isatty()
+    return not _is_closed(stream) and stream.isatty()
 
 
 def standard_input() -> Any:
     """Return standard input as text; refuse where it is closed."""
-    if _closed(sys.stdin):
+    if _is_closed(sys.stdin):
         raise FileFormatError(
             "standard input is closed.", remedy="Name a file instead of -."
         )
@@ -56,12 +57,12 @@ def standard_input() -> Any:
 
 def standard_output() -> Any:
     """Return standard output as text, for what was asked to go there; refuse where it is closed."""
-    if _closed(sys.stdout):
+    if _is_closed(sys.stdout):
         remedy = "Name a file with {path}."
         raise FileFormatError("standard output is closed.", remedy=remedy, values={})
     return sys.stdout
 
 
-def _closed(stream: Any) -> bool:
+def _is_closed(stream: Any) -> bool:
     """Whether a stream is closed; Python has None for one that was closed from the beginning."""
     return stream is None or getattr(stream, "closed", False)

@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.parallel import refuse_beyond
+from .._utils.parallel import check_memory
 from .._utils.results import Codes, Floats
 from ..exceptions import InputError
 from .arguments import RowSubgroups, clean_by
@@ -174,7 +174,7 @@ def count_row_repeats(weight: Floats, n_columns: int) -> Codes:
     message = f"{total:,.0f} rows written out, as often as their weight says, take"
     remedy = "Pass {weight_kind:'importance'}, or divide the counts."
     # float64, times 4: rows written out, what is made of them, and the labels drawn for them
-    refuse_beyond(4.0 * 8.0 * n_columns * total, message, remedy)
+    check_memory(4.0 * 8.0 * n_columns * total, message, remedy)
     return weight.astype(np.intp)
 
 

@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._fit.map import validate_rows_to_recalibrate
 from .._utils.atomic_files import write_text
 from .._utils.formatting import format_count
-from .._utils.results import Floats, none_for_nan
+from .._utils.results import Floats, none_for_nonfinite
 from .._utils.statements import warn, warn_once
 from .._utils.terminal import standard_output
 from .._validation.frames import (
@@ -319,7 +319,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = {}
         for name, _ in self._learned:
             learned = getattr(self, f"{name}_")
-            state[name] = none_for_nan(learned)  # JSON has no NaN
+            state[name] = none_for_nonfinite(learned)  # JSON has no NaN
         return state
 
     def _restore_state(self, state: dict[str, Any]) -> None:

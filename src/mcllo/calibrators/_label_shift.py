@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._fit.linear_fit import transposed_scores
-from .._utils.formatting import format_p
+from .._utils.formatting import format_pvalue
 from .._utils.linalg import TINY
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result
@@ -543,7 +543,7 @@ class PriorCalibrator(Calibrator):
         new = float(test.new[worst])
         detail = (
             f"{message} Class {label!r} is predicted with {new:.3g} on average, there with "
-            f"{old:.3g} (p {format_p(test.pvalue)})."
+            f"{old:.3g} (p {format_pvalue(test.pvalue)})."
         )
         numbers = {"class": label, "learned": old, "here": new, "pvalue": test.pvalue}
         warn(LabelShiftWarning(message, detail=detail, numbers=numbers))

@@ -35,7 +35,7 @@ from .._inference.calibration_test import (
     split_baseline,
 )
 from .._inference.likelihood_tests import run_test
-from .._utils.formatting import format_p
+from .._utils.formatting import format_pvalue
 from .._utils.optional import load_application
 from .._utils.results import Floats, Result
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
@@ -72,7 +72,7 @@ class GateDecision(Result):
     gain: float | None = None
 
     def __str__(self) -> str:
-        p = f"p {format_p(self.pvalue)}"
+        p = f"p {format_pvalue(self.pvalue)}"
         if self.recalibrates:
             return (
                 f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"

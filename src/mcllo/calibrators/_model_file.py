@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._utils.results import plain
+from .._utils.results import to_plain_python
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_input
 from .._validation.labels import as_class_list
@@ -65,7 +65,7 @@ def model_document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
     """Return what is written of a fitted calibrator."""
     from .._version import __version__
 
-    state = plain(calibrator._state())
+    state = to_plain_python(calibrator._state())
     if not covariance and state.pop("cov_theta", None) is not None:
         state["information"] = "errors"
     content = {
@@ -73,7 +73,7 @@ def model_document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "mcllo_version": __version__,
         "method": calibrator.method,
-        "params": plain(calibrator.get_params(deep=False)),
+        "params": to_plain_python(calibrator.get_params(deep=False)),
         "classes": calibrator.classes_.tolist(),
         "state": state,
         "training": getattr(calibrator, "training_", None),

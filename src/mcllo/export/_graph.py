@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, import_optional
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
 from ._programs import STEP_FUNCTIONS, ExportError, Program, refuse_trees
@@ -92,7 +92,7 @@ class GraphBuilder:
         prefix: str = NODE_PREFIX,
         opset: int = DEFAULT_OPSET,
     ) -> None:
-        self.onnx = needed("onnx", ONNX_EXTRA)
+        self.onnx = import_optional("onnx", ONNX_EXTRA)
         if opset < MIN_OPSET:
             remedy = "Convert whole classifiers with target_opset=18."
             rule = f"be {MIN_OPSET} or later"
@@ -538,7 +538,7 @@ def append_program(model: Any, program: Program, output: str | None = None) -> A
         c) or what a ZipMap made of one. An output of labels is made anew from the recalibrated
         ones.
     """
-    onnx = needed("onnx", ONNX_EXTRA)
+    onnx = import_optional("onnx", ONNX_EXTRA)
     recalibrated = onnx.ModelProto()
     recalibrated.CopyFrom(model)
     body = recalibrated.graph

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, import_optional
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
 from ._graph import DEFAULT_OPSET, GraphBuilder, GraphTensor, add_label_output
@@ -51,8 +51,8 @@ def register_skl2onnx() -> None:
     >>> rows = X[:1].astype("float32")  # doctest: +SKIP
     >>> both = skl2onnx.to_onnx(model, rows, options={"zipmap": False})  # doctest: +SKIP
     """
-    skl2onnx = needed("skl2onnx", ONNX_EXTRA)
-    calculate = needed("skl2onnx.common.shape_calculator", ONNX_EXTRA)
+    skl2onnx = import_optional("skl2onnx", ONNX_EXTRA)
+    calculate = import_optional("skl2onnx.common.shape_calculator", ONNX_EXTRA)
     shape = calculate.calculate_linear_classifier_output_shapes
 
     def register(cls: Any, convert: Any) -> None:
@@ -123,10 +123,10 @@ def _add_classifier(
     scope: Any, operator: Any, container: Any, classifier: Any, as_scores: bool
 ) -> str:
     """Add the classifier itself; return the name of its probabilities, or of its scores."""
-    supported = needed(
+    supported = import_optional(
         "skl2onnx._supported_operators", ONNX_EXTRA
     ).sklearn_operator_name_map
-    types = needed("skl2onnx.common.data_types", ONNX_EXTRA)
+    types = import_optional("skl2onnx.common.data_types", ONNX_EXTRA)
     if type(classifier) not in supported:
         raise ExportError(
             f"skl2onnx has no converter for {type(classifier).__name__}; register one with "

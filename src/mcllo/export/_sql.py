@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.optional import SQL_EXTRA, needed
+from .._utils.optional import SQL_EXTRA, import_optional
 from .._version import __version__
 from ..exceptions import InputError
 from ._programs import STEP_FUNCTIONS, ExportError, Program, ProgramStep, refuse_trees
@@ -43,7 +43,7 @@ class QueryBuilder:
     """A chain of common table expressions, each with the columns that are still needed."""
 
     def __init__(self, keep: Sequence[str], stem: str, dialect: str) -> None:
-        self.exp = needed("sqlglot", SQL_EXTRA).exp
+        self.exp = import_optional("sqlglot", SQL_EXTRA).exp
         self.keep = list(keep)
         self.stem = stem
         self.gap_marker = f"{stem}_row"

@@ -42,7 +42,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.atomic_files import replace_atomically, write_text
-from .._utils.optional import ONNX_EXTRA, needed
+from .._utils.optional import ONNX_EXTRA, import_optional
 from .._utils.results import Floats, Result
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
@@ -109,7 +109,7 @@ def run_javascript(source: str, rows: Floats) -> Floats:
 
 def run_onnx(model: bytes, rows: Floats, output_name: str | None = None) -> Floats:
     """Run the target "onnx" in onnxruntime, in the model's own dtype."""
-    runtime = needed("onnxruntime", ONNX_EXTRA)
+    runtime = import_optional("onnxruntime", ONNX_EXTRA)
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     model_input = session.get_inputs()[0]
     # onnxruntime refuses the other type rather than cast it
@@ -122,7 +122,7 @@ def run_onnx(model: bytes, rows: Floats, output_name: str | None = None) -> Floa
 
 def run_torch(source: str, rows: Floats) -> Floats:
     """Run the target "torch"."""
-    torch = needed("torch", "torch")
+    torch = import_optional("torch", "torch")
     module = execute_source(source)["Calibration"]()
     with torch.no_grad():
         return np.asarray(module(torch.from_numpy(rows)).numpy())
@@ -142,7 +142,7 @@ def run_sql(
     """
     quoted = [f'''"{name.replace('"', '""')}"''' for name in columns]
     if dialect == "duckdb":
-        database = needed("duckdb", "duckdb").connect()
+        database = import_optional("duckdb", "duckdb").connect()
     else:
         import sqlite3
 
@@ -633,6 +633,6 @@ def torch_module(calibrator: Calibrator, *, input: str | None = None) -> Any:
     >>> module = torch_module(calibrator)  # doctest: +SKIP
     >>> probs = module(torch.softmax(net(images), dim=1))  # doctest: +SKIP
     """
-    needed("torch", "torch")
+    import_optional("torch", "torch")
     text = export(calibrator, "torch", input=input)
     return execute_source(str(text))["Calibration"]()

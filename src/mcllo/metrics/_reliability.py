@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from .._utils.formatting import Table
 from .._utils.notebook import NotebookResult
-from .._utils.results import Floats, none_for_nan
+from .._utils.results import Floats, none_for_nonfinite
 from .._validation.arguments import check_share
 from .._validation.labels import find_class
 from .._validation.predictions import Predictions, predictions_for_scoring
@@ -220,7 +220,7 @@ class ReliabilityCurve(NotebookResult):
         """Return plain Python values; what an empty bin lacks is None."""
         columns = {}
         for name, values in self._columns().items():
-            columns[name] = none_for_nan(values.tolist())
+            columns[name] = none_for_nonfinite(values.tolist())
         return {
             "label": self.label,
             "binning": self.binning,

@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 from .._model.kernel import Derivatives
 from .._model.newton import minimize
 from .._utils.formatting import Table
-from .._utils.linalg import inverse, whitening
+from .._utils.linalg import symmetric_inverse, whitening_matrix
 from .._utils.notebook import NotebookResult
 from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
@@ -190,9 +190,9 @@ def _root(covariance: Floats, has_lapses: bool) -> Floats:
     as they have where no prediction is sure, they would be waves.
     """
     if not has_lapses:
-        return whitening(covariance)
+        return whitening_matrix(covariance)
     n_spline = len(covariance) - N_LAPSES
-    spline = whitening(covariance[:n_spline, :n_spline])
+    spline = whitening_matrix(covariance[:n_spline, :n_spline])
     explained = spline @ (spline.T @ covariance[:n_spline, n_spline:])
     size = spline.shape[1]
     root = np.zeros((len(covariance), size + N_LAPSES))
@@ -296,7 +296,7 @@ class Spline:
         basis = Basis.from_values(distinct, total, n_knots)
         likelihood = SplineLikelihood(log_odds(distinct), total, frequency, basis)
         beta = minimize(likelihood, np.zeros(likelihood.rows.shape[1])).x
-        return cls(basis, beta, inverse(likelihood(beta).hessian), likelihood)
+        return cls(basis, beta, symmetric_inverse(likelihood(beta).hessian), likelihood)
 
     def __call__(self, probs: Floats) -> Floats:
         """Return the curve at predictions."""

@@ -25,9 +25,9 @@ it through a result.
 
 from __future__ import annotations
 
-from .._utils.optional import PLOT_EXTRA, needed
+from .._utils.optional import PLOT_EXTRA, import_optional
 
-needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
+import_optional("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
 from ._comparison import comparison, comparison_dots
 from ._details import baselines, calibration_map, nested_models, parameters

@@ -17,28 +17,35 @@ from matplotlib.axes import Axes
 
 from .._comparison.comparison import Comparison, ComparisonRow
 from .._comparison.recommend import UNCALIBRATED
-from .._utils.formatting import PWords, format_number, p_words
+from .._utils.formatting import PValueText, format_number, pvalue_text
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
-from ._layout import Places, footer, heading, label_outer, panels, side_by_side
-from ._reliability_curves import draw_curve
-from ._reliability_curves import key as key_of
+from ._layout import (
+    Places,
+    label_outer,
+    shared_panels,
+    side_by_side,
+    write_footer,
+    write_title,
+)
+from ._reliability_curves import bins_legend as key_of
+from ._reliability_curves import draw_binned_curve
 from ._style import (
     BAND,
     BLUE,
     MUTED,
     VERMILION,
     Estimates,
-    beside,
     draw_forest,
-    key_mark,
-    marks,
-    plain_axes,
-    plain_ticks,
-    row_axes,
+    draw_row_lines,
+    draw_row_markers,
+    legend_marker,
+    set_round_ticks,
+    style_axes,
     styled_figure,
+    write_row_texts,
 )
 from ._words import caption as caption_of
 
@@ -98,16 +105,18 @@ def comparison(
     ['uncalibrated', 'temperature']
     """
     rows = select_rows(comparison, names)
-    axes = panels(len(rows), columns, ax)
+    axes = shared_panels(len(rows), columns, ax)
     for panel, row in zip(axes, rows, strict=True):
         predictions = comparison.recalibrated[row.method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
-        draw_curve(panel, curve, strip=True)
+        draw_binned_curve(panel, curve, strip=True)
         title = names[row.method] if names else method_label(row.method)
-        heading(panel, title, f"ECE {format_number(row.ece)}, p {pvalue_label(row)}")
+        write_title(
+            panel, title, f"ECE {format_number(row.ece)}, p {pvalue_label(row)}"
+        )
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = [caption_of("comparison", comparison)] if caption else []
-    footer(axes, words, key_of(curve), ax)
+    write_footer(axes, words, key_of(curve), ax)
     return axes
 
 
@@ -142,12 +151,12 @@ def method_label(method: str) -> str:
 
 def pvalue_label(row: ComparisonRow, bare: bool = False) -> str:
     """Return a method's p-value with its relation, or `bare` without ``=``; a bound says so."""
-    relation, number = p_words(row.pvalue, bound=row.pvalue_method == "bound")
+    relation, number = pvalue_text(row.pvalue, bound=row.pvalue_method == "bound")
     if bare and relation == "=":
         return number
     if relation == "<=":
         relation = "≤"
-    return str(PWords(relation, number))
+    return str(PValueText(relation, number))
 
 
 TEST_LEVEL = 0.05
@@ -199,18 +208,18 @@ def comparison_dots(
     _draw_errors(axes[1], rows)
     _draw_losses(axes[2], comparison)
     for panel in axes:
-        row_axes(panel, len(rows))
+        draw_row_lines(panel, len(rows))
     axes[0].set_yticks(range(len(rows)), [method_label(row.method) for row in rows])
-    key: list[Artist] = [key_mark("o", BLUE, "not rejected, not clearly worse")]
-    key.append(key_mark("D", VERMILION, "rejected, clearly worse"))
+    key: list[Artist] = [legend_marker("o", BLUE, "not rejected, not clearly worse")]
+    key.append(legend_marker("D", VERMILION, "rejected, clearly worse"))
     if any(row.pvalue_corrected is not None for row in rows):
-        key.append(key_mark("o", BLUE, "corrected p-value", "white"))
+        key.append(legend_marker("o", BLUE, "corrected p-value", "white"))
     words = [caption_of("comparison_dots", comparison)] if caption else []
-    footer(axes, words, key, ax)
+    write_footer(axes, words, key, ax)
     return axes
 
 
-def axis_end(values: Floats) -> float:
+def robust_axis_end(values: Floats) -> float:
     """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others."""
     largest = float(values.max())
     usual = 6.0 * float(np.median(values))
@@ -219,7 +228,7 @@ def axis_end(values: Floats) -> float:
 
 
 def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
-    plain_axes(ax)
+    style_axes(ax)
     ax.set_xscale("log")
     ax.set_xlim(MIN_SHOWN_PVALUE / 3.0, 1.6)
     ax.axvspan(MIN_SHOWN_PVALUE / 3.0, TEST_LEVEL, color=BAND, lw=0, zorder=0)
@@ -228,33 +237,33 @@ def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     is_shown = pvalues >= MIN_SHOWN_PVALUE
     is_kept = pvalues > TEST_LEVEL
     edge = np.full(len(rows), MIN_SHOWN_PVALUE / 2.0)
-    marks(
+    draw_row_markers(
         ax, corrected, corrected >= MIN_SHOWN_PVALUE, "o", BLUE, "_corrected", "white"
     )
-    marks(ax, pvalues, is_shown & is_kept, "o", BLUE, "_kept")
-    marks(ax, pvalues, is_shown & ~is_kept, "D", VERMILION, "_rejected")
-    marks(ax, edge, ~is_shown, "<", VERMILION, "_beyond")
-    beside(ax, [pvalue_label(row, bare=True) for row in rows])
-    plain_ticks(ax, log=True)
+    draw_row_markers(ax, pvalues, is_shown & is_kept, "o", BLUE, "_kept")
+    draw_row_markers(ax, pvalues, is_shown & ~is_kept, "D", VERMILION, "_rejected")
+    draw_row_markers(ax, edge, ~is_shown, "<", VERMILION, "_beyond")
+    write_row_texts(ax, [pvalue_label(row, bare=True) for row in rows])
+    set_round_ticks(ax, log=True)
     ax.set_xlabel("p-value (log scale)")
-    heading(ax, "Calibration test", f"grey: rejected at level {TEST_LEVEL:g}")
+    write_title(ax, "Calibration test", f"grey: rejected at level {TEST_LEVEL:g}")
 
 
 def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
-    plain_axes(ax)
+    style_axes(ax)
     errors = np.array([row.ece for row in rows])
-    end = 1.08 * axis_end(errors)
+    end = 1.08 * robust_axis_end(errors)
     ax.set_xlim(0.0, end)
-    marks(ax, errors, errors <= end, "s", MUTED, "_errors")
-    marks(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
-    beside(ax, [format_number(value) for value in errors])
-    plain_ticks(ax, log=False)
+    draw_row_markers(ax, errors, errors <= end, "s", MUTED, "_errors")
+    draw_row_markers(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
+    write_row_texts(ax, [format_number(value) for value in errors])
+    set_round_ticks(ax, log=False)
     ax.set_xlabel("ECE (probability)")
-    heading(ax, "Calibration error", "of the most probable class")
+    write_title(ax, "Calibration error", "of the most probable class")
 
 
 def _draw_losses(ax: Axes, comparison: Comparison) -> None:
-    plain_axes(ax)
+    style_axes(ax)
     best = (0.0, 0.0, 0.0)
     differences = [best]
     for other in comparison.recommendation.differences:
@@ -265,10 +274,10 @@ def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     low = np.where(np.isfinite(low), low, np.nan)
     high = np.where(np.isfinite(high), high, np.nan)
     losses = Estimates(
-        value, low, high, reference=0.0, cap=axis_end(np.fmax(value, high))
+        value, low, high, reference=0.0, cap=robust_axis_end(np.fmax(value, high))
     )
     draw_forest(ax, losses, log=False)
-    plain_ticks(ax, log=False)
-    beside(ax, ["best", *(format_number(v) for v in value[1:])])
+    set_round_ticks(ax, log=False)
+    write_row_texts(ax, ["best", *(format_number(v) for v in value[1:])])
     ax.set_xlabel("Log loss above the best (nats)")
-    heading(ax, "Log loss", "95 % intervals, all at once")
+    write_title(ax, "Log loss", "95 % intervals, all at once")

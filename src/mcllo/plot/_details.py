@@ -30,20 +30,20 @@ from .._diagnostics.baseline_sensitivity import TEST_LEVEL, BaselineSensitivity
 from .._diagnostics.nested_models import NestedModelRow, NestedModels
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
-from .._utils.formatting import format_number, p_words
+from .._utils.formatting import format_number, pvalue_text
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ._layout import (
     Place,
     Places,
-    footer,
-    given_axes,
-    heading,
+    draw_side_legend,
     one_axes,
     side_by_side,
-    side_legend,
+    take_given_axes,
+    write_footer,
+    write_title,
 )
-from ._reliability_curves import draw_agreement
+from ._reliability_curves import draw_identity_line
 from ._style import (
     BAND,
     BLUE,
@@ -55,24 +55,24 @@ from ._style import (
     VERMILION,
     Estimates,
     Mask,
-    beside,
     draw_forest,
-    forest_key,
-    key_mark,
-    marks,
-    note,
-    plain_axes,
-    plain_ticks,
-    row_axes,
+    draw_row_lines,
+    draw_row_markers,
+    forest_legend,
+    legend_marker,
+    set_round_ticks,
+    set_unit_range,
+    style_axes,
     styled_figure,
-    unit_axes,
+    write_row_texts,
+    write_small_text,
 )
 from ._words import (
     SMALLEST_CHANGE,
     fit_label,
-    format_change,
-    model_name,
-    shown_all,
+    fit_labels,
+    format_probability_change,
+    nested_model_label,
     text_width,
 )
 from ._words import caption as caption_of
@@ -122,37 +122,39 @@ def baselines(
     >>> [panel.get_xlabel() for panel in baselines(a)]
     ['Likelihood ratio statistic', 'Change of a probability (log scale)']
     """
-    found = baselines_in(result)
-    rows = shown_rows(found, max_baselines)
-    names = shown_all(found.table["baseline"])
-    is_reference = _references(found)
+    found = get_baseline_sensitivity(result)
+    rows = select_baseline_columns(found, max_baselines)
+    names = fit_labels(found.table["baseline"])
+    is_reference = _is_reference(found)
     labels = [f"{names[j]} ◂" if is_reference[j] else names[j] for j in rows]
     label_inches = max(text_width(label) for label in labels) / 72.0
     # the labels stand outside of the axes; each row takes 0.27 inches
     test, change = side_by_side(ax, 2, 6.4 + label_inches, 1.4 + 0.27 * len(rows))
-    is_rejected = _draw_statistics(test, found, rows)
-    _draw_changes(change, found, rows)
+    is_rejected = _draw_statistic_by_baseline(test, found, rows)
+    _draw_change_by_baseline(change, found, rows)
     for panel in (test, change):
-        row_axes(panel, len(rows))
+        draw_row_lines(panel, len(rows))
     test.set_yticks(range(len(rows)), labels, parse_math=False)
     key: list[Artist] = []
     if is_rejected.any():
-        key.append(key_mark("D", VERMILION, f"rejected at level {TEST_LEVEL:g}"))
+        key.append(legend_marker("D", VERMILION, f"rejected at level {TEST_LEVEL:g}"))
     if not is_rejected.all():
-        key.append(key_mark("o", BLUE, "not rejected"))
-    key.append(key_mark("s", MUTED, "mean change"))
-    key.append(key_mark("s", MUTED, "largest change", "white"))
+        key.append(legend_marker("o", BLUE, "not rejected"))
+    key.append(legend_marker("s", MUTED, "mean change"))
+    key.append(legend_marker("s", MUTED, "largest change", "white"))
     words = []
     if len(rows) < len(names):
         most = f"The reference and those of {len(names)} baselines that move most"
         words.append(f"{most}: {len(rows)} are shown.")
     if caption:
         words.append(caption_of("baselines", found))
-    footer([test, change], words, key, ax)
+    write_footer([test, change], words, key, ax)
     return [test, change]
 
 
-def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivity:
+def get_baseline_sensitivity(
+    result: BaselineSensitivity | Assessment,
+) -> BaselineSensitivity:
     """Return the sensitivity of an assessment, or the sensitivity itself."""
     if isinstance(result, BaselineSensitivity):
         return result
@@ -166,55 +168,63 @@ def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivit
     return found
 
 
-def shown_rows(found: BaselineSensitivity, most: int) -> list[int]:
+def select_baseline_columns(
+    sensitivity: BaselineSensitivity, max_baselines: int
+) -> list[int]:
     """Return the reference and the baselines that move probabilities most, in column order."""
-    change = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
-    change[_references(found)] = np.inf  # first in any case
+    change = np.nan_to_num(np.array(sensitivity.table["mean_change"], dtype=np.float64))
+    change[_is_reference(sensitivity)] = np.inf  # first in any case
     order = np.argsort(-change, kind="stable")
-    return sorted(order[: max(1, most)].tolist())
+    return sorted(order[: max(1, max_baselines)].tolist())
 
 
-def _references(found: BaselineSensitivity) -> Mask:
-    """Return which baseline is the reference."""
-    return np.array([label == found.reference for label in found.table["baseline"]])
+def _is_reference(sensitivity: BaselineSensitivity) -> Mask:
+    """Return a mask of the baseline that is the reference."""
+    return np.array(
+        [label == sensitivity.reference for label in sensitivity.table["baseline"]]
+    )
 
 
-def _draw_statistics(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> Mask:
+def _draw_statistic_by_baseline(
+    ax: Axes, sensitivity: BaselineSensitivity, shown: Sequence[int]
+) -> Mask:
     """Draw the statistic of each baseline; return which of them are rejected."""
-    plain_axes(ax)
-    statistic = np.array(found.table["statistic"], dtype=np.float64)[rows]
-    is_rejected = np.array(found.table["pvalue"])[rows] <= TEST_LEVEL
+    style_axes(ax)
+    statistic = np.array(sensitivity.table["statistic"], dtype=np.float64)[shown]
+    is_rejected = np.array(sensitivity.table["pvalue"])[shown] <= TEST_LEVEL
     ax.set_xlim(0.0, 1.08 * max(float(np.nanmax(statistic)), 1.0))
-    marks(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
-    marks(ax, statistic, ~is_rejected, "o", BLUE, "_kept")
-    beside(ax, [format_number(value) for value in statistic])
-    plain_ticks(ax, log=False)
+    draw_row_markers(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
+    draw_row_markers(ax, statistic, ~is_rejected, "o", BLUE, "_kept")
+    write_row_texts(ax, [format_number(value) for value in statistic])
+    set_round_ticks(ax, log=False)
     ax.set_xlabel("Likelihood ratio statistic")
-    heading(ax, "The test", "◂ marks the reference")
+    write_title(ax, "The test", "◂ marks the reference")
     return is_rejected
 
 
-def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
+def _draw_change_by_baseline(
+    ax: Axes, sensitivity: BaselineSensitivity, shown: Sequence[int]
+) -> None:
     """Draw how far each baseline moves recalibrated probabilities, where a recalibration exists."""
-    plain_axes(ax)
+    style_axes(ax)
     left_edge = SMALLEST_CHANGE / 1.5  # where arrows stand for what is smaller
     ax.set_xscale("log")
     ax.set_xlim(left_edge, 1.3)
-    mean = np.array(found.table["mean_change"], dtype=np.float64)[rows]
-    largest = np.array(found.table["largest_change"], dtype=np.float64)[rows]
-    converged = np.array(found.table["converged"], dtype=bool)[rows]
-    separated = np.array(found.table["separated"], dtype=bool)[rows]
+    mean = np.array(sensitivity.table["mean_change"], dtype=np.float64)[shown]
+    largest = np.array(sensitivity.table["largest_change"], dtype=np.float64)[shown]
+    converged = np.array(sensitivity.table["converged"], dtype=bool)[shown]
+    separated = np.array(sensitivity.table["separated"], dtype=bool)[shown]
     has_estimate = converged & ~separated
-    is_reference = _references(found)[rows]
+    is_reference = _is_reference(sensitivity)[shown]
 
     drawn = has_estimate & ~is_reference
-    places = np.arange(len(rows))
+    places = np.arange(len(shown))
     near = np.maximum(mean, SMALLEST_CHANGE)
     far = np.maximum(largest, SMALLEST_CHANGE)
     ax.hlines(
         places[drawn], near[drawn], far[drawn], color=MUTED, lw=1.2, label="_spans"
     )
-    marks(
+    draw_row_markers(
         ax,
         largest,
         drawn & (largest >= SMALLEST_CHANGE),
@@ -223,9 +233,9 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
         "_largest",
         "white",
     )
-    marks(ax, mean, drawn & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
-    edge = np.full(len(rows), left_edge)
-    marks(ax, edge, drawn & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
+    draw_row_markers(ax, mean, drawn & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
+    edge = np.full(len(shown), left_edge)
+    draw_row_markers(ax, edge, drawn & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
     words = []
     for place in places:
         if is_reference[place]:
@@ -233,13 +243,13 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
         elif not has_estimate[place]:
             words.append("no estimate")
         else:
-            words.append(
-                f"{format_change(mean[place])}; {format_change(largest[place])}"
-            )
-    beside(ax, words)
-    plain_ticks(ax, log=True)
+            mean_change = format_probability_change(mean[place])
+            largest_change = format_probability_change(largest[place])
+            words.append(f"{mean_change}; {largest_change}")
+    write_row_texts(ax, words)
+    set_round_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
-    heading(
+    write_title(
         ax, "The recalibrated probabilities", "against the reference: mean and largest"
     )
 
@@ -292,11 +302,11 @@ def nested_models(
     >>> nested_models(a).get_xlabel()
     'Likelihood ratio statistic'
     """
-    found = nested_models_in(result)
+    found = get_nested_models(result)
     rows = found.rows
     place = ax
     ax = one_axes(place, 7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows))
-    plain_axes(ax)
+    style_axes(ax)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     places = np.arange(len(rows))
     statistic = np.array([row.statistic for row in rows], dtype=np.float64)
@@ -310,9 +320,9 @@ def nested_models(
     ax.set_xlim(0.0, 1.06 * right)
     ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
     ax.hlines(places, 0.0, statistic, color=FAINT, lw=1.4, zorder=2, label="_gains")
-    marks(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
-    marks(ax, statistic, ~is_rejected & ~is_held, "o", BLUE, "_kept")
-    marks(ax, statistic, is_held, "o", BLUE, "_held", "white")
+    draw_row_markers(ax, statistic, is_rejected, "D", VERMILION, "_rejected")
+    draw_row_markers(ax, statistic, ~is_rejected & ~is_held, "o", BLUE, "_kept")
+    draw_row_markers(ax, statistic, is_held, "o", BLUE, "_held", "white")
     chosen = [row.model for row in rows].index(found.chosen)
     ax.plot(
         statistic[chosen],
@@ -323,23 +333,28 @@ def nested_models(
         label="_chosen",
         **RING,
     )
-    plain_ticks(ax, log=False)
-    ax.set_yticks(places, [model_name(row.model) for row in rows])
+    set_round_ticks(ax, log=False)
+    ax.set_yticks(places, [nested_model_label(row.model) for row in rows])
     ax.tick_params(axis="y", length=0, pad=10)  # the ring needs room
     ax.get_yticklabels()[chosen].set_fontweight("bold")
     if numbers:
         _write_column(ax, "parameters", [str(row.df) for row in rows], right=62.0)
-        _write_column(ax, "enough? p", [enough(row) for row in rows], right=128.0)
+        _write_column(
+            ax,
+            "enough? p",
+            [format_sufficiency_pvalue(row) for row in rows],
+            right=128.0,
+        )
     ax.set_xlabel("Likelihood ratio statistic")
-    smallest = f"smallest not rejected: {model_name(found.chosen)}"
-    heading(ax, "What each model explains", smallest)
+    smallest = f"smallest not rejected: {nested_model_label(found.chosen)}"
+    write_title(ax, "What each model explains", smallest)
     key: list[Artist] = []
     if is_rejected.any():
-        key.append(key_mark("D", VERMILION, "rejected", size=6.5))
-    key.append(key_mark("o", BLUE, "not rejected", size=6.5))
+        key.append(legend_marker("D", VERMILION, "rejected", size=6.5))
+    key.append(legend_marker("o", BLUE, "not rejected", size=6.5))
     if is_held.any():
         key.append(
-            key_mark("o", BLUE, "nor this, though p is small", "white", size=6.5)
+            legend_marker("o", BLUE, "nor this, though p is small", "white", size=6.5)
         )
     key.append(Line2D([], [], color=INK, label="the smallest", **RING))
     key.append(Patch(facecolor=BAND, label="chance alone"))
@@ -348,14 +363,16 @@ def nested_models(
         words.append(f"{found.skipped[:1].upper()}{found.skipped[1:]}.")
     if caption:
         words.append(caption_of("nested_models", found))
-    footer(ax, words, key, place)
+    write_footer(ax, words, key, place)
     return ax
 
 
 def _write_column(ax: Axes, head: str, cells: Sequence[str], right: float) -> None:
     """Write a column beside the rows that ends so many points from the axes."""
-    beside(ax, cells, right)
-    note(ax, head, (1.0, 1.0), (right, 3), ha="right", va="bottom", color=MUTED)
+    write_row_texts(ax, cells, right)
+    write_small_text(
+        ax, head, (1.0, 1.0), (right, 3), ha="right", va="bottom", color=MUTED
+    )
 
 
 def is_kept_by_closed_testing(row: NestedModelRow, alpha: float) -> bool:
@@ -363,7 +380,7 @@ def is_kept_by_closed_testing(row: NestedModelRow, alpha: float) -> bool:
     return not row.rejected and row.larger is not None and row.larger_pvalue <= alpha
 
 
-def nested_models_in(result: NestedModels | Assessment) -> NestedModels:
+def get_nested_models(result: NestedModels | Assessment) -> NestedModels:
     """Return the nested models of an assessment, or the nested models themselves."""
     if isinstance(result, NestedModels):
         return result
@@ -376,12 +393,12 @@ def nested_models_in(result: NestedModels | Assessment) -> NestedModels:
     return found
 
 
-def enough(row: NestedModelRow) -> str:
+def format_sufficiency_pvalue(row: NestedModelRow) -> str:
     """Return the p-value of "this model is enough" as a word; a bound says so."""
     if row.larger is None:
         return "-"
-    words = p_words(row.larger_pvalue)
-    return f"≤ {words.number}" if row.larger_method == "bound" else words.bare
+    words = pvalue_text(row.larger_pvalue)
+    return f"≤ {words.number}" if row.larger_method == "bound" else words.without_equals
 
 
 @styled_figure
@@ -426,28 +443,32 @@ def parameters(
     >>> [panel.get_xlabel() for panel in parameters(a.fit)]
     ['delta (log scale)', 'gamma']
     """
-    rows = worst(fit, max_classes, order)
-    names = shown_all(fit.compared)
+    rows = classes_far_from_identity(fit, max_classes, order)
+    names = fit_labels(fit.compared)
     labels = [names[j] for j in rows]
     label_inches = max(text_width(label) for label in labels) / 72.0
-    whole, left, right = _halves(ax, 6.0 + label_inches, 1.4 + 0.27 * len(rows))
+    whole, left, right = _two_axes(ax, 6.0 + label_inches, 1.4 + 0.27 * len(rows))
     intervals = fit.confidence_interval()
     low, high = intervals.tau[rows].T
     # an estimate is an arrow beyond a delta of 1000, or a slope that is 10 from 1
     shift = Estimates(fit.tau[rows], low, high, reference=0.0, cap=math.log(1000.0))
     low, high = intervals.gamma[rows].T
     slope = Estimates(fit.gamma[rows], low, high, reference=1.0, cap=10.0)
-    _forest(left, shift, labels, log=True)
-    _forest(right, slope, [""] * len(rows), log=False)
+    _draw_parameter_forest(left, shift, labels, log=True)
+    _draw_parameter_forest(right, slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
     right.set_xlabel("gamma")
     # titles and a key of axes that were given belong to who gave them
     has_room = ax is None or isinstance(ax, FigureBase)
-    heading(left, "Shift", "above 1: more likely than predicted" if has_room else "")
-    heading(right, "Slope", "below 1: over-, above: underconfident" if has_room else "")
+    write_title(
+        left, "Shift", "above 1: more likely than predicted" if has_room else ""
+    )
+    write_title(
+        right, "Slope", "below 1: over-, above: underconfident" if has_room else ""
+    )
     words = [
         f"Each class against the baseline, {fit_label(fit.baseline)}.",
-        _status(fit),
+        _fit_status(fit),
     ]
     if len(rows) < len(names):
         few = f"{len(rows)} of {len(names)} classes"
@@ -456,7 +477,7 @@ def parameters(
         )
     if caption:
         words.append(caption_of("parameters", fit))
-    footer(whole, words, forest_key([shift, slope]) if has_room else [], ax)
+    write_footer(whole, words, forest_legend([shift, slope]) if has_room else [], ax)
     return [left, right]
 
 
@@ -501,25 +522,25 @@ def calibration_map(
     >>> calibration_map(a.fit).get_ylabel()
     'After recalibration'
     """
-    names = shown_all(fit.compared)
-    coloured = worst(fit, len(SERIES), order)
+    names = fit_labels(fit.compared)
+    coloured = classes_far_from_identity(fit, len(SERIES), order)
     n_letters = max(len(names[j]) for j in coloured)
     place = ax
     ax = one_axes(place, 5.6 + 0.08 * max(n_letters, 8), 4.7)
     if place is None:
         ax.set_anchor("W")
-    plain_axes(ax)
-    unit_axes(ax)
+    style_axes(ax)
+    set_unit_range(ax)
     ax.set_box_aspect(1.0)
-    draw_agreement(ax)
+    draw_identity_line(ax)
     key = list[Artist]()
     others = [j for j in range(len(fit.compared)) if j not in coloured]
     for j in others:
-        before, after = section(fit, j)
+        before, after = class_against_baseline_curve(fit, j)
         ax.plot(before, after, color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
     for k, j in enumerate(coloured):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.8}
-        before, after = section(fit, j)
+        before, after = class_against_baseline_curve(fit, j)
         key += ax.plot(before, after, zorder=3, label=f"_{j}", **look)
     entries = [names[j] for j in coloured]
     if others:
@@ -528,23 +549,25 @@ def calibration_map(
     ax.set_xlabel("As predicted")
     ax.set_ylabel("After recalibration")
     base = fit_label(fit.baseline, 16)
-    heading(
+    write_title(
         ax,
         "What the recalibration does",
         f"share of a class among the two, it and {base}",
     )
-    side_legend(ax, key, entries)
-    words = [_status(fit)]
+    draw_side_legend(ax, key, entries)
+    words = [_fit_status(fit)]
     if caption:
         words.append(caption_of("calibration_map", fit))
-    footer(ax, words, place=place)
+    write_footer(ax, words, place=place)
     return ax
 
 
-def _halves(ax: Place | Places, width: float, height: float) -> tuple[Axes, Axes, Axes]:
+def _two_axes(
+    ax: Place | Places, width: float, height: float
+) -> tuple[Axes, Axes, Axes]:
     """Return what holds the words and two axes: those that were given, or halves of one."""
     if ax is not None and not isinstance(ax, Axes | FigureBase):
-        left, right = given_axes(ax, 2)
+        left, right = take_given_axes(ax, 2)
         return left, left, right
     whole = one_axes(ax, width, height)
     whole.set_axis_off()
@@ -553,16 +576,20 @@ def _halves(ax: Place | Places, width: float, height: float) -> tuple[Axes, Axes
     return whole, left, right
 
 
-def _forest(panel: Axes, estimates: Estimates, labels: list[str], *, log: bool) -> None:
+def _draw_parameter_forest(
+    panel: Axes, estimates: Estimates, labels: list[str], *, log: bool
+) -> None:
     """Draw estimates on an axes."""
-    plain_axes(panel)
+    style_axes(panel)
     draw_forest(panel, estimates, log=log)
-    plain_ticks(panel, log=log, also=1.0)
-    row_axes(panel, len(labels))
+    set_round_ticks(panel, log=log, also=1.0)
+    draw_row_lines(panel, len(labels))
     panel.set_yticks(range(len(labels)), labels, parse_math=False)
 
 
-def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]:
+def classes_far_from_identity(
+    fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()
+) -> list[int]:
     """Return the first of those given, or the classes farthest from the identity by column."""
     if given:
         places = [fit.compared.index(label) for label in given if label != fit.baseline]
@@ -573,7 +600,7 @@ def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]
     return sorted(order[: max(1, most)])
 
 
-def section(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
+def class_against_baseline_curve(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
     """Return the share of class j among it and the baseline, before and after the map."""
     # dense in the middle and near both ends, where curves bend
     log_odds = np.linspace(-7.0, 7.0, 57)
@@ -586,7 +613,7 @@ def section(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
     return before, after[:, 0]
 
 
-def _status(fit: MCLLOFit) -> str:
+def _fit_status(fit: MCLLOFit) -> str:
     if fit.separated:
         return "The estimates do not exist (the labels are separated); positions have no meaning."
     if not fit.converged:

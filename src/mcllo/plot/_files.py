@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from .._utils.atomic_files import StrPath, replace_atomically
 from ..exceptions import InputError
 from ._layout import fixed_layout
-from ._style import THEMED, look
+from ._style import THEMED, plot_style
 
 FORMATS = ("svg", "png", "pdf")
 NO_DATES: dict[str, dict[str, Any]] = {
@@ -79,7 +79,7 @@ def save(
             value=Path(path).name,
             remedy="Choose one of these.",
         )
-    content = _render(figure, kind, dpi, "mcllo")
+    content = _render_figure(figure, kind, dpi, "mcllo")
     with replace_atomically(path) as temporary:
         temporary.write_bytes(content)
 
@@ -124,14 +124,14 @@ def to_svg(
     >>> to_svg(mcllo.plot.parameters(a.fit), alt="delta and gamma")[:4]
     '<svg'
     """
-    text = _render(figure, "svg", 72.0, salt).decode("utf-8")
+    text = _render_figure(figure, "svg", 72.0, salt).decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text, flags=re.DOTALL)
     used_ids = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
 
     def page_tag(found: re.Match[str]) -> str:
         tag = _without_unused_id(found[0], used_ids)
-        return _themed(tag) if themed else tag
+        return _use_page_colours(tag) if themed else tag
 
     text = re.sub(r"<[a-z][^>]*>", page_tag, text)
     alt = escape(NOT_XML_CHARS.sub("", alt))
@@ -150,12 +150,12 @@ def find_figure(figure: Figure | Axes | list[Axes]) -> Figure:
     return whole
 
 
-def _render(
+def _render_figure(
     figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str
 ) -> bytes:
     whole = find_figure(figure)
     target = BytesIO()
-    with look(**{"svg.hashsalt": salt}), fixed_layout(whole):
+    with plot_style(**{"svg.hashsalt": salt}), fixed_layout(whole):
         whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
     return target.getvalue()
 
@@ -168,7 +168,7 @@ def _without_unused_id(tag: str, used_ids: set[str]) -> str:
     return tag.replace(found[0], "")
 
 
-def _themed(tag: str) -> str:
+def _use_page_colours(tag: str) -> str:
     """Return a tag whose colours are those of the page, where it sets them."""
     for name, colour in THEMED.items():
         tag = tag.replace(f": {colour}", f": var(--mcllo-{name}, {colour})")

@@ -1,17 +1,17 @@
 """How parts of a figure stand together: panels, titles, legends, and words under the figure.
 
-Figures are `OwnFigure`, unknown to pyplot until `_style.offer` hands them over: none needs a
-screen. A place that was given (axes, several of them, or a part of a figure) is filled and never
-resized.
+Figures are `SelfLayoutFigure`, unknown to pyplot until `_style.hand_to_pyplot` hands them over:
+none needs a screen. A place that was given (axes, several of them, or a part of a figure) is filled
+and never resized.
 
-==============  ====================================================================================
-`one_axes`      one axes: new, given, or in a part of a figure
-`side_by_side`  several that share their rows
-`two_by_two`    four that share nothing
-`panels`        a grid that shares both axes
-`footer`        the key and words: under a figure of ours, at the foot of a part of a figure, or
-                inside axes that were given, where they cover nothing if there is such a place
-==============  ====================================================================================
+===============  ================================================================================
+`one_axes`       one axes: new, given, or in a part of a figure
+`side_by_side`   several that share their rows
+`two_by_two`     four that share nothing
+`shared_panels`  a grid that shares both axes
+`write_footer`   the key and words: under a figure of ours, at the foot of a part of a figure, or
+                 inside axes that were given, where they cover nothing if there is such a place
+===============  ================================================================================
 
 Room for words is reckoned in points, 72 to an inch; a line of small text is 1.52 times as high as
 its type, leading and all.
@@ -36,7 +36,16 @@ from matplotlib.transforms import offset_copy
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from ._style import INK, MUTED, PAPER, SMALL_PT, TITLE_PT, OwnAxes, note, unit_ticks
+from ._style import (
+    INK,
+    MUTED,
+    PAPER,
+    SMALL_PT,
+    TITLE_PT,
+    NotebookAxes,
+    set_unit_ticks,
+    write_small_text,
+)
 from ._words import text_width
 
 Place = Axes | Figure | SubFigure | None
@@ -51,7 +60,7 @@ BELOW_AXES_PT = -38.0
 KEY_SPACING: dict[str, Any] = {"handletextpad": 0.5, "columnspacing": 1.6}
 
 
-class OwnFigure(Figure):
+class SelfLayoutFigure(Figure):
     """A figure made here: it lays itself out, may be resized, and pyplot does not know it."""
 
     def __init__(self, width: float, height: float) -> None:
@@ -60,7 +69,7 @@ class OwnFigure(Figure):
 
     def add_subplot(self, *args: Any, **options: Any) -> Axes:
         """Add axes that show themselves in a notebook."""
-        return super().add_subplot(*args, **{"axes_class": OwnAxes} | options)
+        return super().add_subplot(*args, **{"axes_class": NotebookAxes} | options)
 
 
 @contextmanager
@@ -70,7 +79,7 @@ def fixed_layout(figure: Figure) -> Iterator[None]:
     The solver of the layout starts from where the parts are, so that a figure drawn before would
     differ in the last digits, and its file in the bytes.
     """
-    if not isinstance(figure, OwnFigure):
+    if not isinstance(figure, SelfLayoutFigure):
         yield
         return
     figure.engine.execute(figure)
@@ -87,7 +96,7 @@ def fixed_layout(figure: Figure) -> Iterator[None]:
             ax.set_in_layout(True)
 
 
-def grid(n_panels: int, columns: int | None = None) -> tuple[int, int]:
+def grid_shape(n_panels: int, columns: int | None = None) -> tuple[int, int]:
     """Return rows and columns for this many panels: up to four beside each other, few left over."""
     if columns is not None:
         wide = max(1, min(n_panels, columns))
@@ -101,7 +110,7 @@ def grid(n_panels: int, columns: int | None = None) -> tuple[int, int]:
 def one_axes(ax: Place, width: float, height: float) -> Axes:
     """Return the axes that were given, or one in the place that was, or in a new figure."""
     if ax is None:
-        return OwnFigure(width, height).subplots()
+        return SelfLayoutFigure(width, height).subplots()
     if isinstance(ax, FigureBase):
         return ax.subplots()
     if not isinstance(ax, Axes):
@@ -114,10 +123,10 @@ def one_axes(ax: Place, width: float, height: float) -> Axes:
 
 def side_by_side(ax: Places, n_panels: int, width: float, height: float) -> list[Axes]:
     """Return so many axes beside each other that share their rows."""
-    place = OwnFigure(width, height) if ax is None else ax
+    place = SelfLayoutFigure(width, height) if ax is None else ax
     if isinstance(place, FigureBase):
         return list(place.subplots(1, n_panels, sharey=True))
-    axes = given_axes(place, n_panels)
+    axes = take_given_axes(place, n_panels)
     for other in axes[1:]:
         other.tick_params(labelleft=False)
     return axes
@@ -125,15 +134,15 @@ def side_by_side(ax: Places, n_panels: int, width: float, height: float) -> list
 
 def two_by_two(ax: Places, width: float, height: float) -> list[Axes]:
     """Return four axes in two rows, each with a scale of its own."""
-    place = OwnFigure(width, height) if ax is None else ax
+    place = SelfLayoutFigure(width, height) if ax is None else ax
     if isinstance(place, FigureBase):
         return list(place.subplots(2, 2).flat)
-    return given_axes(place, 4)
+    return take_given_axes(place, 4)
 
 
-def panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
+def shared_panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
     """Return this many panels that share both axes."""
-    n_rows, n_columns = grid(n_panels, columns)
+    n_rows, n_columns = grid_shape(n_panels, columns)
     place = ax
     if place is None:
         side = 2.05  # inches of a panel
@@ -141,9 +150,9 @@ def panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
             side = {1: 3.8, 2: 3.0, 3: 2.5}.get(n_columns, side)
         width = side * n_columns + 0.5
         height = (side + 0.4) * n_rows + 0.5
-        place = OwnFigure(width, height)
+        place = SelfLayoutFigure(width, height)
     if not isinstance(place, FigureBase):
-        return given_axes(place, n_panels)
+        return take_given_axes(place, n_panels)
     made = place.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     axes = list(made.flat)
     for spare in axes[n_panels:]:
@@ -151,7 +160,7 @@ def panels(n_panels: int, columns: int | None, ax: Places = None) -> list[Axes]:
     return axes[:n_panels]
 
 
-def given_axes(ax: Any, n_panels: int) -> list[Axes]:
+def take_given_axes(ax: Any, n_panels: int) -> list[Axes]:
     """Return the first of the axes that were given; the others are left blank."""
     axes = list(np.ravel(np.asarray(ax, dtype=object)))
     others = [type(each).__name__ for each in axes if not isinstance(each, Axes)]
@@ -173,12 +182,12 @@ def count_axes(ax: Places) -> int | None:
     return int(np.size(np.asarray(ax, dtype=object)))
 
 
-def panel_room(axes: Sequence[Axes]) -> float:
+def title_width_in_points(axes: Sequence[Axes]) -> float:
     """Return the points that a title has in one of these panels before it meets the next."""
     figure = axes[0].get_figure(root=True)
     if figure is None:
         return 0.0
-    if not isinstance(figure, OwnFigure):
+    if not isinstance(figure, SelfLayoutFigure):
         return POINTS_PER_INCH * float(axes[0].bbox.width) / figure.dpi
     # the layout of a figure of ours is not solved yet: what the labels at its left leave
     spec = axes[0].get_subplotspec()
@@ -209,12 +218,12 @@ def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
         ax.set(xlabel=x if is_foot else "", ylabel=y if is_left else "")
         ax.tick_params(labelbottom=is_foot, labelleft=is_left)
         if len(axes) > 3:
-            unit_ticks(ax, 2)
+            set_unit_ticks(ax, 2)
 
 
-def heading(ax: Axes, title: str, below: str = "") -> None:
+def write_title(ax: Axes, title: str, below: str = "") -> None:
     """Write a bold title over the axes, flush left, and a lighter line or two between them."""
-    lines = n_lines(below) if below else 0
+    lines = count_lines(below) if below else 0
     ax.set_title(
         title,
         loc="left",
@@ -226,13 +235,15 @@ def heading(ax: Axes, title: str, below: str = "") -> None:
         parse_math=False,  # a title that was there before has its own settings
     )
     if below:
-        note(ax, below, (0.0, 1.0), (0, 5), va="bottom", color=MUTED, linespacing=1.25)
+        write_small_text(
+            ax, below, (0.0, 1.0), (0, 5), va="bottom", color=MUTED, linespacing=1.25
+        )
 
 
-def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
+def draw_side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
     """List the curves beside the axes, or inside where the figure is not ours."""
     place: dict[str, Any] = {"loc": "best"}
-    if isinstance(ax.get_figure(), OwnFigure):
+    if isinstance(ax.get_figure(), SelfLayoutFigure):
         place = {
             "loc": "upper left",
             "bbox_to_anchor": (1.02, 1.0),
@@ -241,7 +252,7 @@ def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> No
     ax.legend(handles, names, handlelength=3.2, **place)
 
 
-def footer(
+def write_footer(
     axes: Axes | Sequence[Axes],
     parts: Sequence[str],
     key: Sequence[Artist] = (),
@@ -254,26 +265,28 @@ def footer(
     several = [axes] if isinstance(axes, Axes) else list(axes)
     figure = several[0].get_figure()
     text = " ".join(part for part in parts if part)
-    if isinstance(figure, OwnFigure):
-        _own_footer(figure, text, key)
+    if isinstance(figure, SelfLayoutFigure):
+        _write_figure_footer(figure, text, key)
     elif not text and not key:
         return
     elif isinstance(place, Figure | SubFigure):
-        _part_footer(place, text, key)
+        _write_subfigure_footer(place, text, key)
     elif len(several) == 1:
-        _axes_footer(several[0], text, key)
+        _write_axes_footer(several[0], text, key)
     else:
-        _several_footer(several, text, key)
+        _write_footer_of_several_axes(several, text, key)
 
 
-def _own_footer(figure: OwnFigure, text: str, key: Sequence[Artist]) -> None:
+def _write_figure_footer(
+    figure: SelfLayoutFigure, text: str, key: Sequence[Artist]
+) -> None:
     """Make a figure of ours higher by what words and key take, and put them there."""
     width, height = figure.get_size_inches()
     text = wrap_small_text(text, width)
     left = 0.1 / width
     text_height = 0.04  # in inches
     if text:
-        text_height = (SMALL_LINE_PT * n_lines(text) + 4) / POINTS_PER_INCH
+        text_height = (SMALL_LINE_PT * count_lines(text) + 4) / POINTS_PER_INCH
     foot = text_height + (0.3 if key else 0.0)
     # The figure grows by its foot, so that panels keep the size that they were made with.
     height += foot
@@ -300,7 +313,9 @@ def _own_footer(figure: OwnFigure, text: str, key: Sequence[Artist]) -> None:
         )
 
 
-def _part_footer(place: Figure | SubFigure, text: str, key: Sequence[Artist]) -> None:
+def _write_subfigure_footer(
+    place: Figure | SubFigure, text: str, key: Sequence[Artist]
+) -> None:
     """Write words and a key at the foot of a part of a figure; its layout makes room for them."""
     root = place.get_figure(root=True)
     inches = place.bbox.width / (100.0 if root is None else root.dpi)
@@ -315,11 +330,11 @@ def _part_footer(place: Figure | SubFigure, text: str, key: Sequence[Artist]) ->
     legend.get_title().set(color=MUTED, linespacing=1.3)
 
 
-def _axes_footer(ax: Axes, text: str, key: Sequence[Artist]) -> None:
+def _write_axes_footer(ax: Axes, text: str, key: Sequence[Artist]) -> None:
     """Put words below a single axes that was given, and the key inside, where it covers least."""
     text = wrap_small_text(text, _inches_between(ax, [ax]))
     if text:
-        _note_below(ax, text, in_layout=True)
+        _write_text_below(ax, text, in_layout=True)
     if not key:
         return
     _mark_occupied(ax)
@@ -337,18 +352,20 @@ def _axes_footer(ax: Axes, text: str, key: Sequence[Artist]) -> None:
     legend.set_zorder(6)
 
 
-def _several_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> None:
+def _write_footer_of_several_axes(
+    axes: Sequence[Axes], text: str, key: Sequence[Artist]
+) -> None:
     """Put words, and the key under them, below the lowest and first of several given axes."""
     lowest = min(
         axes, key=lambda ax: (round(ax.get_position().y0, 3), ax.get_position().x0)
     )
     text = wrap_small_text(text, _inches_between(lowest, axes))
-    lines = n_lines(text) if text else 0
+    lines = count_lines(text) if text else 0
     # Words and key are wider than these axes, which must make room for their height alone: lines of
     # spaces hold it.
     if text:
-        _note_below(lowest, text, in_layout=False)
-    _note_below(lowest, "\n".join([" "] * (lines + (2 if key else 0))))
+        _write_text_below(lowest, text, in_layout=False)
+    _write_text_below(lowest, "\n".join([" "] * (lines + (2 if key else 0))))
     if not key:
         return
     root = lowest.get_figure(root=True)
@@ -381,13 +398,15 @@ def _inches_between(first: Axes, axes: Sequence[Axes]) -> float:
     return float(right - first.get_window_extent().x0) / dpi
 
 
-def _note_below(ax: Axes, text: str, **look: Any) -> None:
+def _write_text_below(ax: Axes, text: str, **look: Any) -> None:
     """Write lines of words below an axes that was given."""
     offset = (0.0, BELOW_AXES_PT)
-    note(ax, text, (0.0, 0.0), offset, va="top", color=MUTED, linespacing=1.3, **look)
+    write_small_text(
+        ax, text, (0.0, 0.0), offset, va="top", color=MUTED, linespacing=1.3, **look
+    )
 
 
-def n_lines(text: str) -> int:
+def count_lines(text: str) -> int:
     """Return how many lines a text has."""
     return text.count("\n") + 1
 

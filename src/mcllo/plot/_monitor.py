@@ -30,7 +30,7 @@ from .._monitor.store import Record
 from .._utils.formatting import format_count
 from .._utils.results import Floats
 from ..exceptions import InputError
-from ._layout import Places, footer, heading, two_by_two
+from ._layout import Places, two_by_two, write_footer, write_title
 from ._style import (
     BAND,
     BLUE,
@@ -42,13 +42,13 @@ from ._style import (
     REFERENCE_DASHES,
     SERIES,
     VERMILION,
-    note,
-    plain_axes,
+    set_unit_range,
+    style_axes,
     styled_figure,
-    unit_axes,
+    write_small_text,
 )
 from ._words import caption as caption_of
-from ._words import shown_all
+from ._words import fit_labels
 
 MAX_BATCHES_MARKED = 30
 """Batches up to which each is a mark: more run together."""
@@ -98,23 +98,23 @@ def monitor(
     status = monitor.status()
     axes = two_by_two(ax, 9.2, 6.4)
     for panel in axes:
-        plain_axes(panel)
+        style_axes(panel)
     _draw_evidence(axes[0], records, status)
-    _draw_size(axes[1], records, status)
-    in_time = _in_time(records)
+    _draw_effect_size(axes[1], records, status)
+    in_time = _order_by_time(records)
     came_in_order = in_time == sorted(in_time)
-    _draw_shares(axes[2], records, status, in_time)
+    _draw_class_shares(axes[2], records, status, in_time)
     _draw_reliability(axes[3], records, status)
     for panel in axes[:2]:
-        _time_axis(panel, records, status)
-    _time_axis(
+        _label_batch_axis(panel, records, status)
+    _label_batch_axis(
         axes[2], [records[k] for k in in_time], status, onset=came_in_order, named=True
     )
-    footer(axes, [caption_of("monitor", status)] if caption else [], (), ax)
+    write_footer(axes, [caption_of("monitor", status)] if caption else [], (), ax)
     return axes
 
 
-def _in_time(records: Sequence[Record]) -> list[int]:
+def _order_by_time(records: Sequence[Record]) -> list[int]:
     """Return the places of the records in the order of their times; of names alone, by arrival."""
     if all(record.time == record.id for record in records):
         return list(range(len(records)))
@@ -149,16 +149,16 @@ def _draw_evidence(ax: Axes, records: Sequence[Record], status: MonitorStatus) -
         largest = max(largest, float(y.max()), threshold)
     # Evidence grows without end once something is wrong: the axis ends where all is decided.
     most = 3.0 * max(thresholds)
-    now = f"; largest: {_power(largest, None)}" if largest > most else ""
+    now = f"; largest: {_format_power_of_ten(largest, None)}" if largest > most else ""
     ax.set_ylim(max(-1.5, ax.get_ylim()[0]), min(largest, most) * 1.12 + 0.2)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.yaxis.set_major_formatter(FuncFormatter(_power))
+    ax.yaxis.set_major_formatter(FuncFormatter(_format_power_of_ten))
     ax.legend(loc="upper left")
     decides = "detector" if status.rule == "change" else "evidence"
-    heading(ax, "Evidence", f"dotted: thresholds; alarm by the {decides}{now}")
+    write_title(ax, "Evidence", f"dotted: thresholds; alarm by the {decides}{now}")
 
 
-def _power(value: float, _: Any) -> str:
+def _format_power_of_ten(value: float, _: Any) -> str:
     """Return a power of ten as a person writes it."""
     power = round(value)
     if power == 0:
@@ -169,7 +169,7 @@ def _power(value: float, _: Any) -> str:
     return f"10{raised}"
 
 
-def _draw_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
+def _draw_effect_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
     """Draw the probability on the wrong classes with its interval, before and since the onset."""
     found = np.array(
         change_intervals_by_batch(records, status.since, status.alpha), dtype=np.float64
@@ -190,12 +190,12 @@ def _draw_size(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
     ax.set_ylim(0.0, max(1.0, min(100.0, top)))
     ax.set_ylabel("percentage points")
     since = "before and since" if has_onset else "since the first batch"
-    heading(
+    write_title(
         ax, "Probability on the wrong classes", f"as seen, with its interval, {since}"
     )
 
 
-def _draw_shares(
+def _draw_class_shares(
     ax: Axes, records: list[Record], status: MonitorStatus, in_time: list[int]
 ) -> None:
     """Draw how often the classes of most evidence came true, less how often it was predicted."""
@@ -209,7 +209,7 @@ def _draw_shares(
         range(len(status.classes)), key=lambda j: -status.classes[j].log_evidence
     )
     shown = order[:4]  # more lines could not be told apart in so small a panel
-    names = shown_all([share.label for share in status.classes])
+    names = fit_labels([share.label for share in status.classes])
     x = np.arange(1, len(records) + 1)
     ax.axhline(0.0, color=MUTED, lw=0.8, label="_none")
     for k, j in enumerate(shown):
@@ -234,7 +234,7 @@ def _draw_shares(
         if in_time == sorted(in_time)
         else "batches in the order of their time"
     )
-    heading(ax, "Classes: came true less predicted", f"{by}; most evidence first")
+    write_title(ax, "Classes: came true less predicted", f"{by}; most evidence first")
 
 
 def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) -> None:
@@ -242,19 +242,23 @@ def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) ->
     ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, lw=1.0, label="_diagonal")
     before, since = bins_before_and_since(records, status.since)
     if status.since > 1:
-        _draw_bins(ax, before, MUTED, "o", "before")
-        _draw_bins(ax, since, VERMILION, "D", "since")
+        _draw_binned_reliability(ax, before, MUTED, "o", "before")
+        _draw_binned_reliability(ax, since, VERMILION, "D", "since")
     else:
-        _draw_bins(ax, since, VERMILION, "D", "all batches")
-    unit_axes(ax)
+        _draw_binned_reliability(ax, since, VERMILION, "D", "all batches")
+    set_unit_range(ax)
     ax.set(
         xlabel="Probability of the most probable class", ylabel="Share that came true"
     )
     ax.legend(loc="upper left")
-    heading(ax, "Reliability, then and now", "lines: 95 % intervals, each by itself")
+    write_title(
+        ax, "Reliability, then and now", "lines: 95 % intervals, each by itself"
+    )
 
 
-def _draw_bins(ax: Axes, bins: Floats, colour: str, marker: str, word: str) -> None:
+def _draw_binned_reliability(
+    ax: Axes, bins: Floats, colour: str, marker: str, word: str
+) -> None:
     """Draw the bins of some batches: rows, and the sums of predictions and of hits over them."""
     bins_with_rows = bins[
         :, bins[0] >= 20
@@ -272,7 +276,7 @@ def _draw_bins(ax: Axes, bins: Floats, colour: str, marker: str, word: str) -> N
     ax.errorbar(x, y, half, fmt="none", ecolor=colour, lw=0.8, alpha=0.7)
 
 
-def _time_axis(
+def _label_batch_axis(
     ax: Axes,
     records: Sequence[Record],
     status: MonitorStatus,
@@ -299,6 +303,10 @@ def _time_axis(
     at = (begin, 0.02)
     look: dict[str, Any] = {"coordinates": ("data", "axes fraction"), "color": MUTED}
     if status.since > 0.5 * n:  # words stand where there is more room
-        note(ax, "since about here", at, (-4, 0), ha="right", va="bottom", **look)
+        write_small_text(
+            ax, "since about here", at, (-4, 0), ha="right", va="bottom", **look
+        )
     else:
-        note(ax, "since about here", at, (4, 0), ha="left", va="bottom", **look)
+        write_small_text(
+            ax, "since about here", at, (4, 0), ha="left", va="bottom", **look
+        )

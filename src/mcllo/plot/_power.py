@@ -22,7 +22,7 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
-from ._layout import Place, footer, heading, one_axes, side_legend
+from ._layout import Place, draw_side_legend, one_axes, write_footer, write_title
 from ._style import (
     BLUE,
     DASHES,
@@ -32,11 +32,11 @@ from ._style import (
     MUTED,
     REFERENCE_DASHES,
     SERIES,
+    format_tick,
     log_ticks,
-    plain_axes,
     set_ticks,
+    style_axes,
     styled_figure,
-    tick_word,
 )
 from ._words import caption as caption_of
 
@@ -84,13 +84,15 @@ def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes
     """
     place = ax
     ax = one_axes(place, 6.4, 4.4)
-    plain_axes(ax)
-    _draw_lines(ax, study, rejection_rate)
+    style_axes(ax)
+    _draw_by_setting(ax, study, rejection_rate)
     ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, label="_alpha")
     ax.set_ylim(-0.02, 1.02)
     ax.set_ylabel("Rejection rate")
-    heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
-    footer(ax, [caption_of("power", study)] if caption else [], place=place)
+    write_title(
+        ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}"
+    )
+    write_footer(ax, [caption_of("power", study)] if caption else [], place=place)
     return ax
 
 
@@ -149,16 +151,22 @@ def ece_boxplot(
     """
     place = ax
     ax = one_axes(place, 6.0, 4.2)
-    plain_axes(ax)
-    by_delta = _by_delta(study)
-    cells = _of_size(study, n) if by_delta and n is not None else _lines(study)[0]
+    style_axes(ax)
+    by_delta = _varies_delta(study)
+    cells = (
+        _cells_with_n_rows(study, n)
+        if by_delta and n is not None
+        else _cells_by_line(study)[0]
+    )
     before = [cell.ece_before for cell in cells]
     after = [cell.ece_after for cell in cells]
-    draw_boxes(ax, before, -0.19, BLUE, outliers=outliers)
-    draw_boxes(ax, after, 0.19, GREEN, outliers=outliers)
+    draw_boxplots(ax, before, -0.19, BLUE, outliers=outliers)
+    draw_boxplots(ax, after, 0.19, GREEN, outliers=outliers)
 
     def word(cell: PowerCell) -> str:
-        return format_count(cell.n) if cell.delta_1 is None else tick_word(cell.delta_1)
+        return (
+            format_count(cell.n) if cell.delta_1 is None else format_tick(cell.delta_1)
+        )
 
     ax.set_xticks(range(len(cells)), [word(cell) for cell in cells])
     ax.set_xlim(-0.6, len(cells) - 0.4)
@@ -170,13 +178,13 @@ def ece_boxplot(
         below = f"n = {format_count(cells[0].n)}; {below}"
     else:
         ax.set_xlabel("Rows in the data set (n)")
-    heading(ax, "Calibration error before and after", below)
+    write_title(ax, "Calibration error before and after", below)
     box: dict[str, Any] = {"alpha": 0.55, "edgecolor": INK}
     key = [
         Patch(facecolor=BLUE, label="as drawn", **box),
         Patch(facecolor=GREEN, label="after MCLLO", **box),
     ]
-    footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key, place)
+    write_footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key, place)
     return ax
 
 
@@ -225,8 +233,8 @@ def ece_difference(
     """
     place = ax
     ax = one_axes(place, 6.4, 4.4)
-    plain_axes(ax)
-    _draw_lines(ax, study, mean_gain)
+    style_axes(ax)
+    _draw_by_setting(ax, study, mean_ece_decrease)
     ax.axhline(0.0, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, label="_none")
 
     def word(value: float, _: Any) -> str:
@@ -234,12 +242,14 @@ def ece_difference(
 
     ax.yaxis.set_major_formatter(FuncFormatter(word))
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
-    heading(
+    write_title(
         ax,
         "By how much MCLLO lowers ECE",
         "on the rows it was fitted to; dashed: no change",
     )
-    footer(ax, [caption_of("ece_difference", study)] if caption else [], place=place)
+    write_footer(
+        ax, [caption_of("ece_difference", study)] if caption else [], place=place
+    )
     return ax
 
 
@@ -248,7 +258,7 @@ def rejection_rate(cell: PowerCell) -> tuple[float, float, float]:
     return cell.power, cell.low, cell.high
 
 
-def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
+def mean_ece_decrease(cell: PowerCell) -> tuple[float, float, float]:
     """Return by how much recalibration lowers the mean ECE, with its 95 % interval."""
     gain = cell.ece_before - cell.ece_after
     mean = float(gain.mean())
@@ -259,20 +269,20 @@ def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _draw_lines(
+def _draw_by_setting(
     ax: Axes,
     study: PowerStudy,
     value: Callable[[PowerCell], tuple[float, float, float]],
 ) -> None:
     """Draw a number of every setting with its interval: against delta, a line per n, or by n."""
-    by_delta = _by_delta(study)
+    by_delta = _varies_delta(study)
 
     def position(cell: PowerCell) -> float:
         return float(cell.delta_1 or 0.0) if by_delta else float(cell.n)
 
     names = list[str]()
     handles = list[Artist]()
-    for k, cells in enumerate(_lines(study)):
+    for k, cells in enumerate(_cells_by_line(study)):
         x = [position(cell) for cell in cells]
         middle, low, high = np.array([value(cell) for cell in cells]).T
         # as many kinds of lines as colours; of more sizes, they begin again
@@ -288,8 +298,8 @@ def _draw_lines(
     positions = sorted({position(cell) for cell in study.rows})
     if by_delta:
         ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
-        set_ticks(ax.xaxis, positions, tick_word)
-        side_legend(ax, handles, names)
+        set_ticks(ax.xaxis, positions, format_tick)
+        draw_side_legend(ax, handles, names)
     else:
         ax.set_xscale("log")
         ax.set_xlabel("Rows in the data set (n, log scale)")
@@ -298,7 +308,7 @@ def _draw_lines(
         set_ticks(ax.xaxis, positions, format_count)
 
 
-def draw_boxes(
+def draw_boxplots(
     ax: Axes,
     values: Sequence[Floats],
     side: float,
@@ -330,19 +340,19 @@ def draw_boxes(
     )
 
 
-def _by_delta(study: PowerStudy) -> bool:
+def _varies_delta(study: PowerStudy) -> bool:
     return len({cell.delta_1 for cell in study.rows}) > 1
 
 
-def _lines(study: PowerStudy) -> list[list[PowerCell]]:
+def _cells_by_line(study: PowerStudy) -> list[list[PowerCell]]:
     """Return the cells of each line: of one n, the largest first; or all by n."""
-    if not _by_delta(study):
+    if not _varies_delta(study):
         return [sorted(study.rows, key=lambda cell: cell.n)]
     sizes = sorted({cell.n for cell in study.rows}, reverse=True)
-    return [_of_size(study, n) for n in sizes]
+    return [_cells_with_n_rows(study, n) for n in sizes]
 
 
-def _of_size(study: PowerStudy, n: int) -> list[PowerCell]:
+def _cells_with_n_rows(study: PowerStudy, n: int) -> list[PowerCell]:
     cells = [cell for cell in study.rows if cell.n == n]
     if not cells:
         sizes = sorted({cell.n for cell in study.rows})

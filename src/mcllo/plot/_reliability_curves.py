@@ -1,18 +1,18 @@
 """What a reliability diagram draws on one axes: a curve, what belongs to it, and how many rows.
 
-====================  ======================================================================
-bins                  circles and diamonds, the observed frequency at the mean prediction of a bin,
-                      inside and outside its box; the box is where it lies with 95 % probability
-                      if the predictions are right (`ReliabilityCurve.band_low`, `band_high`), a
-                      vertical line is Wilson's interval where there are no boxes
-smooth curve          the line, and its band: curves that explain the labels nearly as well
-                      (`SmoothCurve`); hollow points are the same in bins
-isotonic curve        the steps, straight lines between them, over the grey band of calibrated
-                      predictions (`IsotonicCurve`); thick where it leaves the band
-rows                  bars of the bins, an axes of their own (`draw_counts`) or a strip below 0
-                      (`draw_strip`); or rows that hit upwards, that did not downwards
-                      (`draw_outcomes`)
-====================  ======================================================================
+==============  ====================================================================================
+bins            circles and diamonds, the observed frequency at the mean prediction of a bin, inside
+                and outside its box; the box is where it lies with 95 % probability if the
+                predictions are right (`ReliabilityCurve.band_low`, `band_high`), a vertical line is
+                Wilson's interval where there are no boxes
+smooth curve    the line, and its band: curves that explain the labels nearly as well
+                (`SmoothCurve`); hollow points are the same in bins
+isotonic curve  the steps, straight lines between them, over the grey band of calibrated predictions
+                (`IsotonicCurve`); thick where it leaves the band
+rows            bars of the bins, an axes of their own (`draw_count_bars`) or a strip below 0
+                (`draw_count_strip`); or rows that hit upwards, that did not downwards
+                (`draw_hits_and_misses`)
+==============  ====================================================================================
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from ._style import (
     PAPER,
     REFERENCE_DASHES,
     VERMILION,
-    key_mark,
-    note,
-    plain_axes,
+    legend_marker,
     set_ticks,
-    unit_axes,
+    set_unit_range,
+    style_axes,
+    write_small_text,
 )
 
 STRIP_HEIGHT = 0.17
@@ -57,7 +57,7 @@ OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
 THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round"}
 
 
-def draw_agreement(ax: Axes) -> None:
+def draw_identity_line(ax: Axes) -> None:
     """Draw the line on which predicted and observed agree."""
     ends = [0.0, 1.0]
     ax.plot(
@@ -94,14 +94,14 @@ def point_areas(bins: ReliabilityCurve, largest: float = 36.0) -> Any:
     return smallest + (largest - smallest) * share
 
 
-def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
+def draw_binned_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
     """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
-    plain_axes(ax)
-    draw_agreement(ax)
+    style_axes(ax)
+    draw_identity_line(ax)
     if np.isfinite(curve.band_low).any():
-        draw_bands(ax, curve)
+        draw_consistency_boxes(ax, curve)
     else:
-        draw_intervals(ax, curve)
+        draw_wilson_intervals(ax, curve)
     used = curve.counts > 0.0
     smaller: dict[str, Any] = {}
     if used.sum() > 20:  # so many are not joined: the line would show noise
@@ -127,12 +127,12 @@ def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
             label=label,
             **(look | smaller),
         )
-    unit_axes(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
+    set_unit_range(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
     if strip:
-        draw_strip(ax, curve)
+        draw_count_strip(ax, curve)
 
 
-def draw_bands(ax: Axes, curve: ReliabilityCurve) -> None:
+def draw_consistency_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
     """Draw the bands of the bins as boxes over them."""
     left = curve.edges[:-1]
     right = curve.edges[1:]
@@ -153,7 +153,7 @@ def draw_bands(ax: Axes, curve: ReliabilityCurve) -> None:
     )
 
 
-def draw_intervals(ax: Axes, curve: ReliabilityCurve) -> None:
+def draw_wilson_intervals(ax: Axes, curve: ReliabilityCurve) -> None:
     """Draw the intervals of the points."""
     used = curve.counts > 0.0
     x = curve.mean_predicted[used]
@@ -162,7 +162,7 @@ def draw_intervals(ax: Axes, curve: ReliabilityCurve) -> None:
     ax.vlines(x, low, high, color=BLUE, lw=1.2, zorder=3, label="_intervals")
 
 
-def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
+def draw_count_strip(ax: Axes, bins: ReliabilityCurve) -> None:
     """Draw how many rows there are in each bin, as bars below 0."""
     used = bins.counts > 0.0
     height = 0.82 * STRIP_HEIGHT * bins.counts / bins.counts.max()
@@ -188,14 +188,18 @@ def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
         return
     words = f"up to {short_count(bins.counts.max())} rows"
     if tallest_left <= tallest_right:
-        note(ax, words, (0.0, 0.0), (0, -3), "data", ha="left", va="top", color=MUTED)
+        write_small_text(
+            ax, words, (0.0, 0.0), (0, -3), "data", ha="left", va="top", color=MUTED
+        )
     else:
-        note(ax, words, (1.0, 0.0), (0, -3), "data", ha="right", va="top", color=MUTED)
+        write_small_text(
+            ax, words, (1.0, 0.0), (0, -3), "data", ha="right", va="top", color=MUTED
+        )
 
 
-def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
+def draw_count_bars(ax: Axes, curve: ReliabilityCurve) -> None:
     """Draw the number of rows in each bin, each bar with its number where there is room."""
-    plain_axes(ax)
+    style_axes(ax)
     left = curve.edges[:-1]
     width = np.diff(curve.edges)
     ax.bar(
@@ -211,7 +215,7 @@ def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
     ax.yaxis.set_major_locator(NullLocator())
     for middle, count in zip(left + width / 2.0, curve.counts, strict=True):
         word = short_count(count) if count else ""
-        note(
+        write_small_text(
             ax,
             word,
             (middle, count),
@@ -223,7 +227,7 @@ def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
         )
 
 
-def key(curve: ReliabilityCurve) -> list[Artist]:
+def bins_legend(curve: ReliabilityCurve) -> list[Artist]:
     """Return what stands for what, for a legend."""
     share = f"{100 * curve.level:g} %"
     if not np.isfinite(curve.band_low).any():
@@ -237,7 +241,7 @@ def key(curve: ReliabilityCurve) -> list[Artist]:
     ]
 
 
-def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
+def draw_smooth_curve(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
     """Draw a smooth curve with its band, and the points of the bins."""
     ax.fill_between(
         curve.predicted,
@@ -266,18 +270,18 @@ def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
     )
 
 
-def smooth_key(curve: SmoothCurve) -> list[Artist]:
+def smooth_legend(curve: SmoothCurve) -> list[Artist]:
     """Return what stands for what beside a smooth curve."""
     return [
         Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
         Patch(
             facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"
         ),
-        key_mark("o", MUTED, "bins", PAPER, size=4.5),
+        legend_marker("o", MUTED, "bins", PAPER, size=4.5),
     ]
 
 
-def draw_isotonic(ax: Axes, curve: IsotonicCurve) -> None:
+def draw_isotonic_curve(ax: Axes, curve: IsotonicCurve) -> None:
     """Draw an isotonic curve over the band of calibrated predictions."""
     if np.isfinite(curve.band_low).any():
         ax.fill_between(
@@ -293,11 +297,11 @@ def draw_isotonic(ax: Axes, curve: IsotonicCurve) -> None:
     ends = np.column_stack([curve.blocks["from"], curve.blocks["to"]]).ravel()
     levels = np.repeat(curve.blocks["observed"], 2)
     ax.plot(ends, levels, color=BLUE, lw=1.8, zorder=4, label="_curve")
-    for x in outside_parts(curve):
+    for x in predictions_outside_band(curve):
         ax.plot(x, curve.at(x), zorder=5, label="_outside", **THICK)
 
 
-def outside_parts(curve: IsotonicCurve) -> list[Floats]:
+def predictions_outside_band(curve: IsotonicCurve) -> list[Floats]:
     """Return the predictions of each part of a curve that is outside its band."""
     is_outside = np.concatenate([[False], curve.outside, [False]])
     changes = np.flatnonzero(np.diff(is_outside))  # into a part and out of it in turn
@@ -311,7 +315,7 @@ def outside_parts(curve: IsotonicCurve) -> list[Floats]:
     return parts
 
 
-def isotonic_key(curve: IsotonicCurve) -> list[Artist]:
+def isotonic_legend(curve: IsotonicCurve) -> list[Artist]:
     """Return what stands for what beside an isotonic curve."""
     made: list[Artist] = [Line2D([], [], color=BLUE, lw=1.8, label="isotonic curve")]
     if np.isfinite(curve.band_low).any():
@@ -323,12 +327,12 @@ def isotonic_key(curve: IsotonicCurve) -> list[Artist]:
     return made
 
 
-def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
+def draw_hits_and_misses(ax: Axes, bins: ReliabilityCurve) -> None:
     """Draw rows that hit upwards and rows that did not downwards, as square roots of their number.
 
     Few misses beside many hits would else be invisible.
     """
-    plain_axes(ax)
+    style_axes(ax)
     hits = np.where(bins.counts > 0.0, bins.counts * bins.observed, 0.0)
     misses = bins.counts - hits
     up = np.sqrt(hits)
@@ -344,7 +348,7 @@ def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
     ax.set_ylim(-1.08 * max(down.max(), least), 1.08 * max(up.max(), least))
     set_ticks(ax.yaxis, [], str)
     look = {"ha": "right", "color": INK, "linespacing": 1.15}
-    note(
+    write_small_text(
         ax,
         f"came true\n{format_count(hits.sum())}",
         (0.0, 1.0),
@@ -352,7 +356,7 @@ def draw_outcomes(ax: Axes, bins: ReliabilityCurve) -> None:
         va="top",
         **look,
     )
-    note(
+    write_small_text(
         ax,
         f"did not\n{format_count(misses.sum())}",
         (0.0, 0.0),

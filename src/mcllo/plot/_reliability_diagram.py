@@ -36,32 +36,32 @@ from ..metrics._isotonic import pooled_predictions
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
 from ..metrics._smooth import SmoothCurve, calibration_distances, smooth_curve
 from ._layout import (
-    OwnFigure,
     Place,
     Places,
+    SelfLayoutFigure,
     count_axes,
-    footer,
-    heading,
+    draw_side_legend,
     label_outer,
     one_axes,
-    panel_room,
-    panels,
-    side_legend,
+    shared_panels,
+    title_width_in_points,
+    write_footer,
+    write_title,
 )
 from ._reliability_curves import (
     STRIP_HEIGHT,
-    draw_agreement,
-    draw_counts,
-    draw_curve,
-    draw_isotonic,
-    draw_outcomes,
-    draw_smooth,
-    draw_strip,
-    isotonic_key,
-    key,
+    bins_legend,
+    draw_binned_curve,
+    draw_count_bars,
+    draw_count_strip,
+    draw_hits_and_misses,
+    draw_identity_line,
+    draw_isotonic_curve,
+    draw_smooth_curve,
+    isotonic_legend,
     point_areas,
     short_count,
-    smooth_key,
+    smooth_legend,
 )
 from ._style import (
     DASHES,
@@ -69,13 +69,13 @@ from ._style import (
     SERIES,
     SMALL_PT,
     TITLE_PT,
-    plain_axes,
     set_ticks,
+    set_unit_range,
+    style_axes,
     styled_figure,
-    unit_axes,
 )
 from ._words import caption as caption_of
-from ._words import format_signed, shown_all, text_width
+from ._words import fit_labels, format_signed, text_width
 
 Curve = Literal["bins", "smooth", "isotonic"]
 MAX_CLASSES = 12
@@ -84,7 +84,7 @@ N_OUTCOMES = 40
 """Bars of the outcomes' histogram: a round number, several for each bin."""
 
 
-class Line(NamedTuple):
+class PredictionSet(NamedTuple):
     """One set: its name, rows, ECE and bins."""
 
     name: str
@@ -93,14 +93,14 @@ class Line(NamedTuple):
     bins: ReliabilityCurve
 
     @property
-    def entry(self) -> str:
+    def legend_label(self) -> str:
         """What the key says of it."""
         return f"{self.name}: ECE {format_number(self.ece)}"
 
 
-def collect_lines(
+def collect_prediction_sets(
     result: Mapping[str, Assessment] | Comparison, n_bins: NBins, binning: Binning
-) -> list[Line]:
+) -> list[PredictionSet]:
     """Return the sets to draw: assessments by name, or a comparison's rows before and after."""
     sets: list[tuple[str, Predictions, float]] = []
     if isinstance(result, Comparison):
@@ -116,18 +116,20 @@ def collect_lines(
             f"assessment must hold 1 to {len(SERIES)} assessments by name; got {len(sets)}. "
             "More lines cannot be told apart: draw them in turn."
         )
-    names = shown_all([name for name, _, _ in sets])
+    names = fit_labels([name for name, _, _ in sets])
     lines = []
     for name, (_, rows, ece) in zip(names, sets, strict=True):
         bins = reliability_curve(rows, n_bins=n_bins, binning=binning)
-        lines.append(Line(name, rows, ece, bins))
+        lines.append(PredictionSet(name, rows, ece, bins))
     return lines
 
 
-def draw_lines(ax: Axes, lines: list[Line], curve: str) -> list[Artist]:
+def draw_curve_of_each_set(
+    ax: Axes, lines: list[PredictionSet], curve: str
+) -> list[Artist]:
     """Draw a line for each set; return what stands for what."""
-    plain_axes(ax)
-    draw_agreement(ax)
+    style_axes(ax)
+    draw_identity_line(ax)
     key: list[Artist] = []
     for k, line in enumerate(lines):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k]}
@@ -170,14 +172,14 @@ def draw_lines(ax: Axes, lines: list[Line], curve: str) -> list[Artist]:
             y = pooled.curve()
         ax.plot(x, y, lw=width, zorder=3 + 0.01 * k, label=f"_line{k}", **look)
         mark = {"marker": MARKERS[k]} if curve == "bins" else {"lw": width}
-        key.append(Line2D([], [], label=line.entry, **look, **mark))
-    unit_axes(ax)
+        key.append(Line2D([], [], label=line.legend_label, **look, **mark))
+    set_unit_range(ax)
     return key
 
 
-def draw_outlines(ax: Axes, lines: list[Line]) -> None:
+def draw_counts_of_each_set(ax: Axes, lines: list[PredictionSet]) -> None:
     """Draw how many rows of each set there are in each bin."""
-    plain_axes(ax)
+    style_axes(ax)
     most = max(float(line.bins.counts.max()) for line in lines)
     for k, line in enumerate(lines):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.3}
@@ -187,7 +189,7 @@ def draw_outlines(ax: Axes, lines: list[Line]) -> None:
     ax.set_ylabel("Rows")
 
 
-def check_curve(curve: str) -> None:
+def check_curve_kind(curve: str) -> None:
     """Raise unless there is such a curve."""
     if curve not in get_args(Curve):
         raise InputError(
@@ -195,7 +197,7 @@ def check_curve(curve: str) -> None:
         )
 
 
-class Drawing:
+class ReliabilityPanel:
     """What is drawn of one class (or of the most probable ones): bins, and a curve if asked."""
 
     def __init__(
@@ -206,7 +208,7 @@ class Drawing:
         binning: Binning,
         label: Hashable | None = None,
     ) -> None:
-        check_curve(curve)
+        check_curve_kind(curve)
         self.rows: Predictions = assessment.predictions
         self.label = label
         is_usual = label is None and n_bins == 10 and binning == "width"
@@ -228,35 +230,35 @@ class Drawing:
     def draw(self, ax: Axes, *, strip: bool) -> None:
         """Draw it, with a strip of counts at the foot if asked."""
         if self.curve is None:
-            draw_curve(ax, self.bins, strip=strip)
+            draw_binned_curve(ax, self.bins, strip=strip)
             return
-        plain_axes(ax)
-        draw_agreement(ax)
+        style_axes(ax)
+        draw_identity_line(ax)
         if isinstance(self.curve, SmoothCurve):
-            draw_smooth(ax, self.curve, self.bins)
+            draw_smooth_curve(ax, self.curve, self.bins)
         else:
-            draw_isotonic(ax, self.curve)
-        unit_axes(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
+            draw_isotonic_curve(ax, self.curve)
+        set_unit_range(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
         if strip:
-            draw_strip(ax, self.bins)
+            draw_count_strip(ax, self.bins)
 
     def draw_rows(self, ax: Axes) -> None:
         """Draw how many rows there are: in bins, or finer and by outcome beside a curve."""
         if self.curve is None:
-            draw_counts(ax, self.bins)
+            draw_count_bars(ax, self.bins)
         else:
-            draw_outcomes(
+            draw_hits_and_misses(
                 ax, reliability_curve(self.rows, label=self.label, n_bins=N_OUTCOMES)
             )
 
     @property
-    def key(self) -> list[Artist]:
+    def legend_entries(self) -> list[Artist]:
         """What stands for what, for a legend."""
         if self.curve is None:
-            return key(self.bins)
+            return bins_legend(self.bins)
         if isinstance(self.curve, SmoothCurve):
-            return smooth_key(self.curve)
-        return isotonic_key(self.curve)
+            return smooth_legend(self.curve)
+        return isotonic_legend(self.curve)
 
 
 @styled_figure
@@ -321,10 +323,10 @@ def reliability(
     'Observed frequency'
     """
     if isinstance(assessment, Mapping | Comparison):
-        return _overlaid(assessment, ax, curve, n_bins, binning, caption)
-    drawing = Drawing(assessment, curve, n_bins, binning)
+        return _draw_overlaid(assessment, ax, curve, n_bins, binning, caption)
+    drawing = ReliabilityPanel(assessment, curve, n_bins, binning)
     if ax is None:
-        top, foot = OwnFigure(5.0, 5.9).subplots(
+        top, foot = SelfLayoutFigure(5.0, 5.9).subplots(
             2, 1, sharex=True, height_ratios=[5, 1]
         )
         drawing.draw(top, strip=False)
@@ -333,23 +335,23 @@ def reliability(
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
         drawing.draw(top, strip=True)
-    _label(top, foot)
-    below = _below(assessment, drawing) if error else ""
-    heading(top, TITLE_OF_TOP, below)
+    _label_axes(top, foot)
+    below = _distance_subtitle(assessment, drawing) if error else ""
+    write_title(top, TITLE_OF_TOP, below)
     words = [caption_of("reliability", assessment, curve=curve)] if caption else []
-    footer(top, words, drawing.key, ax)
+    write_footer(top, words, drawing.legend_entries, ax)
     return top
 
 
 TITLE_OF_TOP = "Reliability of the most probable class"
 
 
-def _label(top: Axes, foot: Axes) -> None:
+def _label_axes(top: Axes, foot: Axes) -> None:
     top.set_ylabel("Observed frequency")
     foot.set_xlabel("Predicted probability of the most probable class")
 
 
-def _overlaid(
+def _draw_overlaid(
     result: Mapping[str, Assessment] | Comparison,
     ax: Place,
     curve: Curve,
@@ -358,28 +360,28 @@ def _overlaid(
     caption: bool,
 ) -> Axes:
     """Draw several sets on one diagram."""
-    check_curve(curve)
-    lines = collect_lines(result, n_bins, binning)
+    check_curve_kind(curve)
+    lines = collect_prediction_sets(result, n_bins, binning)
     if ax is None:
-        longest = max(text_width(line.entry) for line in lines)
+        longest = max(text_width(line.legend_label) for line in lines)
         key_inches = longest * SMALL_PT / TITLE_PT / 72.0
-        figure = OwnFigure(5.8 + key_inches, 5.4)
+        figure = SelfLayoutFigure(5.8 + key_inches, 5.4)
         top, foot = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
-        key = draw_lines(top, lines, curve)
-        draw_outlines(foot, lines)
+        key = draw_curve_of_each_set(top, lines, curve)
+        draw_counts_of_each_set(foot, lines)
         top.tick_params(labelbottom=False)
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
-        key = draw_lines(top, lines, curve)
-    _label(top, foot)
-    heading(top, TITLE_OF_TOP, f"{len(lines)} sets of predictions")
-    side_legend(top, key, [line.entry for line in lines])
+        key = draw_curve_of_each_set(top, lines, curve)
+    _label_axes(top, foot)
+    write_title(top, TITLE_OF_TOP, f"{len(lines)} sets of predictions")
+    draw_side_legend(top, key, [line.legend_label for line in lines])
     words = [caption_of("reliability", result, curve=curve)] if caption else []
-    footer(top, words, place=ax)
+    write_footer(top, words, place=ax)
     return top
 
 
-def _below(assessment: Assessment, drawing: Drawing) -> str:
+def _distance_subtitle(assessment: Assessment, drawing: ReliabilityPanel) -> str:
     """Return the line or two under the title: the distance from the line of agreement."""
     found = drawing.curve
     if isinstance(found, SmoothCurve):
@@ -475,22 +477,24 @@ def reliability_by_class(
     ['0', '1']
     """
     predictions = assessment.predictions
-    name, errors = class_sizes(assessment, curve)
-    places = worst_first(assessment, order, errors)
+    name, errors = class_errors_for_curve(assessment, curve)
+    places = columns_worst_first(assessment, order, errors)
     n_shown = max_classes
     n_given = count_axes(ax)
     if n_given:
         n_shown = min(n_shown, n_given)
     chosen = places[: max(1, n_shown)]
-    axes = panels(len(chosen), columns, ax)
-    names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
+    axes = shared_panels(len(chosen), columns, ax)
+    names = fit_labels(predictions.classes, room=title_width_in_points(axes), bold=True)
     for panel, j in zip(axes, chosen, strict=True):
-        drawing = Drawing(assessment, curve, n_bins, binning, predictions.classes[j])
+        drawing = ReliabilityPanel(
+            assessment, curve, n_bins, binning, predictions.classes[j]
+        )
         drawing.draw(panel, strip=True)
         below = f"{name} {format_number(errors[j])}"
         if curve == "bins":
             below += f", z {format_signed(assessment.in_the_large['z'][j])}"
-        heading(panel, names[j], below)
+        write_title(panel, names[j], below)
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = []
     if len(chosen) < len(places):
@@ -504,11 +508,11 @@ def reliability_by_class(
             words.append(f"{most}; that of the others is at most {largest_left}.")
     if caption:
         words.append(caption_of("reliability_by_class", assessment, curve=curve))
-    footer(axes, words, drawing.key, ax)
+    write_footer(axes, words, drawing.legend_entries, ax)
     return axes
 
 
-def worst_first(
+def columns_worst_first(
     assessment: Assessment,
     order: Sequence[Hashable] = (),
     errors: Sequence[float] | None = None,
@@ -522,7 +526,9 @@ def worst_first(
     return [*given, *rest]
 
 
-def class_sizes(assessment: Assessment, curve: Curve) -> tuple[str, list[float]]:
+def class_errors_for_curve(
+    assessment: Assessment, curve: Curve
+) -> tuple[str, list[float]]:
     """Return what the distance from calibration is called for a curve, and that of each class."""
     rows = assessment.predictions
     if curve == "smooth":

@@ -2,23 +2,26 @@
 
 Colours are those of Okabe and Ito (2008), which people with any colour vision tell apart; no figure
 says by colour alone what it says: markers and line styles differ too. Nothing here touches global
-settings: artists are made inside `look`, which restores them.
+settings: artists are made inside `plot_style`, which restores them.
 
-===============  ===================================================================================
-axes             `plain_axes`, `unit_axes`, `unit_ticks`, `row_axes`, `set_ticks`, `plain_ticks`
-rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
-words            `note`, so many points from a place of the axes
-forests          `Estimates` with intervals, within limits that one wild interval does not ruin;
-                 what lies beyond them is cut, and an arrow says so
-`styled_figure`  what every function of `mcllo.plot` goes through: own settings while it draws; a
-                 new figure is then offered
-`offer`          pyplot is handed the finished figure where it has a screen (a notebook, a window)
-                 and is loaded or a notebook runs; then the end of the cell or ``plt.show()`` shows
-                 it. In scripts without a screen pyplot never hears of it: nothing stays open
-`aside`          figures made inside are for a page or a file, and offered to nobody
-`picture`        as the last line of a cell, the axes are the picture, once and without a line of
-                 text
-===============  ===================================================================================
+===================  ===============================================================================
+axes                 `style_axes`, `set_unit_range`, `set_unit_ticks`, `draw_row_lines`,
+                     `set_ticks`, `set_round_ticks`
+rows of dots         `draw_row_markers`, one for each row; `write_row_texts`, words at its end;
+                     `legend_marker`, for a legend
+words                `write_small_text`, so many points from a place of the axes
+forests              `Estimates` with intervals, within limits that one wild interval does not ruin;
+                     what lies beyond them is cut, and an arrow says so
+`styled_figure`      what every function of `mcllo.plot` goes through: own settings while it draws;
+                     a new figure is then offered
+`hand_to_pyplot`     pyplot is handed the finished figure where it has a screen (a notebook, a
+                     window) and is loaded or a notebook runs; then the end of the cell or
+                     ``plt.show()`` shows it. In scripts without a screen pyplot never hears of it:
+                     nothing stays open
+`without_display`    figures made inside are for a page or a file, and offered to nobody
+`figure_mimebundle`  as the last line of a cell, the axes are the picture, once and without a line
+                     of text
+===================  ===============================================================================
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from .._utils.formatting import format_number
-from .._utils.notebook import notebook
+from .._utils.notebook import notebook_shell
 from .._utils.results import Floats
 
 P = ParamSpec("P")
@@ -130,24 +133,24 @@ STYLE = {
 
 
 @contextmanager
-def look(**changes: Any) -> Iterator[None]:
+def plot_style(**changes: Any) -> Iterator[None]:
     """Use the defaults of matplotlib with `STYLE` and `changes`; the caller's settings return."""
     with matplotlib.style.context(["default", STYLE | changes]):
         yield
 
 
 def use_style(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function draw inside `look`."""
+    """Make a function draw inside `plot_style`."""
 
     @wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        with look():
+        with plot_style():
             return function(*args, **kwargs)
 
     return inside
 
 
-def plain_axes(ax: Axes) -> None:
+def style_axes(ax: Axes) -> None:
     """Give an axes the look even where its ticks are made later, under other settings."""
     ax.set_facecolor(PAPER)
     for name, spine in ax.spines.items():
@@ -161,23 +164,23 @@ def plain_axes(ax: Axes) -> None:
     )
 
 
-def unit_axes(ax: Axes, bottom: float = 0.0) -> None:
+def set_unit_range(ax: Axes, bottom: float = 0.0) -> None:
     """Give both axes the range of a probability, the vertical one from `bottom`."""
     # A little room, or half of a mark at 0 or 1 would be cut where artists are clipped.
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(bottom - 0.01, 1.02)
-    unit_ticks(ax, 4)
+    set_unit_ticks(ax, 4)
     ax.spines["left"].set_bounds(0.0, 1.0)
     ax.spines["bottom"].set_bounds(0.0, 1.0)
 
 
-def unit_ticks(ax: Axes, parts: int) -> None:
+def set_unit_ticks(ax: Axes, parts: int) -> None:
     """Divide both axes, the range of a probability, into so many parts."""
     for axis in (ax.xaxis, ax.yaxis):
         set_ticks(axis, [part / parts for part in range(parts + 1)], "{:g}".format)
 
 
-def row_axes(ax: Axes, n_rows: int) -> None:
+def draw_row_lines(ax: Axes, n_rows: int) -> None:
     """Give a dot plot, drawn already, a faint line for each row, the first on top."""
     ax.set_ylim(n_rows - 0.4, -0.6)
     ax.hlines(
@@ -186,14 +189,16 @@ def row_axes(ax: Axes, n_rows: int) -> None:
     ax.tick_params(axis="y", length=0, pad=7)
 
 
-def set_ticks(axis: Axis, ticks: Sequence[float], word: Callable[[float], str]) -> None:
+def set_ticks(
+    axis: Axis, ticks: Sequence[float], formatter: Callable[[float], str]
+) -> None:
     """Give an axis these ticks and no others, each with its word."""
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: word(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
 
 
-def marks(
+def draw_row_markers(
     ax: Axes,
     values: Floats,
     which: Mask,
@@ -220,16 +225,16 @@ def marks(
     )
 
 
-def beside(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
+def write_row_texts(ax: Axes, texts: Sequence[str], right: float | None = None) -> None:
     """Write the words of all rows in a column at the right of the axes.
 
     They begin there, or end `right` points away.
     """
     offset = (8.0 if right is None else right, 0.0)
     side = "left" if right is None else "right"
-    for row, word in enumerate(words):
+    for row, word in enumerate(texts):
         at = (1.0, row)
-        note(
+        write_small_text(
             ax,
             word,
             at,
@@ -241,7 +246,7 @@ def beside(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
         )
 
 
-def key_mark(
+def legend_marker(
     marker: str, colour: str, label: str, fill: str | None = None, size: float = 6.0
 ) -> Line2D:
     """Return a mark for a legend."""
@@ -257,7 +262,7 @@ def key_mark(
     )
 
 
-def note(
+def write_small_text(
     ax: Axes,
     text: str,
     at: tuple[float, float],
@@ -293,7 +298,7 @@ class Estimates:
     cap: float
 
     @property
-    def limits(self) -> tuple[float, float]:
+    def axis_limits(self) -> tuple[float, float]:
         """Ends of the axis: all estimates, their intervals unless huge, and the reference."""
         half = np.maximum(self.value - self.low, self.high - self.value)
         usual = float(np.nanmedian(half)) if np.isfinite(half).any() else 0.0
@@ -309,16 +314,16 @@ class Estimates:
         return low - margin, high + margin
 
     @property
-    def beyond(self) -> tuple[Mask, Mask]:
+    def is_cut(self) -> tuple[Mask, Mask]:
         """Rows that are cut at the left and at the right end of the axis."""
-        left, right = self.limits
+        left, right = self.axis_limits
         known = np.isfinite(self.low)
         low = np.where(known, self.low, self.value)
         high = np.where(known, self.high, self.value)
         return low < left, high > right
 
     @property
-    def excludes(self) -> Mask:
+    def excludes_reference(self) -> Mask:
         """Where the interval excludes the reference; False where there is none."""
         return (self.low > self.reference) | (self.high < self.reference)
 
@@ -329,7 +334,7 @@ def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
     def to_axis(values: Any) -> Any:
         return np.exp(values) if log else values
 
-    left, right = estimates.limits
+    left, right = estimates.axis_limits
     left_edge = float(to_axis(left))
     right_edge = float(to_axis(right))
     if log:
@@ -342,13 +347,13 @@ def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
     known = np.isfinite(estimates.low)
     low = to_axis(np.clip(estimates.low, left, right))[known]
     high = to_axis(np.clip(estimates.high, left, right))[known]
-    colours = np.where(estimates.excludes, VERMILION, BLUE)[known].tolist()
+    colours = np.where(estimates.excludes_reference, VERMILION, BLUE)[known].tolist()
     ax.hlines(rows[known], low, high, colors=colours, lw=1.6, label="_intervals")
 
     is_inside = (estimates.value > left) & (estimates.value < right)
     for kind, marker, colour, fill, label in (
-        (known & ~estimates.excludes, "o", BLUE, BLUE, "_includes"),
-        (known & estimates.excludes, "D", VERMILION, VERMILION, "_excludes"),
+        (known & ~estimates.excludes_reference, "o", BLUE, BLUE, "_includes"),
+        (known & estimates.excludes_reference, "D", VERMILION, VERMILION, "_excludes"),
         (~known, "s", MUTED, "white", "_unknown"),
     ):
         shown = kind & is_inside
@@ -364,22 +369,26 @@ def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
             label=label,
         )
 
-    cut_left, cut_right = estimates.beyond
-    marks(ax, np.full(len(rows), left_edge), cut_left, "<", MUTED, "_cut<", zorder=4)
-    marks(ax, np.full(len(rows), right_edge), cut_right, ">", MUTED, "_cut>", zorder=4)
+    cut_left, cut_right = estimates.is_cut
+    draw_row_markers(
+        ax, np.full(len(rows), left_edge), cut_left, "<", MUTED, "_cut<", zorder=4
+    )
+    draw_row_markers(
+        ax, np.full(len(rows), right_edge), cut_right, ">", MUTED, "_cut>", zorder=4
+    )
     ax.set_ylim(len(rows) - 0.4, -0.6)
 
 
-def forest_key(drawn: Sequence[Estimates]) -> list[Artist]:
+def forest_legend(drawn: Sequence[Estimates]) -> list[Artist]:
     """Return what stands for what, of all that occurs."""
     known = np.concatenate([np.isfinite(part.low) for part in drawn])
-    outside = np.concatenate([part.excludes for part in drawn])
-    cut = np.concatenate([side for part in drawn for side in part.beyond])
+    outside = np.concatenate([part.excludes_reference for part in drawn])
+    cut = np.concatenate([side for part in drawn for side in part.is_cut])
     entries = (
-        (known & ~outside, key_mark("o", BLUE, "interval includes 1")),
-        (known & outside, key_mark("D", VERMILION, "interval excludes 1")),
-        (~known, key_mark("s", MUTED, "no interval", "white")),
-        (cut, key_mark(">", MUTED, "beyond the axis")),
+        (known & ~outside, legend_marker("o", BLUE, "interval includes 1")),
+        (known & outside, legend_marker("D", VERMILION, "interval excludes 1")),
+        (~known, legend_marker("s", MUTED, "no interval", "white")),
+        (cut, legend_marker(">", MUTED, "beyond the axis")),
     )
     return [entry for mask, entry in entries if mask.any()]
 
@@ -393,7 +402,7 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     ([0.5, 0.7, 1.0, 1.5, 2.0], [0.95, 1.0, 1.05, 1.1], [0.01, 0.1, 1.0, 10.0, 100.0])
     """
     if high / low < 3.0:  # over so little, a logarithmic axis is nearly a plain one
-        step = round_step((high - low) / (most - 1))
+        step = round_up_step((high - low) / (most - 1))
         return multiples_between(low, high, step)
     # The finest of these digits in each decade that gives few ticks.
     for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
@@ -411,7 +420,7 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     return ticks[::every]
 
 
-def round_step(step: float) -> float:
+def round_up_step(step: float) -> float:
     """Return the smallest of 1, 2, 5, 10, 20, ... that is at least `step`, but for rounding."""
     power = 10.0 ** math.floor(math.log10(step))
     for digit in (1, 2, 5):
@@ -427,20 +436,20 @@ def multiples_between(low: float, high: float, step: float) -> list[float]:
     return [round(k * step, 12) for k in range(first, last + 1)]
 
 
-def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
+def set_round_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
     """Give the horizontal axis a few round numbers, and one more where it has room."""
     low, high = ax.get_xlim()
     if log:
         ticks = log_ticks(low, high)
     else:
-        ticks = multiples_between(low, high, round_step((high - low) / 4.5))
+        ticks = multiples_between(low, high, round_up_step((high - low) / 4.5))
         gap = 0.1 * (high - low)  # below which words of two ticks would meet
         if also is not None and all(abs(also - tick) > gap for tick in ticks):
             ticks.append(also)
-    set_ticks(ax.xaxis, ticks, tick_word)
+    set_ticks(ax.xaxis, ticks, format_tick)
 
 
-def tick_word(value: float) -> str:
+def format_tick(value: float) -> str:
     """Return a tick as a person writes it: ``0.5``, ``1``, ``−2``, ``1e-05``."""
     if value and abs(value) < 1e-4:
         return format_number(value, 1)
@@ -461,14 +470,14 @@ _aside = ContextVar("aside", default=False)
 _open: list[ReferenceType[Figure]] = []
 
 
-class OwnAxes(Axes):
+class NotebookAxes(Axes):
     """Axes of a figure made here; as the last line of a cell they are its picture."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return picture(self.get_figure(root=True), include, exclude)
+        return figure_mimebundle(self.get_figure(root=True), include, exclude)
 
 
-class Panels(list[Axes]):
+class PanelList(list[Axes]):
     """The axes of a figure of several panels; as the last line of a cell they are its picture."""
 
     def __repr__(self) -> str:
@@ -478,28 +487,28 @@ class Panels(list[Axes]):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if not self:
             return {}
-        return picture(self[0].get_figure(root=True), include, exclude)
+        return figure_mimebundle(self[0].get_figure(root=True), include, exclude)
 
 
 def styled_figure(function: Callable[P, MadeAxes]) -> Callable[P, MadeAxes]:
-    """Make a function draw inside `look`, and offer the figure if it made one."""
+    """Make a function draw inside `plot_style`, and offer the figure if it made one."""
 
     @wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> MadeAxes:
-        with look():
+        with plot_style():
             made: Any = function(*args, **kwargs)
         if not isinstance(made, Axes):
-            made = Panels(made)
+            made = PanelList(made)
         if kwargs.get("ax") is None:
             first = made if isinstance(made, Axes) else made[0]
-            offer(first.get_figure(root=True))
+            hand_to_pyplot(first.get_figure(root=True))
         return made
 
     return inside
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def without_display() -> Iterator[None]:
     """Offer no figure that is made inside a ``with`` block."""
     token = _aside.set(True)
     try:
@@ -508,12 +517,12 @@ def aside() -> Iterator[None]:
         _aside.reset(token)
 
 
-def offer(figure: Figure | None) -> None:
+def hand_to_pyplot(figure: Figure | None) -> None:
     """Hand a finished figure to pyplot where that can show it."""
     if figure is None or _aside.get() or current_thread() is not main_thread():
         return
     # Who never imported pyplot does not expect windows, nor the time that it takes to load.
-    if "matplotlib.pyplot" not in sys.modules and notebook() is None:
+    if "matplotlib.pyplot" not in sys.modules and notebook_shell() is None:
         return
     import matplotlib.pyplot as plt
 
@@ -528,7 +537,7 @@ def offer(figure: Figure | None) -> None:
         plt.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
     finally:
         settings["figure.max_open_warning"] = most
-    if notebook() is not None:
+    if notebook_shell() is not None:
         return  # it shows and closes what a cell has made
     _open[:] = [own for own in _open if own() is not None]
     _open.append(ref(figure))
@@ -538,9 +547,9 @@ def offer(figure: Figure | None) -> None:
             plt.close(oldest)
 
 
-def picture(figure: Figure | None, include: Any, exclude: Any) -> Any:
+def figure_mimebundle(figure: Figure | None, include: Any, exclude: Any) -> Any:
     """Return a figure as the notebook shows figures; pyplot must not show it a second time."""
-    shell = notebook()
+    shell = notebook_shell()
     if shell is None or figure is None:
         return {}
     data, metadata = shell.display_formatter.format(figure, include, exclude)

@@ -23,7 +23,7 @@ from .._assessment.subgroup_results import ORDER, Subgroups
 from .._assessment.verdict import TOLERANCE, Kind
 from .._utils.formatting import format_count
 from ..exceptions import InputError
-from ._layout import Places, footer, heading, side_by_side
+from ._layout import Places, side_by_side, write_footer, write_title
 from ._style import (
     BAND,
     BLUE,
@@ -33,17 +33,17 @@ from ._style import (
     REFERENCE_DASHES,
     VERMILION,
     Estimates,
-    beside,
-    key_mark,
-    marks,
-    note,
-    plain_axes,
-    plain_ticks,
-    row_axes,
+    draw_row_lines,
+    draw_row_markers,
+    legend_marker,
+    set_round_ticks,
+    style_axes,
     styled_figure,
+    write_row_texts,
+    write_small_text,
 )
 from ._words import caption as caption_of
-from ._words import shown_all, text_width
+from ._words import fit_labels, text_width
 
 LOOKS: dict[Kind, tuple[str, str, str | None, str]] = {
     "miscalibrated": ("D", VERMILION, None, "miscalibrated"),
@@ -98,12 +98,12 @@ def subgroups(
     >>> [panel.get_xlabel() for panel in subgroups(found)]
     ['Slope', 'Mean change (percentage points)']
     """
-    found = subgroups_in(result)
+    found = get_subgroups(result)
     rows = found.ranked(alpha, tolerance)[:max_subgroups]
     verdicts = found.decide(alpha, tolerance)
     kinds = [verdicts[k].kind for k in rows]
     groups = [found.groups[k] for k in rows]
-    names = shown_all([group.name for group in found.groups])
+    names = fit_labels([group.name for group in found.groups])
     labels = [names[k] for k in rows]
     label_inches = max(text_width(label) for label in labels) / 72.0
     left, right = side_by_side(ax, 2, 6.4 + label_inches, 1.5 + 0.27 * len(rows))
@@ -113,39 +113,41 @@ def subgroups(
         [group.slope.value, group.slope.low, group.slope.high] for group in groups
     ]
     value, low, high = np.array(slopes).T
-    _draw(left, Estimates(value, low, high, reference=1.0, cap=4.0), kinds)
+    _draw_by_verdict(left, Estimates(value, low, high, reference=1.0, cap=4.0), kinds)
     left.axvline(1.0, color=MUTED, lw=1.0, ls=REFERENCE_DASHES, zorder=1, label="_one")
     left.axvline(found.slope.value, color=INK, lw=1.0, zorder=1, label="_pooled")
     left.set_xlabel("Slope")
-    heading(left, "Slope", "below 1: over-, above: underconfident")
+    write_title(left, "Slope", "below 1: over-, above: underconfident")
 
     sizes = [group.effect_size for group in groups]
     changes = [[size.mean_change, size.low, size.high] for size in sizes]
     value, low, high = 100.0 * np.array(changes).T
-    _draw(right, Estimates(value, low, high, reference=0.0, cap=60.0), kinds)
+    _draw_by_verdict(right, Estimates(value, low, high, reference=0.0, cap=60.0), kinds)
     right.set_xlim(left=0.0)
     right.axvspan(
         0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated"
     )
     right.set_xlabel("Mean change (percentage points)")
-    heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no recalibration")
-    beside(right, [format_count(group.n_samples) for group in groups])
-    note(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
-    plain_ticks(left, log=False, also=1.0)
-    plain_ticks(right, log=False)
-    row_axes(left, len(rows))
-    row_axes(right, len(rows))
+    write_title(
+        right, "Off by", f"grey: up to {100 * tolerance:g}, worth no recalibration"
+    )
+    write_row_texts(right, [format_count(group.n_samples) for group in groups])
+    write_small_text(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
+    set_round_ticks(left, log=False, also=1.0)
+    set_round_ticks(right, log=False)
+    draw_row_lines(left, len(rows))
+    draw_row_lines(right, len(rows))
     left.set_yticks(range(len(rows)), labels, parse_math=False)
     words = []
     if len(rows) < len(names):
         words.append(f"The worst {len(rows)} of {len(names)} subgroups.")
     if caption:
         words.append(caption_of("subgroups", found))
-    footer([left, right], words, _key(kinds), ax)
+    write_footer([left, right], words, _verdict_legend(kinds), ax)
     return [left, right]
 
 
-def subgroups_in(result: Subgroups | Assessment) -> Subgroups:
+def get_subgroups(result: Subgroups | Assessment) -> Subgroups:
     """Return the subgroups of an assessment, or the subgroups themselves."""
     if isinstance(result, Subgroups):
         return result
@@ -156,11 +158,11 @@ def subgroups_in(result: Subgroups | Assessment) -> Subgroups:
     return result.subgroups
 
 
-def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
+def _draw_by_verdict(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
     """Draw one row for each estimate, marked by its verdict; what is cut ends in an arrow."""
-    plain_axes(ax)
-    shown = _finite(estimates)
-    left, right = shown.limits
+    style_axes(ax)
+    shown = _clip_infinite(estimates)
+    left, right = shown.axis_limits
     ax.set_xlim(left, right)
     kind_of_row = np.array(kinds)
     rows = np.arange(len(kinds))
@@ -175,13 +177,19 @@ def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
         ax.hlines(
             rows[line], low, high, colors=colour, lw=1.6, zorder=1, label=f"_{kind}"
         )
-        marks(ax, shown.value, own & is_inside, marker, colour, f"_{kind}_marks", fill)
-    cut_left, cut_right = shown.beyond
-    marks(ax, np.full(len(rows), left), cut_left, "<", MUTED, "_cut<", zorder=4)
-    marks(ax, np.full(len(rows), right), cut_right, ">", MUTED, "_cut>", zorder=4)
+        draw_row_markers(
+            ax, shown.value, own & is_inside, marker, colour, f"_{kind}_marks", fill
+        )
+    cut_left, cut_right = shown.is_cut
+    draw_row_markers(
+        ax, np.full(len(rows), left), cut_left, "<", MUTED, "_cut<", zorder=4
+    )
+    draw_row_markers(
+        ax, np.full(len(rows), right), cut_right, ">", MUTED, "_cut>", zorder=4
+    )
 
 
-def _finite(estimates: Estimates) -> Estimates:
+def _clip_infinite(estimates: Estimates) -> Estimates:
     """Return the estimates with infinite numbers far beyond the axis, and NaN as they are."""
     # An axis must end somewhere: limits of infinite ends are not finite.
     reach = 10.0 * estimates.cap
@@ -195,12 +203,12 @@ def _finite(estimates: Estimates) -> Estimates:
     )
 
 
-def _key(kinds: Sequence[Kind]) -> list[Artist]:
+def _verdict_legend(kinds: Sequence[Kind]) -> list[Artist]:
     """Return what stands for what, of all that occurs."""
     key: list[Artist] = []
     for kind in ORDER:
         if kind in kinds:
             marker, colour, fill, words = LOOKS[kind]
-            key.append(key_mark(marker, colour, words, fill))
+            key.append(legend_marker(marker, colour, words, fill))
     key.append(Line2D([], [], color=INK, lw=1.0, label="all rows"))
     return key

@@ -24,7 +24,7 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
-from ._layout import Place, footer, heading, one_axes
+from ._layout import Place, one_axes, write_footer, write_title
 from ._style import (
     BLUE,
     FAINT,
@@ -33,12 +33,12 @@ from ._style import (
     MUTED,
     PAPER,
     VERMILION,
-    key_mark,
-    note,
+    legend_marker,
     styled_figure,
+    write_small_text,
 )
 from ._words import caption as caption_of
-from ._words import shown_all
+from ._words import fit_labels
 
 MARKER_STYLES = (("o", BLUE), ("D", VERMILION), ("s", GREEN))
 """Marker and colour of each class."""
@@ -108,26 +108,28 @@ def ternary(
         recalibration = own_map
     # The columns of a given recalibration may stand in another order: its arrows would be wrong.
     classes = tuple(recalibration.classes if rows is None else rows.classes)
-    _check_three(classes, recalibration)
+    _check_three_classes(classes, recalibration)
     place = ax
     ax = one_axes(place, 5.4, 5.1)
-    names = shown_all(classes)
-    _draw_frame(ax, names)
+    names = fit_labels(classes)
+    _draw_triangle(ax, names)
     key: list[Artist] = []
     words = []
     if rows is not None:
         n_shown = _draw_rows(ax, rows, max_points)
         for (marker, colour), name in zip(MARKER_STYLES, names, strict=True):
-            key.append(key_mark(marker, colour, name))
+            key.append(legend_marker(marker, colour, name))
         if n_shown < rows.n_samples:
             words.append(
                 f"{format_count(n_shown)} of {format_count(rows.n_samples)} rows are shown."
             )
     if arrows:
-        start, end = _recalibrated(recalibration, grid())
+        start, end = _coordinates_before_and_after(recalibration, arrow_starts())
         mean_length = np.linalg.norm(end - start, axis=1).mean()
         if mean_length > 0.1:  # of a side: about the distance between two of them
-            start, end = _recalibrated(recalibration, grid(N_ARROW_STEPS_LONG))
+            start, end = _coordinates_before_and_after(
+                recalibration, arrow_starts(N_ARROW_STEPS_LONG)
+            )
         _draw_arrows(ax, start, end)
         key.append(
             Line2D(
@@ -142,29 +144,29 @@ def ternary(
             )
         )
     if rows is None:
-        heading(ax, "The recalibration")
+        write_title(ax, "The recalibration")
     else:
         title = "Predictions and their recalibration" if arrows else "Predictions"
-        heading(ax, title, "marks: the class that came true")
+        write_title(ax, title, "marks: the class that came true")
     if caption:
         words.append(caption_of("ternary", result))
-    footer(ax, words, key, place)
+    write_footer(ax, words, key, place)
     return ax
 
 
-def grid(steps: int = N_ARROW_STEPS) -> Floats:
+def arrow_starts(steps: int = N_ARROW_STEPS) -> Floats:
     """Return the predictions at which arrows start, inside the triangle."""
     first, second = np.indices((steps, steps)).reshape(2, -1)
     counts = np.column_stack([first, second, steps - first - second])
     return counts[(counts > 0).all(axis=1)] / steps
 
 
-def places(probs: Floats) -> Floats:
+def triangle_coordinates(probs: Floats) -> Floats:
     """Return where predictions lie, one row each: left, right and top are the classes.
 
     Examples
     --------
-    >>> places(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(3).tolist()
+    >>> triangle_coordinates(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(3).tolist()
     [[0.0, 0.0], [0.75, 0.433]]
     """
     x = probs[:, 1] + 0.5 * probs[:, 2]
@@ -172,7 +174,7 @@ def places(probs: Floats) -> Floats:
     return np.column_stack([x, y])
 
 
-def _check_three(classes: Sequence[Any], recalibration: Any) -> None:
+def _check_three_classes(classes: Sequence[Any], recalibration: Any) -> None:
     own = getattr(recalibration, "classes_", getattr(recalibration, "classes", classes))
     if len(classes) != 3:
         raise InputError(
@@ -186,13 +188,15 @@ def _check_three(classes: Sequence[Any], recalibration: Any) -> None:
         )
 
 
-def _recalibrated(recalibration: Any, probs: Floats) -> tuple[Floats, Floats]:
+def _coordinates_before_and_after(
+    recalibration: Any, probs: Floats
+) -> tuple[Floats, Floats]:
     """Return where predictions lie before and after a map or a calibrator."""
     apply = getattr(recalibration, "recalibrate", None) or recalibration.predict_proba
-    return places(probs), places(np.asarray(apply(probs)))
+    return triangle_coordinates(probs), triangle_coordinates(np.asarray(apply(probs)))
 
 
-def _draw_frame(ax: Axes, names: list[str]) -> None:
+def _draw_triangle(ax: Axes, names: list[str]) -> None:
     """Draw the triangle, lines of equal probability with their words, and the names."""
     ax.set_axis_off()
     ax.set_facecolor(PAPER)
@@ -206,15 +210,21 @@ def _draw_frame(ax: Axes, names: list[str]) -> None:
             ends[:, k] = share
             ends[0, (k + 1) % 3] = 1.0 - share
             ends[1, (k + 2) % 3] = 1.0 - share
-            x, y = places(ends).T
+            x, y = triangle_coordinates(ends).T
             ax.plot(x, y, color=FAINT, lw=0.7, zorder=1, label="_grid")
             _write_share(ax, k, share, (x[0], y[0]))
-    x, y = places(np.eye(3)[[0, 1, 2, 0]]).T
+    x, y = triangle_coordinates(np.eye(3)[[0, 1, 2, 0]]).T
     ax.plot(x, y, color=MUTED, lw=1.0, zorder=1, label="_frame")
     look: dict[str, Any] = {"color": INK, "fontweight": "bold"}
-    note(ax, names[0], (x[0], y[0]), (-4, -19), "data", ha="left", va="top", **look)
-    note(ax, names[1], (x[1], y[1]), (4, -19), "data", ha="right", va="top", **look)
-    note(ax, names[2], (x[2], y[2]), (0, 5), "data", ha="center", va="bottom", **look)
+    write_small_text(
+        ax, names[0], (x[0], y[0]), (-4, -19), "data", ha="left", va="top", **look
+    )
+    write_small_text(
+        ax, names[1], (x[1], y[1]), (4, -19), "data", ha="right", va="top", **look
+    )
+    write_small_text(
+        ax, names[2], (x[2], y[2]), (0, 5), "data", ha="center", va="bottom", **look
+    )
 
 
 def _write_share(ax: Axes, k: int, share: float, at: tuple[float, float]) -> None:
@@ -222,7 +232,9 @@ def _write_share(ax: Axes, k: int, share: float, at: tuple[float, float]) -> Non
     offsets = ((0, -4), (5, 0), (-5, 0))
     ha = ("center", "left", "right")[k]
     va = ("top", "center", "center")[k]
-    note(ax, f"{share:g}", at, offsets[k], "data", ha=ha, va=va, color=MUTED)
+    write_small_text(
+        ax, f"{share:g}", at, offsets[k], "data", ha=ha, va=va, color=MUTED
+    )
 
 
 def _draw_rows(ax: Axes, rows: Predictions, most: int) -> int:
@@ -230,7 +242,7 @@ def _draw_rows(ax: Axes, rows: Predictions, most: int) -> int:
     n = rows.n_samples
     n_shown = min(n, max(1, most))
     shown = np.unique(np.linspace(0, n - 1, n_shown).astype(np.intp))
-    at = places(rows.probs[shown])
+    at = triangle_coordinates(rows.probs[shown])
     codes = rows.codes[shown]
     for k, (marker, colour) in enumerate(MARKER_STYLES):
         x, y = at[codes == k].T

@@ -1,12 +1,12 @@
 """Words of figures: names of classes, how to read a figure, models and changes in words.
 
-===========  ======================================================================================
-shown        a class name as plain text on one short line: no mathematics between dollar signs, no
-             control or direction characters, a box for a glyph that the font lacks; names that look
-             alike after that get the number of their column (`shown_all`)
-caption      how to read each figure, for pages that show it and under it
-model_name   the models of the nested models, as figures and tables name them
-===========  ======================================================================================
+==========  =======================================================================================
+shown       a class name as plain text on one short line: no mathematics between dollar signs, no
+            control or direction characters, a box for a glyph that the font lacks; names that look
+            alike after that get the number of their column (`fit_labels`)
+caption     how to read each figure, for pages that show it and under it
+model_name  the models of the nested models, as figures and tables name them
+==========  =======================================================================================
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
 from .._inference.calibration_test import needs_robust
-from .._utils.formatting import ellipsis, format_count, format_number, format_p
+from .._utils.formatting import ellipsis, format_count, format_number, format_pvalue
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ._style import TITLE_PT
@@ -56,7 +56,7 @@ def fit_label(
     ('cat', 'a b', 'xxxxxxx…', '(empty)')
     """
     words = " ".join(str(label).split())
-    drawn = "".join(_drawable(letter) for letter in words).strip()
+    drawn = "".join(_drawable_letter(letter) for letter in words).strip()
     for letters in range(width, 1, -1):
         text = ellipsis(drawn, letters)
         if text_width(text, bold) <= room:
@@ -64,7 +64,7 @@ def fit_label(
     return "…"
 
 
-def shown_all(
+def fit_labels(
     labels: Sequence[Hashable],
     width: int = MAX_LABEL_CHARS,
     room: float = MAX_LABEL_POINTS,
@@ -75,7 +75,7 @@ def shown_all(
 
     Examples
     --------
-    >>> shown_all(["cat", "dog"]), shown_all(["cats and dogs 1", "cats and dogs 2"], 12)
+    >>> fit_labels(["cat", "dog"]), fit_labels(["cats and dogs 1", "cats and dogs 2"], 12)
     (['cat', 'dog'], ['cats and… #1', 'cats and… #2'])
     """
     names = [fit_label(label, width, room, bold) for label in labels]
@@ -109,18 +109,18 @@ def format_signed(value: float) -> str:
     return "-" if value != value else f"{value:+.1f}".replace("-", "−")
 
 
-def _drawable(letter: str) -> str:
+def _drawable_letter(letter: str) -> str:
     """Return the letter, a box where the font lacks it, nothing for what has no look of its own."""
     kind = unicodedata.category(letter)
     if kind in ("Cc", "Cf"):
         return ""
-    if ord(letter) in _glyphs():
+    if ord(letter) in _font_glyphs():
         return letter
     return "" if kind in ("Mn", "Me") else BOX
 
 
 @cache
-def _glyphs() -> frozenset[int]:
+def _font_glyphs() -> frozenset[int]:
     path = findfont(FontProperties(family=[FONT]))
     return frozenset(get_font(path).get_charmap())
 
@@ -168,33 +168,33 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
         return SEVERAL[curve]
     if kind in ("reliability", "reliability_by_class"):
         if curve in CURVES:
-            words["independent"] = _dependent(result.predictions)
+            words["independent"] = _explain_dependent_rows(result.predictions)
             return (CURVES[curve] + ROWS[kind]).format(**words, **SUBJECTS[kind])
-        words["boxes"] = _boxes(result.predictions)
+        words["boxes"] = _explain_boxes(result.predictions)
     elif kind == "calibration_map":
         words["base"] = fit_label(result.baseline)
     elif kind == "comparison":
         rows = result.holdout
-        words = {"boxes": _boxes(rows), "n": format_count(rows.n_samples)}
+        words = {"boxes": _explain_boxes(rows), "n": format_count(rows.n_samples)}
     elif kind == "baselines":
-        words["p"] = format_p(of.pvalue)
+        words["p"] = format_pvalue(of.pvalue)
     elif kind == "subgroups":
         of = getattr(result, "subgroups", result)
         words = {"by": fit_label(of.by), "p": str(of.test.p_words)}
     return CAPTIONS[kind].format(of=of, **words)
 
 
-def _boxes(predictions: Predictions) -> str:
+def _explain_boxes(predictions: Predictions) -> str:
     words = (
         "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
         "outside. Points inside the boxes are no proof of calibration: few rows show little."
     )
     if not predictions.has_whole_weights:
         words = "Lines: 95 % intervals."
-    return words + _dependent(predictions)
+    return words + _explain_dependent_rows(predictions)
 
 
-def _dependent(predictions: Predictions) -> str:
+def _explain_dependent_rows(predictions: Predictions) -> str:
     if needs_robust(predictions):
         return (
             " They assume independent rows that each count once, which these are not."
@@ -332,12 +332,12 @@ MODEL_NAMES = {
 }
 
 
-def model_name(model: str) -> str:
+def nested_model_label(model: str) -> str:
     """Return a model's name as words."""
     return MODEL_NAMES.get(model, model.replace("_", " "))
 
 
-def format_change(change: float) -> str:
+def format_probability_change(change: float) -> str:
     """Return a change of a probability; tiny ones only say so."""
     return (
         format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"

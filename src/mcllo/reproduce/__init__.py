@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .._utils.optional import PLOT_EXTRA, needed
+from .._utils.optional import PLOT_EXTRA, import_optional
 from .._validation.frames import did_you_mean
 from ..exceptions import InputError
 
-needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
+import_optional("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
 from ._figures import figure1, figure2, figure3, figure4, figure5, figure6, power
 from ._result import Reproduction, printed

@@ -19,15 +19,15 @@ from matplotlib.lines import Line2D
 from .. import plot
 from .._utils.formatting import Table
 from .._validation.predictions import Predictions
-from ..plot._layout import OwnFigure, footer, heading
-from ..plot._power import mean_gain
+from ..plot._layout import SelfLayoutFigure, write_footer, write_title
+from ..plot._power import mean_ece_decrease
 from ..plot._style import (
     BLUE,
     MUTED,
     TITLE_PT,
     VERMILION,
-    plain_axes,
     set_ticks,
+    style_axes,
     use_style,
 )
 from ._result import LONG_METHOD_NAMES, METHODS, Reproduction
@@ -378,7 +378,7 @@ def _plane(study: CaseStudy, image: int, part: Predictions, place: int) -> list[
 @use_style
 def planes_figure(rows: list[Row]) -> list[Axes]:
     """Draw the five largest probabilities of the two planes before and after MCLLO."""
-    figure = OwnFigure(9.0, 3.1)
+    figure = SelfLayoutFigure(9.0, 3.1)
     axes = list(figure.subplots(1, len(PLANES), sharex=True))
     for ax, image in zip(axes, PLANES, strict=True):
         own = [row for row in rows if row["image"] == image][:5]
@@ -387,13 +387,13 @@ def planes_figure(rows: list[Row]) -> list[Axes]:
     after_style = AFTER_STYLE | {"ls": "-", "lw": 2.2}
     after_key = Line2D([], [], label="after MCLLO, 95 % interval", **after_style)
     text = ["The five classes that the network finds most probable."]
-    footer(axes[0], text, [before_key, after_key])
+    write_footer(axes[0], text, [before_key, after_key])
     return axes
 
 
 def _draw_plane(ax: Axes, image: int, rows: list[Row]) -> None:
     """Draw the probabilities of one image, before above after."""
-    plain_axes(ax)
+    style_axes(ax)
     place = np.arange(len(rows))
     before = [row["before"] for row in rows]
     after = [row["after"] for row in rows]
@@ -410,7 +410,7 @@ def _draw_plane(ax: Axes, image: int, rows: list[Row]) -> None:
     ax.set_xlabel("Probability")
     of_label = next(row for row in rows if row["class"] == row["label"])
     numbers = f"{of_label['before']:.3f}, after MCLLO {of_label['after']:.3f}"
-    heading(ax, f"Test image {image}", f"{of_label['label']}: {numbers}")
+    write_title(ax, f"Test image {image}", f"{of_label['label']}: {numbers}")
 
 
 def _reliability(
@@ -439,7 +439,7 @@ def _settings() -> list[Row]:
     """Return the thirty settings: rate, ECE before and after, gain."""
     rows = []
     for cell in simulation().rows:
-        gain, low, high = mean_gain(cell)
+        gain, low, high = mean_ece_decrease(cell)
         rows.append(cell.to_dict() | {"gain": gain, "gain_low": low, "gain_high": high})
     return rows
 

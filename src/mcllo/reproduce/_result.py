@@ -20,8 +20,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from .._utils.atomic_files import StrPath
-from .._utils.formatting import Table, align, p_words
-from .._utils.results import none_for_nan
+from .._utils.formatting import Table, align_columns, pvalue_text
+from .._utils.results import none_for_nonfinite
 from ..exceptions import InputError
 from ..plot import save
 
@@ -121,7 +121,7 @@ def format_own_p(pvalue: float | None, method: str = "exact") -> str:
     """
     if pvalue is None or method == "chi2":
         return "-"
-    return p_words(pvalue, bound=method == "bound").bare
+    return pvalue_text(pvalue, bound=method == "bound").without_equals
 
 
 def _parse_cell(cell: str) -> float | str | None:
@@ -189,7 +189,7 @@ class Reproduction:
         width = 100  # of a terminal, and of the other texts of this package
         lines = [f"{self.title} of {PAPER}", *textwrap.wrap(self.source, width), ""]
         if self.shown:
-            lines += [align(self.shown), ""]
+            lines += [align_columns(self.shown), ""]
         for note in self.notes:
             lines += textwrap.wrap(note, width)
         return "\n".join(lines).rstrip()
@@ -203,7 +203,7 @@ class Reproduction:
             "name": self.name,
             "title": self.title,
             "source": self.source,
-            "rows": none_for_nan(self.table.rows()),
+            "rows": none_for_nonfinite(self.table.rows()),
             "notes": list(self.notes),
         }
 

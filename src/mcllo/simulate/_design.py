@@ -31,7 +31,7 @@ from .._fit.map import MCLLOMap
 from .._inference.monte_carlo import labels_at
 from .._model.kernel import probabilities_and_log_sums
 from .._utils.formatting import format_count
-from .._utils.parallel import refuse_beyond
+from .._utils.parallel import check_memory
 from .._utils.results import Codes, Floats
 from .._utils.statements import warn
 from .._validation.frames import as_numbers, did_you_mean
@@ -305,7 +305,7 @@ def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
         words = f"{format_count(max_rows)} rows of {classes}"
     else:
         words = f"the parameters of {classes}"
-    refuse_beyond(n_bytes, words, "Use fewer.")
+    check_memory(n_bytes, words, "Use fewer.")
 
 
 def sizes(value: Any, design: Design) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ from .._model.batched import BatchedProblems
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
 from .._utils.atomic_files import StrPath, check_writable, progress, write_text
-from .._utils.parallel import keep_freed, limit_threads, one_blas_thread
+from .._utils.parallel import keep_freed_memory, limit_threads, one_blas_thread
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
@@ -235,7 +235,7 @@ def _workers(
         def run_here(cell: StudyCell, parts: list[range]) -> Iterable[Floats]:
             return (run_batch(plan, cell, part) for part in parts)
 
-        keep_freed()
+        keep_freed_memory()
         with one_blas_thread():
             yield run_here
         return
@@ -264,7 +264,7 @@ def _begin(plan: StudyPlan) -> None:
     """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
     global _planned
     _planned = plan
-    keep_freed()
+    keep_freed_memory()
     limit_threads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
-from .._utils.formatting import Table, align, format_count, format_number
+from .._utils.formatting import Table, align_columns, format_count, format_number
 from .._utils.notebook import NotebookResult
 from .._utils.results import Floats, Result
 from ..exceptions import InputError
@@ -362,7 +362,7 @@ class PowerStudy(Result, NotebookResult):
             lines.append(f"Truth: {effect_words(self.effect)}")
         lines += [
             "",
-            align(rows, left=0),
+            align_columns(rows, left=0),
             "",
             "rejected: with the 95 % interval of the simulation. ECE: mean before and after MCLLO,",
             "   fitted to the same rows.",

@@ -1,32 +1,25 @@
-"""What two verbs do: `mcllo demo` and `mcllo plot`.
+"""What `mcllo demo` does: the whole job on predictions that the package carries.
 
-==========  ========================================================================================
-`run_demo`  the whole job on predictions that the package carries: the probabilities of a VGG for
-            the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the recalibration
-            from, 2,000 to judge it on
-`draw`      one figure of one file: predictions -> assessment -> figure -> file
-==========  ========================================================================================
+They are the probabilities of a VGG for the test images of CIFAR-10 (`mcllo.datasets`): 8,000 images
+to learn the recalibration from, 2,000 to judge it on.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..._assessment.assessment import assess_predictions
 from ..._comparison.compare import compare
-from ..._utils.atomic_files import check_writable, replace_atomically
-from ..._validation.frames import did_you_mean
+from ..._utils.atomic_files import replace_atomically
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS
 from ...datasets import load_cifar10_vgg
-from ...exceptions import InputError
 from ..report import report
 from ..streaming.apply import apply_file
-from .options import FLAG_NAMES, KINDS
+from .options import FLAG_NAMES
 
 SEED = 0
 LABEL = "class"
@@ -41,7 +34,7 @@ METHODS = (
 )
 
 
-def image_predictions() -> tuple[Predictions, Predictions]:
+def load_demo_predictions() -> tuple[Predictions, Predictions]:
     """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
     data = load_cifar10_vgg()
     learn = data.train.with_probs(
@@ -55,11 +48,11 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     """Assess, compare, recalibrate and write a report, which is returned; words go to `say`."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    learn, judge = image_predictions()
+    learn, judge = load_demo_predictions()
     train = folder / "calibration.csv"
     holdout = folder / "holdout.csv"
-    write_csv(train, learn)
-    write_csv(holdout, judge)
+    write_predictions_csv(train, learn)
+    write_predictions_csv(holdout, judge)
     say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
     assessment = assess_predictions(learn, seed=SEED)
     say(assessment.text(brief=True))
@@ -78,11 +71,11 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     page = folder / "report.html"
     files = [train, holdout]
     report(comparison, source=files, command="mcllo demo", names=FLAG_NAMES).write(page)
-    say(f"\n4. The report: {page}\n\n{own_file(folder)}")
+    say(f"\n4. The report: {page}\n\n{format_next_commands(folder)}")
     return page
 
 
-def own_file(folder: Path) -> str:
+def format_next_commands(folder: Path) -> str:
     """Return the commands that do the same to a file of one's own."""
     learn = folder / "calibration.csv"
     judge = folder / "holdout.csv"
@@ -96,7 +89,7 @@ def own_file(folder: Path) -> str:
     )
 
 
-def write_csv(path: Path, predictions: Predictions) -> None:
+def write_predictions_csv(path: Path, predictions: Predictions) -> None:
     """Write predictions as a table of probabilities with a label column."""
     with (
         replace_atomically(path) as temporary,
@@ -108,45 +101,3 @@ def write_csv(path: Path, predictions: Predictions) -> None:
             predictions.probs.tolist(), predictions.codes, strict=True
         ):
             writer.writerow([*map(repr, row), predictions.classes[code]])
-
-
-def check_figure(kind: str, path: str) -> None:
-    """Refuse, before any work, a figure that is not known, or a file that cannot hold it."""
-    from ...plot._files import FORMATS
-
-    if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS, "known are")
-        message = "{found} is not known; {hint}"
-        raise InputError(message, argument="kind", value=kind, values={"hint": hint})
-    if Path(path).suffix.lower()[1:] not in FORMATS:
-        raise InputError(
-            "{argument} must end in .svg, .png or .pdf; got {value}.",
-            argument="path",
-            value=Path(path).name,
-            remedy="Choose one of these.",
-        )
-    check_writable(path)
-
-
-def draw(
-    predictions: Predictions, kind: str, path: str, *, seed: int | None = None
-) -> None:
-    """Assess the predictions and write the figure `kind`; its format follows the ending."""
-    from ... import plot
-
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "reliability": plot.reliability,
-        "by_class": plot.reliability_by_class,
-        "smooth": partial(plot.reliability, curve="smooth"),
-        "smooth_by_class": partial(plot.reliability_by_class, curve="smooth"),
-        "isotonic": partial(plot.reliability, curve="isotonic"),
-        "isotonic_by_class": partial(plot.reliability_by_class, curve="isotonic"),
-        "parameters": lambda a: plot.parameters(a.fit),
-        "map": lambda a: plot.calibration_map(a.fit),
-        "nested_models": plot.nested_models,
-        "baselines": plot.baselines,
-    }
-    check_figure(kind, path)
-    assessment = assess_predictions(predictions, seed=seed)
-    figure = kinds[kind](assessment)
-    plot.save(figure, path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from . import options
-from .options import FLAG_NAMES, echo, reads
+from .options import FLAG_NAMES, add_file_options, echo
 
 if TYPE_CHECKING:
     from ..._monitor.monitor import Monitor
@@ -78,7 +78,7 @@ def start(
     """Start a monitor in a new file."""
     from ..._monitor.monitor import Monitor
 
-    options.check_share(alpha, "--alpha")
+    options.check_between_0_and_1(alpha, "--alpha")
     settings: dict[str, Any] = {"rule": rule, "run_length": run_length, "alpha": alpha}
     names = options.split_names(classes)
     Monitor.start(monitor, classes=names, model=model, clip=clip, **settings).close()
@@ -88,7 +88,7 @@ def start(
 @app.command(
     epilog="Example: mcllo monitor add weekly.db batch.csv --label y --batch 2026-W46"
 )
-@reads("groups", "prefix", "normalize", "logits")
+@add_file_options("groups", "prefix", "normalize", "logits")
 def add(
     monitor: str = DATABASE,
     file: str = options.FILE,
@@ -109,7 +109,7 @@ def add(
             echo(
                 f"mcllo: note: {batch} was there already; nothing was added.", err=True
             )
-        _say(opened, status, as_json, textfile)
+        _print_status(opened, status, as_json, textfile)
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
 
 
@@ -129,7 +129,7 @@ def show(
 
     with Monitor.open(monitor) as opened:
         status = opened.status()
-        _say(opened, status, as_json, textfile, batches=batches)
+        _print_status(opened, status, as_json, textfile, batches=batches)
         if figure is not None:
             from ... import plot
 
@@ -142,7 +142,7 @@ def show(
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
 
 
-def _say(
+def _print_status(
     monitor: Monitor,
     status: MonitorStatus,
     as_json: bool,

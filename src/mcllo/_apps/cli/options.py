@@ -29,13 +29,13 @@ from ..._assessment import TOLERANCE as DEFAULT_TOLERANCE
 from ..._inference.budget import N_RESAMPLES
 from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
-from ..._utils.terminal import visible
-from ...exceptions import PYTHON, Argument, MclloWarning, Names, show_number
+from ..._utils.terminal import escape_control_characters
+from ...exceptions import PYTHON, Argument, MclloWarning, Names, number_or_repr
 
 
 def echo(text: str, err: bool = False) -> None:
     """Print `text` on standard output, or on standard error."""
-    typer.echo(visible(text), err=err)
+    typer.echo(escape_control_characters(text), err=err)
 
 
 SAME_NAMES = (
@@ -89,7 +89,7 @@ class Flag(Argument):
         """Return a weight without its row: nothing here says which file it is of."""
         if self.name != "sample_weight":
             return super().cell(row, column, value)
-        return f"the weight {show_number(value)}"
+        return f"the weight {number_or_repr(value)}"
 
 
 FLAG_NAMES = Names(
@@ -127,13 +127,13 @@ TABLES = (
 REPORTS = (".html", ".htm", ".md", ".json")
 
 
-def check_share(value: float, option: str) -> None:
-    """Refuse a level or tolerance that is none."""
+def check_between_0_and_1(value: float, option: str) -> None:
+    """Refuse a level or tolerance that does not lie between 0 and 1."""
     if not 0.0 < value < 1.0:
         raise typer.BadParameter("it must lie between 0 and 1.", param_hint=option)
 
 
-def check_model(output: str, file: str) -> None:
+def check_model_output(output: str, file: str) -> None:
     """Refuse to write the model over the data, as a table, or where it cannot be written."""
     if output == "-":
         return
@@ -150,7 +150,7 @@ def check_model(output: str, file: str) -> None:
     check_writable(output)
 
 
-def check_report(out: str | None, show: bool) -> None:
+def check_report_output(out: str | None, show: bool) -> None:
     """Refuse, before any work, a report that cannot be written."""
     if out is None:
         if show:
@@ -163,7 +163,7 @@ def check_report(out: str | None, show: bool) -> None:
     check_writable(out)
 
 
-def check_order(model: str, file: str) -> None:
+def check_argument_order(model: str, file: str) -> None:
     """Refuse two standard inputs, and MODEL and FILE the wrong way round."""
     if model == file == "-":
         raise typer.BadParameter(
@@ -177,7 +177,7 @@ def check_order(model: str, file: str) -> None:
         )
 
 
-def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
+def check_map_fits_options(calibrator: Any, logits: bool, clip: float | None) -> None:
     """Refuse probabilities for a map of logits, and clipping for a method that has none."""
     if calibrator.input == "logits" and not logits:
         raise typer.BadParameter(
@@ -210,8 +210,8 @@ KINDS = (
 """Kinds of figures that `mcllo plot` draws."""
 
 
-def _complete_from(*words: str) -> Callable[[str], list[str]]:
-    """Return what a shell offers to complete a value with."""
+def _completer(*words: str) -> Callable[[str], list[str]]:
+    """Return a function that offers the words that complete a value in a shell."""
 
     def complete(incomplete: str) -> list[str]:
         return [word for word in words if word.startswith(incomplete)]
@@ -313,7 +313,7 @@ FLEXIBLE = typer.Option(
 ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
 STATISTIC = typer.Option(
     "lr",
-    autocompletion=_complete_from("lr", "score", "wald"),
+    autocompletion=_completer("lr", "score", "wald"),
     help="lr, score or wald.",
 )
 METHOD = typer.Option(
@@ -330,7 +330,7 @@ WORKERS = typer.Option(
 )
 FIT_METHOD = typer.Option(
     "mcllo",
-    autocompletion=_complete_from(*RECALIBRATIONS.split()),
+    autocompletion=_completer(*RECALIBRATIONS.split()),
     help="mcllo; auto, a mean of recalibrations weighed by cross-validation; temperature, vector, "
     "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
 )
@@ -351,7 +351,7 @@ FOLDS = typer.Option(
 )
 KIND = typer.Option(
     "reliability",
-    autocompletion=_complete_from(*KINDS),
+    autocompletion=_completer(*KINDS),
     help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
     "isotonic_by_class), parameters, map, nested_models or baselines.",
 )
@@ -474,7 +474,7 @@ PLAIN_OPTIONS = (
 )
 
 
-def reads(
+def add_file_options(
     *names: str, **helps: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
@@ -516,11 +516,11 @@ def reads(
     return with_options
 
 
-def load_report(out: str | None) -> None:
-    """Begin to load what draws a report, half a second: rows are computed meanwhile, mostly in C.
+def preload_matplotlib(out: str | None) -> None:
+    """Begin to load matplotlib for a report, half a second: rows are computed meanwhile.
 
     Nothing of mcllo: modules that two threads load at a time must not import each other. For the
-    same reason whoever goes on to matplotlib waits for the end first (`wait_for_report`).
+    same reason whoever goes on to matplotlib waits for the end first (`wait_for_preload`).
     """
 
     def load() -> None:
@@ -534,11 +534,11 @@ def load_report(out: str | None) -> None:
 
 
 _loading_threads: list[threading.Thread] = []
-"""What `load_report` began; also by an earlier verb of this process, if that was refused."""
+"""What `preload_matplotlib` began; also by an earlier verb of this process, if that was refused."""
 
 
-def wait_for_report() -> None:
-    """Wait for what `load_report` began: a package that is half loaded must not be imported."""
+def wait_for_preload() -> None:
+    """Wait for `preload_matplotlib`: a package that is half loaded must not be imported."""
     while _loading_threads:
         _loading_threads.pop().join()
 
@@ -557,7 +557,7 @@ def write_report(
     """
     if out is None:
         return
-    wait_for_report()
+    wait_for_preload()
     from ..report import report
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
@@ -568,7 +568,7 @@ def write_report(
         command=command,
         source=files or None,
         names=FLAG_NAMES,
-        reading=typed(reading),
+        reading=non_default_options(reading),
     )
     made.write(out)
     echo(f"{out}: report written", err=True)
@@ -576,8 +576,8 @@ def write_report(
         typer.launch(out)
 
 
-def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given."""
+def non_default_options(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options whose values are not the defaults."""
     given = {}
     for name, value in reading.items():
         usual = READING[name][1] if name in READING else None
@@ -586,21 +586,21 @@ def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def say(notes: Iterable[Statement]) -> None:
+def print_notes(notes: Iterable[Statement]) -> None:
     """Print what was assumed, one line each, on standard error."""
     for note in notes:
         echo(f"mcllo: note: {note.text}", err=True)
 
 
-def say_gain(gain: Statement, aloud: bool) -> None:
+def print_gain(gain: Statement, always: bool) -> None:
     """Print what a map gains on rows left out; that it may do harm is always said."""
     if gain.level == "bad":
         echo(f"mcllo: warning: {gain.text}", err=True)
-    elif aloud:
+    elif always:
         echo(gain.text)
 
 
-def parsed_penalty(text: str | None) -> float | str | None:
+def parse_penalty(text: str | None) -> float | str | None:
     """Return the number that `text` is, or the word; what words mean is the library's to say."""
     if text is None:
         return None
@@ -626,7 +626,7 @@ def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
 
 
 @contextmanager
-def notes() -> Iterator[None]:
+def print_warnings_as_notes() -> Iterator[None]:
     """Print warnings as one-line notes on standard error."""
     # Python's own filters may be changed here: the process is the command's
     with warnings.catch_warnings(record=True) as caught:

@@ -25,9 +25,9 @@ from .options import (
     FLAG_NAMES,
     PLAIN_OPTIONS,
     READING,
+    add_file_options,
     echo,
-    notes,
-    reads,
+    print_warnings_as_notes,
     split_names,
 )
 
@@ -117,7 +117,7 @@ def export(
             raise typer.Exit(EXIT_FAILED)
 
 
-@reads(
+@add_file_options(
     "classes",
     "baseline",
     "prefix",
@@ -150,7 +150,7 @@ def power(
     from ... import simulate
     from ..io.read import read_probs
 
-    options.check_share(alpha, "--alpha")
+    options.check_between_0_and_1(alpha, "--alpha")
     if wanted is not None and n:
         raise typer.BadParameter(
             "it solves for --n; give one of the two.", param_hint="--power"
@@ -189,9 +189,9 @@ def power(
             baseline = reading.pop("baseline")
             probs, classes = read_probs(file, label=label, **reading)
             if delta:
-                study["delta"] = parsed_effect(delta, "--delta")
+                study["delta"] = parse_effect(delta, "--delta")
             if gamma:
-                study["gamma"] = parsed_effect(gamma, "--gamma")
+                study["gamma"] = parse_effect(gamma, "--gamma")
             if not delta and not gamma:
                 raise typer.BadParameter(
                     "say how wrong the predictions are: --gamma 0.8, --delta cat=1.5, or "
@@ -204,12 +204,12 @@ def power(
     echo(options.as_json_text(result.to_dict()) if as_json else str(result))
 
 
-def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:
+def parse_effect(values: list[str], flag: str) -> float | dict[str, float]:
     """Return one number for all classes, or numbers by class.
 
     Examples
     --------
-    >>> parsed_effect(["0.8"], "--gamma"), parsed_effect(["cat=1.5", "dog=2"], "--delta")
+    >>> parse_effect(["0.8"], "--gamma"), parse_effect(["cat=1.5", "dog=2"], "--delta")
     (0.8, {'cat': 1.5, 'dog': 2.0})
     """
     by_class: dict[str, float] = {}
@@ -308,12 +308,12 @@ app = typer.Typer(
 
 
 @cache
-def command() -> Any:
+def build_parser() -> Any:
     """Return the parser of the command line."""
     return typer.main.get_command(app)
 
 
-def _show_version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         from ..._model.compiled import kernel_name
 
@@ -322,7 +322,7 @@ def _show_version(value: bool) -> None:
 
 
 VERSION = typer.Option(
-    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    False, "--version", callback=_print_version, is_eager=True, help="Show the version."
 )
 
 
@@ -334,7 +334,7 @@ def _main(version: bool = VERSION) -> None:
 @app.command(
     epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
 )
-@reads(
+@add_file_options(
     *READING,
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it.",
 )
@@ -361,12 +361,12 @@ def assess(
     from ..._inference.calibration_test import split_baseline
     from ..streaming.assess_file import assess_file
 
-    options.check_report(html, show)
-    options.check_share(alpha, "--alpha")
-    options.check_share(tolerance, "--tolerance")
+    options.check_report_output(html, show)
+    options.check_between_0_and_1(alpha, "--alpha")
+    options.check_between_0_and_1(tolerance, "--tolerance")
     reading["label"] = label
     rule, named = split_baseline(reading["baseline"])
-    options.load_report(html)
+    options.preload_matplotlib(html)
     with suppress_warnings():  # the report says the same in its notes
         result = assess_file(
             file,
@@ -397,7 +397,7 @@ def assess(
 @app.command(
     epilog="Example: mcllo fit train.csv --label y --method auto -o model.json"
 )
-@reads(
+@add_file_options(
     *PLAIN_OPTIONS,
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, all averages over every class.",
 )
@@ -420,31 +420,31 @@ def fit(
     from ..._validation.labels import RESERVED_LABELS
     from ..streaming.fit_file import fit_method
 
-    options.check_model(output, file)
+    options.check_model_output(output, file)
     rule, named = split_baseline(reading["baseline"], allowed=RESERVED_LABELS)
     reading |= {"label": label, "baseline": named}
     given = {
-        "penalty": options.parsed_penalty(penalty),
+        "penalty": options.parse_penalty(penalty),
         "center": center,
         "gate": gate,
         "flexible": flexible or None,
     }
-    with notes():
+    with print_warnings_as_notes():
         fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
     fitted.calibrator.save(output)
-    options.say(fitted.notes)
+    options.print_notes(fitted.notes)
     if output != "-":  # else the model itself is what is printed
         content = {"model": output, **fitted.to_dict()}
         echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
     if fitted.held_out is not None:
-        gain = fitted.held_out.statement().in_names(FLAG_NAMES)
-        options.say_gain(gain, aloud=not as_json and output != "-")
+        gain = fitted.held_out.statement().with_names(FLAG_NAMES)
+        options.print_gain(gain, always=not as_json and output != "-")
 
 
 @app.command(
     epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta"
 )
-@reads(*PLAIN_OPTIONS)
+@add_file_options(*PLAIN_OPTIONS)
 def compare(
     train: str = options.TRAIN,
     label: str = options.LABEL,
@@ -465,8 +465,8 @@ def compare(
     from ..._comparison.compare import compare as run_compare
     from ..io.read import read_predictions
 
-    options.check_report(html, show)
-    options.load_report(html)
+    options.check_report_output(html, show)
+    options.preload_matplotlib(html)
     reading["label"] = label
     with suppress_warnings():  # the table says the same in its footnotes
         learn = read_predictions(train, **reading)
@@ -488,7 +488,7 @@ def compare(
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o recalibrated.csv")
-@reads(
+@add_file_options(
     *("prefix", "normalize", "logits", "clip", *CELLS, "classes"),
     classes="With --positive: the one column of probabilities.",
 )
@@ -504,23 +504,23 @@ def apply(
     from ..io.write import check_table_name
     from ..streaming.apply import apply_file
 
-    options.check_order(model, file)
+    options.check_argument_order(model, file)
     check_table_name(output)
     calibrator = load_calibrator(model)
     clip = reading.pop("clip")
-    options.check_apply(calibrator, reading["logits"], clip)
+    options.check_map_fits_options(calibrator, reading["logits"], clip)
     if reading.pop("normalize"):
         calibrator.set_params(normalize=True)
     if clip is not None:
         calibrator.set_params(clip=clip)
     done = apply_file(calibrator, file, output, **reading)
-    options.say(done.notes)
+    options.print_notes(done.notes)
     if output != "-":
         echo(f"{output}: {done.n_samples:,} rows recalibrated")
 
 
 @app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
-@reads(*PLAIN_OPTIONS)
+@add_file_options(*PLAIN_OPTIONS)
 def plot(
     file: str = options.FILE,
     label: str = options.LABEL,
@@ -532,13 +532,13 @@ def plot(
 ) -> None:
     """Draw one figure: reliability, parameters, recalibration map, nested models, baselines."""
     from ..io.read import read_predictions
-    from .demo import check_figure, draw
+    from .figures import check_figure_request, draw_figure_file
 
-    check_figure(kind, output)
+    check_figure_request(kind, output)
     with suppress_warnings():  # what was changed is said by `mcllo assess`
         predictions = read_predictions(file, label=label, **reading)
-        draw(predictions, kind, output, seed=seed)
-    options.say(predictions.notes)
+        draw_figure_file(predictions, kind, output, seed=seed)
+    options.print_notes(predictions.notes)
     echo(f"{output}: {kind} figure written")
 
 
@@ -574,4 +574,4 @@ def demo(directory: str = options.DIRECTORY, show: bool = options.OPEN) -> None:
 @app.command("help", epilog="Example: mcllo help assess")
 def show_help(verbs: list[str] | None = options.VERBS) -> None:
     """Explain a verb, as VERB --help does."""
-    command()([*(verbs or ()), "--help"], prog_name="mcllo", standalone_mode=False)
+    build_parser()([*(verbs or ()), "--help"], prog_name="mcllo", standalone_mode=False)

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import format_count
-from ..._utils.parallel import memory, refuse_beyond
+from ..._utils.parallel import available_memory, check_memory
 from ..._validation.arguments import clean_by
 from ..._validation.frames import shorten
 from ..._validation.labels import as_class_list
@@ -326,7 +326,7 @@ def check_rows_fit_memory(
 
     It and the remedy are templates, filled with `values`.
     """
-    available = memory()
+    available = available_memory()
     bytes_per_row = 8.0 * (n_classes + 1)
     if any(source.is_text for source in sources):
         bytes_per_row += 64.0  # a word as a Python object: 49 bytes and its letters
@@ -347,7 +347,7 @@ def check_rows_fit_memory(
         values = {"file": name}
     else:
         says = f"{why} needs all rows in memory, and {words} take"
-    refuse_beyond(bytes_per_row * rows, says, remedy, values)
+    check_memory(bytes_per_row * rows, says, remedy, values)
 
 
 def estimate_n_rows(source: Source, enough: float) -> float:

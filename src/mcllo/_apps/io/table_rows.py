@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._utils.statements import Statement, without_repeats
+from ..._utils.statements import Statement, drop_repeated_statements
 from ..._validation.frames import (
     MAX_DISTINCT_LABELS,
     extra_column_hint,
@@ -33,12 +33,12 @@ from ..._validation.frames import (
 from ..._validation.labels import CLASS_RULE
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
 from ...exceptions import (
+    DataLocation,
     FileFormatError,
     Hint,
     InputError,
     MclloError,
-    Place,
-    show_number,
+    number_or_repr,
 )
 from .csv_text import clean_labels
 from .read_options import ColumnRoles, dropped_rows_statement, single_column_statement
@@ -254,7 +254,7 @@ class TableRows:
                 total = n_rows + n_dropped  # tables without gaps were not counted
             where = self.sources[file].locate_row(first_gaps.first)
             said.append(dropped_rows_statement(n_dropped, total, where))
-        return without_repeats(said)
+        return drop_repeated_statements(said)
 
 
 def find_complete_rows(table: Any) -> NDArray[np.bool_]:
@@ -318,7 +318,7 @@ COLUMN_ROLES = {"y": "label", "sample_weight": "weight", "groups": "groups", "by
 """The part that the column of an array plays; probabilities have one for each class."""
 
 
-def locate_in_file(error: InputError, row: str, roles: ColumnRoles) -> Place:
+def locate_in_file(error: InputError, row: str, roles: ColumnRoles) -> DataLocation:
     """Return columns for arrays, and the line for the row that an error is about.
 
     Examples
@@ -341,7 +341,7 @@ def locate_in_file(error: InputError, row: str, roles: ColumnRoles) -> Place:
         fields["gap"] = f"column {column!r} is empty in {row}"
         if error.found is None:
             fields["found"] = f"{_describe_cell(error, column, roles)}, {row}"
-    return Place(row, fields, FILE_PHRASES)
+    return DataLocation(row, fields, FILE_PHRASES)
 
 
 def _describe_cell(error: InputError, column: str | None, roles: ColumnRoles) -> str:
@@ -352,7 +352,7 @@ def _describe_cell(error: InputError, column: str | None, roles: ColumnRoles) ->
         assert isinstance(error.column, int)
         column = roles.numbers[min(error.column, len(roles.numbers) - 1)]
     is_empty = isinstance(error.value, float) and math.isnan(error.value)
-    shown = "an empty cell or NaN" if is_empty else show_number(error.value)
+    shown = "an empty cell or NaN" if is_empty else number_or_repr(error.value)
     return f"{shown} in column {column!r}"
 
 

@@ -35,10 +35,10 @@ from ..._utils.formatting import (
     ellipsis,
     format_count,
     format_number,
-    is_p,
-    is_words,
+    has_non_numbers,
+    is_pvalue_column,
 )
-from ..._utils.statements import Level, Statement, pick
+from ..._utils.statements import Level, Statement, select_statements
 from ...metrics._reliability import ReliabilityCurve
 from ...metrics._smooth import SmoothCurve
 from ...simulate._study import PowerStudy
@@ -84,9 +84,12 @@ def _of_assessment(a: Assessment) -> Card:
     return Card(
         "Assessment",
         "doubt" if doubted else TONES[judged.kind],
-        lead=f"{pick(said, 'heading')[0]}.",
+        lead=f"{select_statements(said, 'heading')[0]}.",
         headline=verdict.headline,
-        buts=(*plain.alerts(a, pick(said, "data_check"))[:1], *verdict.buts),
+        buts=(
+            *plain.alerts(a, select_statements(said, "data_check"))[:1],
+            *verdict.buts,
+        ),
         sentences=tuple(text for text in (verdict.sentence, verdict.size) if text),
         facts=headline_facts(a, judged),
         svg=small_diagram(a),
@@ -103,9 +106,9 @@ def _of_comparison(c: Comparison) -> Card:
     shown = picture(
         "comparison_dots", c, "Dot plot of each method's calibration and log loss."
     )
-    others = [said.text for said in pick(r.statements, "lead", "ties")]
+    others = [said.text for said in select_statements(r.statements, "lead", "ties")]
     level: Level = r.statements[0].level
-    lead = pick(c.statements(), "heading")[0].text
+    lead = select_statements(c.statements(), "heading")[0].text
     return Card(
         "Comparison",
         level,
@@ -201,8 +204,10 @@ def _of_class_tests(tests: ClassTests) -> Card:
         label = row["class"]
         pvalue = "baseline"
         if row["method"] != "":
-            pvalue = typeset(row["adjusted"], bound=row["method"] == "bound").bare
-        share_pvalue = typeset(row["large_adjusted"]).bare
+            pvalue = typeset(
+                row["adjusted"], bound=row["method"] == "bound"
+            ).without_equals
+        share_pvalue = typeset(row["large_adjusted"]).without_equals
         rows.append(
             (
                 name_cell(label),
@@ -242,11 +247,13 @@ def _of_table(table: Table) -> Card:
 def _table_card(kind: str, table: Table, lead: str = "") -> Card:
     """Return a card of a table, numbers as people read them."""
     columns = tuple(
-        Column(name.replace("_", " "), "text" if is_words(table[name]) else "number")
+        Column(
+            name.replace("_", " "), "text" if has_non_numbers(table[name]) else "number"
+        )
         for name in table.columns
     )
     rows = tuple(
-        tuple(_cell(value, is_p(name)) for name, value in row.items())
+        tuple(_cell(value, is_pvalue_column(name)) for name, value in row.items())
         for row in table.rows()[:MAX_TABLE_ROWS]
     )
     shown = TableView("table", lead, columns, rows)
@@ -258,7 +265,9 @@ def _cell(value: Any, pvalue: bool) -> TableCell:
         return TableCell("")
     if isinstance(value, float):
         return TableCell(
-            typeset(value).bare if pvalue and value == value else format_number(value)
+            typeset(value).without_equals
+            if pvalue and value == value
+            else format_number(value)
         )
     return name_cell(value)
 

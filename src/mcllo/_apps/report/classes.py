@@ -26,8 +26,8 @@ from ..._diagnostics.attribution import ClassAttribution
 from ..._diagnostics.left_out import MiscalibratedClass
 from ..._inference.calibration_test import needs_robust
 from ..._utils.formatting import ellipsis, format_interval, format_number
-from ..._utils.statements import Statement, pick
-from ...plot._reliability_diagram import worst_first
+from ..._utils.statements import Statement, select_statements
+from ...plot._reliability_diagram import columns_worst_first
 from .details_section import METHOD_TEXTS, left_out, mark_cell, pvalue_computation_text
 from .tables import number_cell, or_none, p_cell
 from .views import Column, Part, TableCell, TableView, format_weight, name_cell, percent
@@ -54,7 +54,7 @@ def class_order(
     if miscalibrated_classes is not None:
         others = (label for some in miscalibrated_classes.one_of for label in some)
         first = list(dict.fromkeys((*miscalibrated_classes.labels, *others)))
-    return tuple(a.predictions.classes[j] for j in worst_first(a, first))
+    return tuple(a.predictions.classes[j] for j in columns_worst_first(a, first))
 
 
 def attribution_part(
@@ -78,7 +78,9 @@ def attribution_part(
     if miscalibrated_classes is None:
         return Part(left_out(a, "Naming single classes is", "miscalibrated_classes"))
     whole = " ".join(
-        s.text for s in pick(said, "attribution") if s.kind != "attribution"
+        s.text
+        for s in select_statements(said, "attribution")
+        if s.kind != "attribution"
     )
     if miscalibrated_classes.mixture is not None or not miscalibrated_classes.details:
         return Part(whole)

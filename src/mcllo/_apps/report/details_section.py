@@ -23,7 +23,7 @@ from ..._inference.calibration_test import needs_robust
 from ..._inference.hypothesis_test import Reason
 from ..._inference.posterior import bic_warning, format_posterior
 from ..._utils.formatting import format_count, format_number
-from ...plot._words import format_change, model_name
+from ...plot._words import format_probability_change, nested_model_label
 from .tables import number_cell, p_cell
 from .views import (
     Column,
@@ -73,7 +73,7 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
             )
         rows.append(
             (
-                TableCell(model_name(row.model)),
+                TableCell(nested_model_label(row.model)),
                 TableCell(str(row.df), row.df),
                 TableCell("0", 0.0) if first else number_cell(row.statistic),
                 TableCell("-") if first else p_cell(row.pvalue, row.method),
@@ -162,7 +162,9 @@ def baselines_part(a: Assessment) -> Part:
                 verdict = f"{found.decision}."  # nothing to measure changes against
         elif exists:
             values = (row["mean_change"], row["largest_change"])
-            changes = [TableCell(format_change(value), value) for value in values]
+            changes = [
+                TableCell(format_probability_change(value), value) for value in values
+            ]
             changes.append(
                 TableCell(percent(row["label_changes"]), row["label_changes"])
             )
@@ -244,7 +246,7 @@ def posterior_part(a: Assessment) -> Part:
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:
         least = found.posterior < MIN_SHOWN_POSTERIOR
-        shown = "below 10⁻¹²" if least else typeset(found.posterior).bare
+        shown = "below 10⁻¹²" if least else typeset(found.posterior).without_equals
     return Part(
         f"Posterior probability of calibration: {shown}, from even odds, if MCLLO is the only "
         f"alternative (BIC, n = {format_count(found.total_weight)}). Log Bayes factor against "

@@ -15,9 +15,9 @@ from ... import plot
 from ..._assessment.assessment import Assessment
 from ..._comparison.comparison import Comparison
 from ..._utils.formatting import ellipsis, format_count, format_number
-from ...plot._layout import OwnFigure
-from ...plot._style import BLUE, aside, look
-from ...plot._words import model_name
+from ...plot._layout import SelfLayoutFigure
+from ...plot._style import BLUE, plot_style, without_display
+from ...plot._words import nested_model_label
 from .views import Picture
 
 PANELS = {"columns": 4}, {"columns": 2}
@@ -95,8 +95,8 @@ def pictures(
             "nested_models",
             nested_models,
             f"Likelihood ratio statistics of {len(nested_models.rows)} nested models; the "
-            "smallest that "
-            f"is not rejected: {model_name(nested_models.chosen)}. The table has the numbers.",
+            f"smallest that is not rejected: {nested_model_label(nested_models.chosen)}. "
+            "The table has the numbers.",
             {},
             {"numbers": False},
         )
@@ -114,8 +114,8 @@ def pictures(
 
 def small_diagram(a: Assessment) -> str:
     """Return the reliability diagram for a card: its letters are no smaller than on a page."""
-    with aside(), look():
-        ax = plot.reliability(a, ax=OwnFigure(4.1, 3.9).subplots(), error=False)
+    with without_display(), plot_style():
+        ax = plot.reliability(a, ax=SelfLayoutFigure(4.1, 3.9).subplots(), error=False)
     alt = "Reliability diagram: predicted probability against how often the class came true."
     return plot.to_svg(ax, alt=alt, salt="card", themed=True)
 
@@ -124,7 +124,7 @@ def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Pi
     """Draw with `mcllo.plot`'s function of that name; the second `options` are for a phone."""
     drawn = []
     for each, end in zip(options or [{}], ("", "-phone"), strict=False):
-        with aside():
+        with without_display():
             axes = getattr(plot, kind)(result, **each)
         for ax in np.ravel(axes):
             for axis in (ax.xaxis, ax.yaxis):

@@ -13,10 +13,10 @@ from ..._monitor.monitor import Monitor
 from ..._monitor.status import MonitorStatus, format_exp
 from ..._utils.atomic_files import StrPath, check_writable, write_text
 from ..._utils.formatting import format_interval, format_number
-from ..._utils.statements import Statement, pick
+from ..._utils.statements import Statement, select_statements
 from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Names
-from ...plot._style import aside
+from ...plot._style import without_display
 from .facts import today
 from .html import render_monitor
 from .views import Column, Picture, TableCell, TableView
@@ -69,7 +69,7 @@ def monitor_page(
             "tone": TONES.get(status.kind, status.kind),
             "kind": status.kind,
             "headline": _statement_text(said, "monitor"),
-            "sentences": [str(s) for s in pick(said, *SENTENCES)],
+            "sentences": [str(s) for s in select_statements(said, *SENTENCES)],
             "step": _statement_text(said, "step"),
             "promise": _statement_text(said, "promise"),
             "tables": [_classes(status), _batches(monitor)],
@@ -82,7 +82,7 @@ def monitor_page(
 
 
 def _statement_text(said: Sequence[Statement], kind: str) -> str:
-    return str(pick(said, kind)[0])
+    return str(select_statements(said, kind)[0])
 
 
 def _picture(monitor: Monitor, status: MonitorStatus) -> Picture:
@@ -91,7 +91,7 @@ def _picture(monitor: Monitor, status: MonitorStatus) -> Picture:
         "interval, classes, and reliability before the onset and since. The tables have the "
         "numbers."
     )
-    with aside():
+    with without_display():
         axes = plot.monitor(monitor)
     svg = plot.to_svg(axes, alt=alt, salt="monitor", themed=True)
     return Picture("monitor", svg, "", plot.caption("monitor", status), alt)

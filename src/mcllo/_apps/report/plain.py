@@ -30,7 +30,7 @@ from ..._diagnostics.left_out import MiscalibratedClass
 from ..._inference.effect_size_text import shown_level
 from ..._inference.levels import RightAt
 from ..._utils.formatting import ellipsis, format_count
-from ..._utils.statements import Statement, pick
+from ..._utils.statements import Statement, select_statements
 from .views import ClassSentence, Right, name_cell, percent
 
 MAX_NAMED_CLASSES = 6
@@ -208,7 +208,7 @@ def _of_classes(
     if miscalibrated_classes.mixture is not None:
         return [
             ClassSentence(text.text)
-            for text in pick(said, "attribution.lapse", "attribution.pair")
+            for text in select_statements(said, "attribution.lapse", "attribution.pair")
         ]
     found = [ClassSentence(NEAREST_ERROR_TEXT)] if judged.map_rejected else []
     found += (
@@ -224,7 +224,7 @@ def _of_classes(
         found.append(ClassSentence(f"{_all_classes(miscalibrated_classes)}{alone}"))
     found += [
         ClassSentence(text.text)
-        for text in pick(said, "attribution.one_of", "attribution.spread")
+        for text in select_statements(said, "attribution.one_of", "attribution.spread")
     ]
     nested_models = a.details.nested_models
     if nested_models is not None and nested_models.chosen == "full":

@@ -7,7 +7,7 @@ from ..._assessment.subgroup_results import WORDS, mean_change_text
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.subgroups import Subgroup
 from ..._utils.formatting import ellipsis, format_count, format_interval, format_number
-from ..._utils.statements import Statement, pick
+from ..._utils.statements import Statement, select_statements
 from .tables import or_none, p_cell
 from .views import Column, NextStep, Part, TableCell, TableView, name_cell, percent
 
@@ -50,7 +50,7 @@ def subgroups_part(
         ),
         tuple(rows),
     )
-    lead, test = (statement.text for statement in pick(said, "by")[:2])
+    lead, test = (statement.text for statement in select_statements(said, "by")[:2])
     return Part(
         lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?"
     )

@@ -16,7 +16,7 @@ from ..._assessment.verdict import TOLERANCE
 from ..._comparison.comparison import Comparison
 from ..._inference.budget import N_RESAMPLES_COMPARE
 from ..._inference.likelihood_tests import CalibrationTest, choose_method
-from ..._utils.statements import pick, suppress_warnings
+from ..._utils.statements import select_statements, suppress_warnings
 from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Names
 from . import classes, details_section, plain, tables
@@ -142,12 +142,12 @@ def summarize(
     return Summary(
         kind=kind,
         title=title,
-        lead=f"{pick(said, 'heading')[0]}.",
+        lead=f"{select_statements(said, 'heading')[0]}.",
         verdict=build_verdict(a, judged, said, UNCALIBRATED_NAME if comparison else ""),
         levels=plain.levels(a, judged),
         wrong=plain.wrong(a, judged, miscalibrated_classes, said),
-        alerts=plain.alerts(a, pick(said, "data_check")),
-        notes=tuple(note.text for note in pick(said, "note")),
+        alerts=plain.alerts(a, select_statements(said, "data_check")),
+        notes=tuple(note.text for note in select_statements(said, "note")),
         steps=steps,
         facts=headline_facts(a, judged),
         attribution=classes.attribution_part(a, judged, miscalibrated_classes, said),

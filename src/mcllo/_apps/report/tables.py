@@ -87,7 +87,7 @@ def p_cell(pvalue: float | None, method: str = "") -> TableCell:
     """Return a p-value as a cell."""
     if pvalue is None or math.isnan(pvalue):
         return TableCell("-")
-    return TableCell(typeset(pvalue, bound=method == "bound").bare, pvalue)
+    return TableCell(typeset(pvalue, bound=method == "bound").without_equals, pvalue)
 
 
 def number_cell(value: float) -> TableCell:

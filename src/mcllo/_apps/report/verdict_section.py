@@ -18,7 +18,7 @@ from ..._inference.effect_size_text import MIN_UNINFORMATIVE_BOUND, points
 from ..._inference.likelihood_tests import STATISTIC_NAMES, CalibrationTest
 from ..._inference.omnibus import TEST_NAMES as OMNIBUS
 from ..._utils.formatting import format_count, format_number
-from ..._utils.statements import Statement, pick
+from ..._utils.statements import Statement, select_statements
 from . import plain
 from .views import Fact, VerdictView, capital, percent, show_p
 
@@ -27,12 +27,15 @@ def build_verdict(
     a: Assessment, judged: Judged, said: list[Statement], about: str = ""
 ) -> VerdictView:
     """Return the answer in words, and the evidence; `about` says what is judged."""
-    (headline,) = pick(said, "verdict")
+    (headline,) = select_statements(said, "verdict")
     return VerdictView(
         kind=judged.kind,
         about=about,
         headline=headline.text,
-        buts=(*plain.buts(a, judged), *(by.text for by in pick(said, "other.by"))),
+        buts=(
+            *plain.buts(a, judged),
+            *(by.text for by in select_statements(said, "other.by")),
+        ),
         sentence=plain.meaning(a, judged),
         size=plain.size(a, judged, said),
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
@@ -48,7 +51,8 @@ def _gain(a: Assessment, said: list[Statement]) -> str:
     if a.details.data_checks:
         return ""
     return " ".join(
-        statement.text for statement in pick(said, "effect_size.recalibration")
+        statement.text
+        for statement in select_statements(said, "effect_size.recalibration")
     )
 
 

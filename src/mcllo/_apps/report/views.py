@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..._assessment.verdict import Kind
 from ..._comparison.recommend import Recommendation
-from ..._utils.formatting import PStyle, ellipsis, format_count, p_words
+from ..._utils.formatting import PStyle, ellipsis, format_count, pvalue_text
 from ..._utils.statements import Level
 
 NAME_WIDTH = 32
@@ -316,7 +316,7 @@ def show_p(pvalue: float, method: str = "") -> str:
     return str(typeset(pvalue, bound=method == "bound"))
 
 
-typeset: PStyle = partial(p_words, typeset=True)
+typeset: PStyle = partial(pvalue_text, typeset=True)
 """How a page writes p-values."""
 
 

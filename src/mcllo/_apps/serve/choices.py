@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...exceptions import InputError, MclloError, Names
-from ..cli.options import FLAG_NAMES, READING, Flag, typed
-from ..cli.verbs import command
+from ..cli.options import FLAG_NAMES, READING, Flag, non_default_options
+from ..cli.verbs import build_parser
 from ..io.csv_text import is_pandas_index
 from .column_detection import DetectedTable
 from .limits import Limits
@@ -205,11 +205,11 @@ def _parse_optional_number(text: str) -> float | None:
 
 def command_line_options(verb: str, reading_options: Mapping[str, Any]) -> list[str]:
     """Return the options of a verb, as they are typed."""
-    takes = {parameter.name for parameter in command().commands[verb].params}
+    takes = {parameter.name for parameter in build_parser().commands[verb].params}
     if verb == "apply" and not reading_options["positive"]:
         takes.discard("classes")  # the model knows them
     words: list[str] = []
-    for name, value in typed(reading_options).items():
+    for name, value in non_default_options(reading_options).items():
         if name not in takes:
             continue
         flag, *values = shlex.split(Flag(name).given(value))

@@ -50,14 +50,14 @@ SEED = 0
 
 def run_cli_command(command_words: Sequence[str], *flags: str) -> str:
     """Run a verb as if `command_words` had been typed, with `flags`; return what it prints."""
-    from ..cli.verbs import UsageError, command
+    from ..cli.verbs import UsageError, build_parser
 
     sys.argv = ["mcllo", *command_words]  # what a report shows as its command
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     aside = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with redirect_stdout(printed), redirect_stderr(aside):
         try:
-            command()(
+            build_parser()(
                 [*command_words, *flags], prog_name="mcllo", standalone_mode=False
             )
         except UsageError as error:
@@ -138,7 +138,7 @@ def recalibrate_table(
     run_cli_command(apply)
     gain = None
     if fitted["held_out"] is not None:
-        statement = HeldOutGain(**fitted["held_out"]).statement().in_names(PAGE_NAMES)
+        statement = HeldOutGain(**fitted["held_out"]).statement().with_names(PAGE_NAMES)
         gain = {"text": statement.text, "level": statement.level}
     return {
         "method": method,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._fit.map import MCLLOMap
 from ..._utils.atomic_files import StrPath, progress
-from ..._utils.statements import Statement, suppress_warnings, without_repeats
+from ..._utils.statements import Statement, drop_repeated_statements, suppress_warnings
 from ..._validation.frames import prefix_hint, shorten
 from ..._validation.probabilities import clean_logits
 from ...exceptions import FileFormatError, InputError
@@ -131,7 +131,9 @@ def apply_file(
         notes.append(
             dropped_rows_statement(n_dropped, n_done, source.locate_row(first_dropped))
         )
-    return ApplyResult(n_done - n_dropped, tuple(names), without_repeats(notes))
+    return ApplyResult(
+        n_done - n_dropped, tuple(names), drop_repeated_statements(notes)
+    )
 
 
 def _find_column_roles(

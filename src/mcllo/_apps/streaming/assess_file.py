@@ -72,7 +72,7 @@ from ..._model.kernel import Derivatives
 from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import format_count
-from ..._utils.results import Floats, none_for_nan
+from ..._utils.results import Floats, none_for_nonfinite
 from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import DataFacts, Predictions
 from ..._validation.rounding import undo_rounding
@@ -199,7 +199,7 @@ class BlockAssessment(Assessment):
     ) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         own = {"subsample": self.subsample, "reliability": self.reliability}
-        return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
+        return {**super().to_dict(alpha, tolerance), **none_for_nonfinite(own)}
 
 
 def assess_blocks(

@@ -42,8 +42,8 @@ from ..._model.many_classes import (
     MAX_PARAMETERS_FOR_HESSIAN,
     is_full_hessian_affordable,
 )
-from ..._utils.atomic_files import Scratch, progress
-from ..._utils.parallel import one_blas_thread, ordered_map, threads_for
+from ..._utils.atomic_files import ScratchFolder, progress
+from ..._utils.parallel import n_threads_for_size, one_blas_thread, ordered_map
 from ..._utils.results import Codes, Floats
 from ..._utils.statements import Statement
 from ..._validation.predictions import DataFacts, Predictions
@@ -227,7 +227,7 @@ class Spill:
         self.layout = layout
         self.whole = whole
         self.clear()
-        self._scratch = Scratch()
+        self._scratch = ScratchFolder()
         self._folder = self._scratch.folder
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class StreamedBlocks(Blocks):
     ) -> None:
         self.source = source
         self.layout = source.layout
-        self.n_workers = threads_for(1 << 62, n_jobs)  # as for work without end
+        self.n_workers = n_threads_for_size(1 << 62, n_jobs)  # as for work without end
         self._spill: Spill | None = None
         if has_disk_room(source.n_bytes()) if spill is None else spill:
             self._spill = Spill(source.layout, whole=source.cost == "much")

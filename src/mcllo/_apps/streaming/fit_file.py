@@ -17,7 +17,7 @@ from ..._comparison.methods import (
 )
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import join_words
-from ..._utils.results import none_for_nan
+from ..._utils.results import none_for_nonfinite
 from ..._utils.statements import Statement
 from ..._validation.predictions import Predictions
 from ...calibrators import CALIBRATORS, MCLLOCalibrator
@@ -77,7 +77,7 @@ class FittedMethod:
         if fitted.method == "auto":
             gain = {"gain": fitted.expected_gain_, "gain_se": fitted.expected_gain_se_}
             content["weights"] = dict(fitted.weights_)
-            content |= none_for_nan(gain)
+            content |= none_for_nonfinite(gain)
         return content
 
 

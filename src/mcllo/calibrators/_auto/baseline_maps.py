@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._model.batched import BatchedProblems, build_log_partitions
 from ..._model.likelihood import identity_theta
-from ..._utils.linalg import solve_each
+from ..._utils.linalg import solve_batch
 from ..._utils.results import Codes, Floats
 from .temperature_with_lapse import ScoredRows, stopping_decrement
 
@@ -49,7 +49,7 @@ class BaselineMaps:
             # The gradient of the rows left out is `expected - statistics`, and that of all rows is
             # 0: the rows that are kept have the same with the other sign.
             hessian[part] -= lost
-            theta[part] += solve_each(hessian[part], expected - statistics)
+            theta[part] += solve_batch(hessian[part], expected - statistics)
         return BaselineMaps(theta, hessian)
 
 
