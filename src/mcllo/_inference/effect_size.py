@@ -20,18 +20,24 @@ How the first three get their estimate and their interval; the numbers are those
 1. Take the map theta_hat that was fitted, its covariance, and the rows (of very many, a sample).
    Where rows depend on each other, few groups could make that covariance too small: it is mixed
    with that of independent rows (`stabilized_covariance`).
-2. Draw errors e of the estimate: normal numbers with this covariance, Student's t where there are
-   few errors or groups per parameter (`EffectiveRows.spread`).
+2. Draw errors e of the estimate: normal numbers with this covariance, scaled to Student's t with
+   as many degrees of freedom as there are expected errors per parameter, or groups less one if
+   these are fewer (`EffectiveRows.spread`); normal where they are a million.
 3. The sizes of theta_hat itself are too large, since noise moves probabilities as well. Therefore
    ask of each place theta on a ray from the identity: which sizes would an estimate ``theta + e``
    of it have? The reported estimate is the place whose median size is the observed one; the ends
-   of the interval are the places whose upper and lower quantile are (test inversion). Two rays: the
-   direction of theta_hat, and of the part of it that is more than noise. The mean of both
-   estimates, the wider limits (`_limits_over_rays`). An estimate is 0 where calibrated rows would
-   show as much.
+   of the interval are the places whose upper and lower quantile are (test inversion). The errors e
+   are the same at every place: one covariance, that at theta_hat, and no refits.
+   Observed sizes and their distribution are those of the same 60 to 600 rows
+   (`sampling_distribution_rows`), so that an odd choice of these rows cancels; the sizes at the
+   places that were found are those of all rows of step 1. Two rays: the direction of theta_hat,
+   and of the part of it that is more than noise; the first alone where the covariance has no
+   Cholesky factor. (With two classes both are the same.) The mean of both estimates, the wider
+   limits (`_limits_over_rays`). An estimate is 0 where calibrated rows would show as much.
 4. Where labels are separated there is no theta_hat: a penalised map stands in
    (`_penalised_effect_size`). With too many parameters for a covariance there is no interval.
-5. No change is below the difference of accuracy and mean confidence, which needs no map
+5. Both changes (not the gain) are raised to the difference of accuracy and mean confidence, which
+   needs no map: the upper end in any case, the estimate where that difference is more than chance
    (`_at_least_in_the_large`).
 
 An interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %:
@@ -77,8 +83,9 @@ EFFECT_SIZE_COLUMNS = (
 MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
 MAX_ENTRIES = 400_000
-"""Probabilities from which sizes are computed; of more, a sample of at most 20,000 rows. A mean
-over 20,000 rows is known to a hundredth of the rows' standard deviation."""
+"""Probabilities from which sizes are computed; of more, a sample of 2,000 to 20,000 rows (below 20
+classes always 20,000). A mean over 20,000 rows is known to a hundredth of the rows' standard
+deviation."""
 MAX_OBSERVED_ENTRIES = 4_000_000
 """The same for what needs no map, which is one pass over the rows for each class."""
 MAX_SAMPLING_ENTRIES = 5_000
@@ -112,8 +119,10 @@ class EffectSize(Result):
         Probability that stands on the wrong classes at least, on average, whatever the shape of the
         error: a lower limit of level ``(1 + confidence) / 2`` that needs no model.
     in_the_large : float
-        Difference of accuracy and mean confidence, without its sign. No size is below it: it is
-        part of the mean change.
+        Difference of accuracy and mean confidence, without its sign. It is part of the true mean
+        change, so that `high` and `top_high` are never below it, nor `mean_change` and
+        `top_mean_change` where it is more than chance (where rows depend on each other: where its
+        lower limit is above them).
     levels : tuple of RightAt
         How often predictions near a few levels are right.
     method : {"ray", "ridge", "blocks"}
@@ -121,7 +130,8 @@ class EffectSize(Result):
         map is best, and the sizes are those of a penalised one, less what chance adds, with upper
         ends that are rough; "blocks": there are too many parameters for intervals.
     n_resamples, seed : int
-        Draws of the sampling distribution of an estimate, and what they were made from.
+        Draws of the sampling distribution of an estimate, and what they were made from: always
+        400 in an assessment, whatever its own `n_resamples`; only the seed is handed on.
     reason : str
         Why numbers are missing or rough; empty where they are neither.
 
@@ -136,6 +146,11 @@ class EffectSize(Result):
     The mean change is a mean total variation distance: for each row the probability that would have
     to move from one class to another. All but `levels`, `at_least` and `in_the_large` assume that
     what is wrong is a shift or slope of the log odds.
+
+    With `method` "ridge" numbers are rougher: of very many rows the map is fitted to the sample
+    that sizes are computed from, its errors are normal, and where rows depend on each other its
+    robust covariance is taken as it is. `power` then (and with "blocks") counts dependent rows as
+    independent ones, and is too high.
 
     Examples
     --------
@@ -244,7 +259,7 @@ def estimate_effect_size(
         found = _limits_over_rays(
             changes, fit.theta, covariance, unit_errors, confidence
         )
-    # 5. What needs no map, and what no size can be below.
+    # 5. What needs no map, and changes that are raised to it.
     is_large = predictions.n_samples * predictions.n_classes > MAX_OBSERVED_ENTRIES
     observed = observed_error(rows if is_large else predictions, confidence)
     ends = _at_least_in_the_large(found.ends, observed, dependent=effective.dependent)
@@ -267,11 +282,13 @@ def estimate_effect_size(
 def _at_least_in_the_large(
     ends: Floats, observed: ObservedError, *, dependent: bool
 ) -> Floats:
-    """Return the sizes, none of both changes below what accuracy and mean confidence differ by.
+    """Return the sizes, both changes raised to what accuracy and mean confidence differ by.
 
-    That difference is part of every mean change. Where it is more than chance and larger than the
-    estimate, it stands for the estimate, and its upper limit for the upper end. The lower end
-    stays: an interval that holds the truth still does. (Without a model there is `at_least`.)
+    That difference is part of every true mean change. Where it is more than chance and larger than
+    the estimate, it stands for the estimate, and the upper end is at least its upper limit. In
+    other cases, also where it is no more than chance, the upper end is at least the difference
+    itself. The lower end stays: an interval that holds the truth still does. (Without a model
+    there is `at_least`.) The gain stays as it is.
 
     Of rows that depend on each other its own lower limit must be above the estimate: with 20 groups
     the difference is mostly noise, and the larger of two noisy numbers was 18 % too large.
@@ -382,7 +399,11 @@ def _penalised_effect_size(
     unit_errors: Floats,
     confidence: float,
 ) -> _Estimates:
-    """Return the sizes of a penalised map; `high` is the upper quantile of its own distribution."""
+    """Return the sizes of a penalised map; `high` is the upper quantile of its own distribution.
+
+    The map is fitted to `rows`, a sample of very many, so that intervals are those of the sample.
+    Its errors are not scaled to Student's t, nor is its covariance mixed with another one.
+    """
     with suppress_warnings(*ESTIMATION_WARNINGS):
         fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
     if fit.information == "blocks":
@@ -494,7 +515,8 @@ class EffectiveRows:
         """Return what makes normal draws those of Student's t, at these uniform numbers.
 
         Its degrees of freedom are errors per parameter, or groups less one if these are fewer; at
-        least 3, below which it has no variance.
+        least 3, the smallest whole number with a finite variance: with 2 or 1 no covariance would
+        describe the draws, and a few of them would decide every quantile.
         """
         from scipy.special import chdtri
 
@@ -512,7 +534,13 @@ def stabilized_covariance(
 
     The design effect is the mean over parameters of robust over independent variances: so many
     rows are worth one independent row. The covariance is mixed with that of independent rows times
-    the design effect, as if one more group for each parameter had shown this.
+    the design effect, as if one more group for each parameter had shown this. Morel, Bokossa and
+    Neerchal add the same term [1]_; that both are weighted to a mean is our own.
+
+    References
+    ----------
+    .. [1] J. G. Morel, M. C. Bokossa, N. K. Neerchal (2003). Small sample correction for the
+           variance of GEE estimators. Biometrical Journal 45:395-409.
     """
     free = np.flatnonzero(~np.isnan(np.diagonal(robust)))
     own = np.ix_(free, free)
@@ -555,7 +583,7 @@ def power_at_large_effect(
 def _gain_of_temperature(changes: MapChanges, sign: float) -> float:
     """Return the gain of the temperature that changes by `MEAN_CHANGE_FOR_POWER`.
 
-    The slope is ``exp(sign s)``, s > 0; infinite where no s up to 6 (slopes of 1/400 and 400)
+    The slope is ``exp(sign s)``, s > 0; infinite where no s up to 4 (slopes of 1/55 and 55)
     changes so much.
     """
 
@@ -568,7 +596,7 @@ def _gain_of_temperature(changes: MapChanges, sign: float) -> float:
     while sizes(high)[0] < MEAN_CHANGE_FOR_POWER:
         low = high
         high = 2.0 * high
-        if high > 6.0:
+        if high > 4.0:
             return math.inf
     for _ in range(12):  # bisection, to a part in 4,000
         middle = 0.5 * (low + high)

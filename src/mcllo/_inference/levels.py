@@ -8,9 +8,10 @@ At a level p, over the m rows whose top probability is nearest to p:
 right                 ``p + mean (1[y = top] - x_top)``: the share of right answers, moved by how
                       far the mean prediction of these rows is from p
 its interval          Wilson's for the share of right answers, moved as far
-m                     `rows_near`: an eighth of the rows while they are few, then 400, and
-                      ``n^(2/3)`` of many, so that rows near a level stay alike as n grows; only
-                      rows within ``2 width_at(p)``, and at least 30
+m                     `rows_near`: an eighth of the rows while they are few (50 at least), then
+                      400, and ``n^(2/3)`` of many, so that rows near a level stay alike as n
+                      grows; fewer where fewer are within ``2 width_at(p)``. A level is shown
+                      where 30 rows, and 1 % of all, are within ``width_at(p)``
 ====================  ==========================================================================
 
 Nothing is assumed of how labels depart from predictions, only that the departure hardly varies
