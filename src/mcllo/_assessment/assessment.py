@@ -31,7 +31,11 @@ from .._inference.budget import (
     N_RESAMPLES,
     NULLS_WORK,
 )
-from .._inference.calibration_test import FittedTest, fit_and_test, needs_robust
+from .._inference.calibration_test import (
+    FittedTest,
+    fit_and_test,
+    needs_robust_covariance,
+)
 from .._inference.effect_size import EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
@@ -492,7 +496,7 @@ def _null_distributions_and_omnibus_tests(
     predictions: Predictions, n_resamples: int, seed: int
 ) -> tuple[dict[str, MetricNull], dict[str, OmnibusTest]]:
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return {}, {}
     null_distributions = {}
     n_entries = predictions.n_expanded_probs
@@ -572,7 +576,7 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
     For dependent rows and survey weights z and the p-values would not be valid: they are NaN.
     """
     columns = in_the_large(predictions)
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         unknown = [np.nan] * predictions.n_classes
         columns |= dict.fromkeys(("z", "large_pvalue", "large_adjusted"), unknown)
     return shares_table(predictions.classes, columns)

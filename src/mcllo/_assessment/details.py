@@ -45,10 +45,10 @@ from .._inference.budget import (
     N_RESAMPLES_DETAILS,
     N_RESAMPLES_FIT,
 )
-from .._inference.calibration_test import FittedTest, needs_robust
+from .._inference.calibration_test import FittedTest, needs_robust_covariance
 from .._inference.effect_size import EffectSize, estimate_effect_size
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
-from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
+from .._inference.posterior import CalibrationPosterior, bic_n_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
@@ -277,7 +277,7 @@ class Parts:
         counts_too_little = weight is not None and float(weight.sum()) <= 1.0
         if "posterior" in self.skipped or counts_too_little:
             return None
-        return posterior_of_fit(self.fitted.fit, counted_rows(predictions), 0.5)
+        return posterior_of_fit(self.fitted.fit, bic_n_rows(predictions), 0.5)
 
     def subgroups(self) -> Subgroups | None:
         """Assess each subgroup, where rows are divided."""
@@ -310,7 +310,7 @@ class Parts:
 
 def _skipped_parts(predictions: Predictions) -> dict[str, str]:
     """Return what these rows leave out, and why."""
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return dict.fromkeys(
             ("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}"
         )

@@ -38,14 +38,14 @@ from .._inference.budget import (
     N_RESAMPLES_COMPARE,
     TEST_WORK,
 )
-from .._inference.calibration_test import needs_robust, robust_score_test
+from .._inference.calibration_test import needs_robust_covariance, robust_score_test
 from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
     CalibrationTest,
-    exact_pvalue,
+    common_map_test,
     expected_errors,
     run_test,
-    same_map,
+    simulated_pvalue,
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
@@ -126,7 +126,7 @@ class _Evaluator:
                 predictions.probs,
                 sample_weight=self.before.sample_weight,
             )
-            if not needs_robust(predictions):
+            if not needs_robust_covariance(predictions):
                 corrected = self._corrected(name, predictions, test)
         difference, low, high = self._difference(name)
         return ComparisonRow(
@@ -154,7 +154,7 @@ class _Evaluator:
         # What a separated fit means is for the test to say.
         with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions)
-        if not needs_robust(predictions):
+        if not needs_robust_covariance(predictions):
             return run_test(predictions, fit, **self.drawing)
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
@@ -190,7 +190,7 @@ class _Evaluator:
             return _Corrected(max(tail, test.pvalue), "bound")
         # The statistic that is as far out under chi-square as the tail says; its exact p-value.
         equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
-        found = exact_pvalue(
+        found = simulated_pvalue(
             predictions, "lr", equivalent, "sequential", **self.drawing
         )
         return _Corrected(found.pvalue, found.method)
@@ -201,13 +201,13 @@ class _Evaluator:
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
         if self.elsewhere:
             why = why.but("elsewhere")
-        elif any(needs_robust(rows) for rows in samples):
+        elif any(needs_robust_covariance(rows) for rows in samples):
             why = why.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
             why = why.but("size")
         if why.limits:
             return _Corrected(reason=str(why))
-        found = same_map(self.train, self.before, **self.drawing)
+        found = common_map_test(self.train, self.before, **self.drawing)
         return _Corrected(found.pvalue, found.method, str(why))
 
 

@@ -69,12 +69,12 @@ from .._inference.effect_size import (
 )
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.hypothesis_test import Reason, TestResult
-from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
+from .._inference.likelihood_tests import CalibrationTest, chi2_sf, chi2_trust_reason
 from .._inference.monte_carlo import (
     draw_labels,
     expand_weights,
     label_sums,
-    monte_carlo_p,
+    monte_carlo_pvalue,
 )
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
@@ -247,7 +247,7 @@ def _is_chi2_trusted(
         of_parts = [float(variance[part].sum(axis=0).min()) for part in parts]
         return min(of_parts) / factor
 
-    why = trust_chi2(
+    why = chi2_trust_reason(
         "lr",
         fewest / factor,
         n_clipped=predictions.n_clipped,
@@ -292,7 +292,7 @@ def _simulate_pvalue(
     n_rows, n_classes = probs.shape
     cells_per_draw = max(n_rows, len(scores.parts) * n_classes)
     batch = max(1, min(512, BATCH_ENTRIES // cells_per_draw))
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at
     )
     return replace(found, method="bootstrap")

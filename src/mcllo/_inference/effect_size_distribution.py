@@ -38,7 +38,8 @@ interval allow for that by test inversion ([1]_, [2]_):
 
 3. Two rays are asked, since the distribution hangs on how many rows the truth leaves alone: that of
    the estimate, whose noise moves all rows, and that of what in it is more than noise
-   (`clear_part`). `_inference/effect_size` takes the mean of the middles and the wider limits.
+   (`part_beyond_noise`). `_inference/effect_size` takes the mean of the middles and the wider
+   limits.
 
 .. [1] J. Carpenter (1999). Test inversion bootstrap confidence intervals. Journal of the Royal
        Statistical Society B 61:159-172.
@@ -106,13 +107,13 @@ class MapChanges:
         top_change = float(distance[self._top_cells] @ self.weight)
         return np.array([change, top_change, max(0.0, gain)])
 
-    def by_row(self, theta: Floats) -> tuple[Floats, Floats]:
+    def changes_by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the recalibrated probability of its top class."""
         g, _ = predicted_probabilities(theta, self.odds)
         change = 0.5 * np.abs(g - self.probs).sum(axis=0)
         return change, g[self._top_cells]
 
-    def errors(self, theta: Floats) -> float:
+    def expected_error_share(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
         g, _ = predicted_probabilities(theta, self.odds)
         return float((1.0 - g.max(axis=0)) @ self.weight)
@@ -189,7 +190,7 @@ def covariance_root(covariance: Floats) -> Floats:
     return root
 
 
-def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
+def part_beyond_noise(from_identity: Floats, covariance: Floats) -> Floats | None:
     """Return what in ``theta_hat - theta0`` is more than noise; None where that cannot be told.
 
     1. Divide by the noise: with F F' the covariance, ``F^-1 (theta_hat - theta0)`` has unit noise.
@@ -287,7 +288,7 @@ def ray_limits(
     median_change_by_chance = float(at_identity[1, 0]) ** 0.5
     limits = []
     for ray in rays:
-        v = _lengthen(changes, ray, median_change_by_chance)
+        v = _lengthen_direction(changes, ray, median_change_by_chance)
         places = _invert_quantiles(at_identity, partial(quantiles_on_ray, v), observed)
         limits.append((v, places))
     return limits
@@ -329,8 +330,10 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     return quantiles
 
 
-def _lengthen(changes: MapChanges, direction: Floats, least: float) -> Floats:
-    """Return the direction, made longer where it changes rows by less than `least`.
+def _lengthen_direction(
+    changes: MapChanges, direction: Floats, least_change: float
+) -> Floats:
+    """Return the direction, made longer where it changes rows by less than `least_change`.
 
     Otherwise t would have to be very large before chance is left behind. An estimate at the
     identity has no direction of its own and gets that of the temperature.
@@ -342,7 +345,7 @@ def _lengthen(changes: MapChanges, direction: Floats, least: float) -> Floats:
         change = changes.sizes(theta0 + direction)[0]
     if not change > 0.0:
         return direction
-    return direction * max(1.0, least / max(change, 1e-300))
+    return direction * max(1.0, least_change / max(change, 1e-300))
 
 
 def _invert_quantiles(

@@ -105,7 +105,7 @@ def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     return counts.reshape(size, c), sums.reshape(size, c)
 
 
-class StatisticDraws:
+class SufficientStatisticDraws:
     """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
@@ -136,7 +136,7 @@ def expand_weights(predictions: Predictions) -> Predictions:
 
 
 @one_blas_thread()
-def monte_carlo_p(
+def monte_carlo_pvalue(
     exceeds: Callable[[int, int], NDArray[np.bool_]],
     *,
     n_resamples: int,
@@ -150,7 +150,7 @@ def monte_carlo_p(
     A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
     how many draws to begin with and changes no answer. The statistic is for the caller to fill in.
     """
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     done = 0
     n_exceed = 0
     while done < n_resamples:
@@ -185,7 +185,7 @@ def _draws_needed(stop_at: int, n_exceed: int, done: int, guess: float | None) -
     return max(16, int(likely))
 
 
-def check_resamples(n_resamples: Any) -> None:
+def check_n_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
     whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(
         n_resamples, bool
@@ -255,7 +255,7 @@ def metric_nulls(
     batch: int | None = None,
 ) -> dict[str, MetricNull]:
     """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     check_share("level", level)
     entropy = seed_entropy(seed)
     rows = expand_weights(predictions)
