@@ -79,15 +79,17 @@ def log_partition(
     gradient = np.zeros(2 * k)
     squares = np.zeros(k)
     gram = np.zeros(2 * k if diagonal_only else (2 * k, 2 * k))
-    # Of many classes more rows at a time, or adding up the gram matrices takes longer than they do.
+    # Of many classes more rows at a time, or adding up the gram matrices takes longer than they do;
+    # with 350 a test of 50,000 rows of 1,000 classes takes 1.48 GB, with 1,000 it took 1.55.
     # Of few, 2 K numbers a row stay in cache: with larger arrays, which the system hands out page
     # by page, a pass over 8,000 rows of 10 classes took 2.5 times as long.
-    for rows in row_chunks(n, 2 * k, least=min(2 * k, 1000)):
+    for rows in row_chunks(n, 2 * k, least=min(2 * k, 350)):
         odds = log_odds[:, rows]
         root = root_weight[rows]
         g, log_sums = predicted_probabilities(theta, odds)
-        a = np.concatenate([g[:k], g[:k] * odds])
-        a *= root
+        a = np.empty((2 * k, len(root)))
+        np.multiply(g[:k], root, out=a[:k])
+        np.multiply(a[:k], odds, out=a[k:])
         value += float(log_sums @ root**2)
         gradient += a @ root
         squares += (a[k:] * odds) @ root
