@@ -68,7 +68,7 @@ from .monte_carlo import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BootstrapFits:
-    """StatisticsRefitter to labels drawn from a fitted map.
+    """Refits to labels drawn from a fitted map.
 
     Attributes
     ----------
