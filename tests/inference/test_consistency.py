@@ -11,7 +11,7 @@ from mcllo._inference.consistency import (
     band_of_draws,
     select_band_values,
 )
-from mcllo._inference.monte_carlo import uniforms
+from mcllo._inference.monte_carlo import uniform_draws
 from mcllo.exceptions import InputError
 from mcllo.metrics import decompose_isotonic
 from mcllo.metrics._isotonic import Pooled, isotonic
@@ -36,7 +36,7 @@ def test_blocks_and_band_by_hand():
     assert curve.blocks.rows() == [
         {"from": 0.5, "to": 0.5, "counts": 5, "observed": 0.8}
     ]
-    shares = np.sort((uniforms(3, 0, 19, 5) < 0.5).mean(axis=1))
+    shares = np.sort((uniform_draws(3, 0, 19, 5) < 0.5).mean(axis=1))
     assert (curve.band_low[0], curve.band_high[0]) == (shares[1], shares[-2])
     # Brier: (.5 - .8)^2 is what the recalibration gains
     assert curve.brier.miscalibration == pytest.approx(0.09)
@@ -69,7 +69,7 @@ def test_curves_of_draws_are_refitted():
     curve = isotonic_curve(two(x), y, label=1, n_resamples=39, seed=5)
     order = np.sort(x)
     drawn = []
-    for row in uniforms(5, 0, 39, 30) < order:
+    for row in uniform_draws(5, 0, 39, 30) < order:
         pooled = Pooled.from_values(order, row.astype(float))
         drawn.append(isotonic(pooled.frequency, pooled.weight))
     np.testing.assert_allclose(curve.band_low, np.min(drawn, axis=0))

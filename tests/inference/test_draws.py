@@ -19,7 +19,7 @@ from mcllo._inference.monte_carlo import (
     metric_nulls,
     monte_carlo_pvalue,
     seed_entropy,
-    uniforms,
+    uniform_draws,
 )
 from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import sufficient_statistic
@@ -107,20 +107,20 @@ def test_the_sampler_is_that_of_the_specification():
 
 
 def test_a_batch_starts_anywhere_in_the_stream():
-    whole = uniforms(5, 0, 30, 7)
-    np.testing.assert_array_equal(uniforms(5, 11, 19, 7), whole[11:])
+    whole = uniform_draws(5, 0, 30, 7)
+    np.testing.assert_array_equal(uniform_draws(5, 11, 19, 7), whole[11:])
     np.testing.assert_array_equal(
         np.vstack([draw_labels(TOY_X, 5, 0, 3), draw_labels(TOY_X, 5, 3, 9)]),
         draw_labels(TOY_X, 5, 0, 12),
     )
-    assert (uniforms(6, 0, 30, 7) != whole).all()
+    assert (uniform_draws(6, 0, 30, 7) != whole).all()
 
 
 @pytest.mark.usefixtures("both_kernels")
 def test_many_classes_are_drawn_like_few():
     for c in (64, 65, 300):
         probs = simplex(np.random.default_rng(c), 9, c, 2.0)
-        u = uniforms(1, 0, 40, 9)
+        u = uniform_draws(1, 0, 40, 9)
         expected = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
         found = draw_labels(probs, 1, 0, 40)
         np.testing.assert_array_equal(found, expected, err_msg=f"{c} classes")
@@ -130,7 +130,7 @@ def test_many_classes_are_drawn_like_few():
 @pytest.mark.usefixtures("both_kernels")
 def test_a_uniform_on_an_edge_belongs_to_the_class_below():
     # label = number of edges that u exceeds: u does not exceed x_1 = u
-    u = uniforms(1, 0, 1, 1)[0, 0]
+    u = uniform_draws(1, 0, 1, 1)[0, 0]
     for c in (3, 70):
         row = np.array([u] + [(1.0 - u) / (c - 1)] * (c - 1))
         assert draw_labels(row[None], 1, 0, 1) == 0

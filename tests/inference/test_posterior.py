@@ -157,7 +157,9 @@ def test_the_identity_is_a_start(monkeypatch):
     codes = rng.permutation(np.resize(range(3), 40))
     found = boldness_recalibrate(probs, codes, t=0.9)
     starts = _BoldnessSearch.starting_points
-    monkeypatch.setattr(_BoldnessSearch, "starting_points", lambda self: starts(self)[:-1])
+    monkeypatch.setattr(
+        _BoldnessSearch, "starting_points", lambda self: starts(self)[:-1]
+    )
     without = boldness_recalibrate(probs, codes, t=0.9)
     assert found.converged
     assert without.converged

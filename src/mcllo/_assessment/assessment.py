@@ -27,7 +27,7 @@ from .._diagnostics.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
 from .._inference.budget import (
     MAX_NULLS_ENTRIES,
-    MIN_NULL_DRAWS,
+    MIN_DRAWS,
     N_RESAMPLES,
     NULLS_WORK,
 )
@@ -501,7 +501,7 @@ def _null_distributions_and_omnibus_tests(
     null_distributions = {}
     n_entries = predictions.n_expanded_probs
     if predictions.has_whole_weights and n_entries <= MAX_NULLS_ENTRIES:
-        n_draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / n_entries)))
+        n_draws = min(n_resamples, max(MIN_DRAWS, int(NULLS_WORK / n_entries)))
         statistics = {
             "ece": TopLabelECE,
             "classwise_ece": ClasswiseECE,
@@ -513,9 +513,7 @@ def _null_distributions_and_omnibus_tests(
     simulated = {}
     if "hosmer_lemeshow" in null_distributions:
         simulated["hosmer_lemeshow"] = null_distributions.pop("hosmer_lemeshow")
-    simulated |= kernel_omnibus_test(
-        predictions, min(n_resamples, MIN_NULL_DRAWS), seed
-    )
+    simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_DRAWS), seed)
     omnibus_tests = {
         kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()
     }

@@ -42,8 +42,7 @@ from .._fit.fit import MAX_BASELINES
 from .._inference.budget import (
     BRIEF_NESTED_WORK,
     MAX_BASELINE_ENTRIES,
-    N_RESAMPLES_DETAILS,
-    N_RESAMPLES_FIT,
+    N_RESAMPLES_REPEATED,
 )
 from .._inference.calibration_test import FittedTest, needs_robust_covariance
 from .._inference.effect_size import EffectSize, estimate_effect_size
@@ -196,7 +195,7 @@ def compute_details(
         goodness_of_fit=goodness_of_fit(
             predictions,
             fitted.fit,
-            n_resamples=min(n_resamples, N_RESAMPLES_FIT),
+            n_resamples=min(n_resamples, N_RESAMPLES_REPEATED),
             seed=seed,
         ),
         data_checks=check_data(predictions, fitted.fit, fitted.test),
@@ -297,7 +296,7 @@ class Parts:
     ) -> Found | None:
         if name in self.skipped:
             return None
-        n_resamples = min(self.n_resamples, N_RESAMPLES_DETAILS)
+        n_resamples = min(self.n_resamples, N_RESAMPLES_REPEATED)
         with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
             return compute(
                 self.fitted.predictions,

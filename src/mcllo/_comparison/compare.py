@@ -35,7 +35,7 @@ from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._inference.budget import (
     N_EXCEEDANCES_LARGE_TABLE,
-    N_RESAMPLES_COMPARE,
+    N_RESAMPLES_REPEATED,
     TEST_WORK,
 )
 from .._inference.calibration_test import needs_robust_covariance, robust_score_test
@@ -224,7 +224,7 @@ def compare(
     cv: Any = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
-    n_resamples: int = N_RESAMPLES_COMPARE,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
     **data: Unpack[RowOptions],
 ) -> Comparison:

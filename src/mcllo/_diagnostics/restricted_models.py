@@ -70,7 +70,7 @@ from .._fit.objective import free_parameters
 from .._inference.budget import (
     FULL_MAP_WORK,
     FULL_MAP_WORK_DIVISOR,
-    MIN_REFITS,
+    MIN_COSTLY_DRAWS,
     N_EXCEEDANCES,
     N_EXCEEDANCES_LARGE_TABLE,
     N_SCORES_PER_FULL_MAP_REFIT,
@@ -455,7 +455,7 @@ class PValuePlan:
         seed: Seed,
         n_tests: int,
         work: float = NESTED_WORK,
-        fewest: int = MIN_REFITS,
+        fewest: int = MIN_COSTLY_DRAWS,
     ) -> PValuePlan:
         """Check the arguments."""
         if method not in METHODS:

@@ -56,7 +56,7 @@ from .._validation.predictions import (
     reads_rows,
 )
 from ..exceptions import InputError, SeparationWarning
-from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
+from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_SINGLE
 from .monte_carlo import (
     Seed,
     SufficientStatisticDraws,
@@ -184,7 +184,7 @@ def bootstrap_fits(
     fit: MCLLOFit | None = None,
     penalty: Penalty = 0.0,
     center: Center = "identity",
-    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     baseline: Any = None,
     **data: Unpack[TableOptions],
@@ -259,7 +259,7 @@ def bootstrap_refits(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
-    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     batch: int | None = None,
 ) -> BootstrapFits:

@@ -62,9 +62,9 @@ from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .monte_carlo import (
     Seed,
     check_n_resamples,
+    class_counts_and_sums,
     draw_labels,
     expand_weights,
-    label_sums,
     monte_carlo_pvalue,
     seed_entropy,
 )
@@ -166,7 +166,7 @@ def class_counts_and_log_odds_sums(
 
     size, n = labels.shape
     c = log_probs.shape[1]
-    counts, own_sums = label_sums(labels, log_probs.T)
+    counts, own_sums = class_counts_and_sums(labels, log_probs.T)
     draw_offset = c * np.arange(size)[:, None]
     cells = (labels + draw_offset).T
     cells = cells.astype(np.int32).ravel()

@@ -37,10 +37,16 @@ from ..metrics._scores import ScoreDecomposition
 from .budget import (
     BATCH_ENTRIES,
     CONSISTENCY_WORK,
-    MIN_NULL_DRAWS,
-    N_RESAMPLES_CONSISTENCY,
+    MIN_DRAWS,
+    N_RESAMPLES_SINGLE,
 )
-from .monte_carlo import MetricNull, Seed, check_n_resamples, seed_entropy, uniforms
+from .monte_carlo import (
+    MetricNull,
+    Seed,
+    check_n_resamples,
+    seed_entropy,
+    uniform_draws,
+)
 
 MAX_BAND_POINTS = 200  # values at which the band is given: more than a figure shows
 
@@ -225,8 +231,8 @@ def isotonic_curve(
     points = select_band_values(pooled)
     if n_resamples is None:
         total = int(pooled.weight.sum())
-        affordable = max(MIN_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
-        n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
+        affordable = max(MIN_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
+        n_resamples = min(N_RESAMPLES_SINGLE, affordable)
     check_n_resamples(n_resamples)
     # Half a row cannot have a label: of fractional weights the curve stands alone.
     band_low = np.full(len(points), np.nan)
@@ -292,7 +298,7 @@ def _draw_curves(
     batch = max(1, BATCH_ENTRIES // n_rows)
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
-        u = uniforms(seed, start, size, n_rows)
+        u = uniform_draws(seed, start, size, n_rows)
         hits = (u < probs).astype(np.float64)
         # Some values stand for several rows: their hits are counted.
         if n_rows > len(counts):

@@ -41,9 +41,15 @@ from .._utils.linalg import pseudo_inverse
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
-from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
+from .budget import BATCH_ENTRIES, FIT_WORK, MIN_DRAWS, N_RESAMPLES_REPEATED
 from .hypothesis_test import TestResult
-from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
+from .monte_carlo import (
+    Seed,
+    class_counts_and_sums,
+    critical_value,
+    draw_labels,
+    seed_entropy,
+)
 
 N_TOP_GROUPS = 10  # Hosmer and Lemeshow's deciles
 MIN_CLASS_GROUPS = 4
@@ -113,7 +119,7 @@ def goodness_of_fit(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
-    n_resamples: int = N_RESAMPLES_FIT,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
 ) -> GoodnessOfFit:
     """Test whether the map leaves more than chance; `fit` may be that of more such rows.
@@ -137,7 +143,7 @@ def goodness_of_fit(
         predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw
     )
     cells = _ResidualCells(rows, fit.theta)
-    affordable = max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))
+    affordable = max(MIN_DRAWS, FIT_WORK / len(cells.codes))
     n_draws = int(min(n_resamples, affordable))
     if can_draw:
         observed = cells.projected_residuals(cells.codes[None])
@@ -176,7 +182,7 @@ def _expand_or_sample_rows(
     predictions: Predictions, seed: int, *, can_draw: bool
 ) -> Predictions:
     """Return the rows, each as often as it counts; of too many, some at random."""
-    most = int(FIT_WORK / MIN_FIT_DRAWS)
+    most = int(FIT_WORK / MIN_DRAWS)
     if not can_draw:
         n_cells = N_TOP_GROUPS + max(
             N_CLASS_CELLS, MIN_CLASS_GROUPS * predictions.n_classes
@@ -341,7 +347,7 @@ class _ResidualCells:
             class_counts = _count_by_draw(class_cell, self.n_class_cells)
             counts = np.hstack([counts, class_counts])
         log_odds = np.concatenate([self.odds, np.zeros((1, n))])
-        n_labels, odds_sums = label_sums(labels, log_odds)
+        n_labels, odds_sums = class_counts_and_sums(labels, log_odds)
         sufficient = np.hstack([n_labels[:, :k], odds_sums[:, :k]])
         score = sufficient - self.expected_score
         return counts - self.expected_cells - score @ self.projection.T

@@ -55,7 +55,7 @@ def seed_entropy(seed: Seed) -> int:
     return int(seed)
 
 
-def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
+def uniform_draws(seed: int, start: int, size: int, n_samples: int) -> Floats:
     """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
     # One number of the stream for each row of each draw: a batch can start anywhere.
     stream = np.random.PCG64(seed)
@@ -65,10 +65,10 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
 
 def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
-    return labels_at(probs, uniforms(seed, start, size, len(probs)))
+    return labels_from_uniforms(probs, uniform_draws(seed, start, size, len(probs)))
 
 
-def labels_at(probs: Floats, u: Floats) -> Codes:
+def labels_from_uniforms(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     found = compiled.labels_at(probs.T, u)
     if found is not None:
@@ -89,7 +89,7 @@ def labels_at(probs: Floats, u: Floats) -> Codes:
     return labels.astype(np.intp)
 
 
-def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
+def class_counts_and_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     """Return, for each class, the rows that drew it and their sums of `values` (c, n): (B, c)."""
     found = compiled.label_sums(labels, values)
     if found is not None:
@@ -119,7 +119,7 @@ class SufficientStatisticDraws:
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
         labels = draw_labels(self.probs, self.seed, start, size)
-        counts, sums = label_sums(labels, self._log_odds)
+        counts, sums = class_counts_and_sums(labels, self._log_odds)
         return np.hstack([counts[:, self.columns], sums[:, self.columns]])
 
     @property

@@ -45,7 +45,12 @@ from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
 from .hypothesis_test import TestResult
-from .monte_carlo import draw_labels, labels_at, monte_carlo_pvalue, uniforms
+from .monte_carlo import (
+    draw_labels,
+    labels_from_uniforms,
+    monte_carlo_pvalue,
+    uniform_draws,
+)
 
 TIE_TOL = 1e-9  # relative difference of statistics that counts as none
 WEIGHT_EFFECT_LEVEL = 0.05  # of the test that weights have to do with labels
@@ -293,7 +298,7 @@ class ScoreSkewness:
             points = np.arange(start, min(n_points, start + batch))
             levels = (points + 0.5) / n_points
             shared_by_all = np.repeat(levels[:, None], rows.n, axis=1)
-            labels = labels_at(rows.chance, shared_by_all)
+            labels = labels_from_uniforms(rows.chance, shared_by_all)
             scores = rows.group_scores(labels, rows.starts) @ root
             squares = (scores**2).sum(axis=2)
             second += squares.sum(axis=0) / n_points
@@ -340,13 +345,13 @@ def dependent_labels_pvalue(
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         # All strengths share the uniform numbers, so that p-values differ by strength alone.
-        u = uniforms(seed, start, size, 2 * n + n_groups)
+        u = uniform_draws(seed, start, size, 2 * n + n_groups)
         own = u[:, :n]
         choice = u[:, n : 2 * n]
         shared = u[:, 2 * n :][:, group_of_row]
         for place, strength in enumerate(DEPENDENCE_STRENGTHS):
             u_of_row = np.where(choice < strength, shared, own)
-            labels = labels_at(rows.chance, u_of_row)
+            labels = labels_from_uniforms(rows.chance, u_of_row)
             squares, ratio, side = statistics(labels)
             same_side = side == observed_side
             exceeds = ratio >= observed_ratio * (1.0 - TIE_TOL)

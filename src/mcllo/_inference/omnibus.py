@@ -54,7 +54,7 @@ from .._validation.predictions import (
 )
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
-from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
+from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_SINGLE
 from .hypothesis_test import TestResult
 from .likelihood_tests import chi2_sf
 from .monte_carlo import MetricNull, Seed, metric_nulls
@@ -294,7 +294,7 @@ def omnibus_test(
     *,
     kind: Kind = "hosmer_lemeshow",
     n_groups: int = N_GROUPS,
-    n_resamples: int = N_RESAMPLES_OMNIBUS,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     baseline: Hashable | None = None,
     **data: Unpack[TableOptions],

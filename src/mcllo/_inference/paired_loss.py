@@ -204,7 +204,7 @@ class PairedLoss:
         return log_likelihood + events * math.log(max(point.curvature, TINY))
 
     @cached_property
-    def typical(self) -> _FamilyPoint:
+    def firth_estimate(self) -> _FamilyPoint:
         """Where spreads are measured: an estimate that never lies at the family's end.
 
         With half of ``log A''`` as a prior, Firth's (1993, Biometrika 80:27-38).
@@ -214,7 +214,7 @@ class PairedLoss:
     @cached_property
     def estimate(self) -> _FamilyPoint:
         """Where the family's mean is the observed one."""
-        return self._most_likely(self.typical, events=0.0)
+        return self._most_likely(self.firth_estimate, events=0.0)
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
@@ -224,13 +224,13 @@ class PairedLoss:
     @cached_property
     def rows_error(self) -> float:
         """The part of the standard error that is due to the rows, whatever their labels."""
-        means = self.typical.means
+        means = self.firth_estimate.means
         return self._error((means - np.average(means, weights=self.weight)) ** 2)
 
     @cached_property
     def labels_error(self) -> float:
         """The part that is due to the labels of given rows, under the family."""
-        return self._error(self.typical.variances)
+        return self._error(self.firth_estimate.variances)
 
     @cached_property
     def expected_error(self) -> float:
@@ -279,7 +279,7 @@ class PairedLoss:
         """
         best = self.estimate
         error_of_mean_kept = quantile * self.error / self.scale * self.total_kept
-        curvature = self.typical.curvature
+        curvature = self.firth_estimate.curvature
         first_distance = error_of_mean_kept / curvature  # were the deviance a parabola
         goal = min(curvature * first_distance * first_distance, 1e200)
         inside = 0.0

@@ -83,7 +83,7 @@ from .monte_carlo import (
     check_n_resamples,
     monte_carlo_pvalue,
     seed_entropy,
-    uniforms,
+    uniform_draws,
 )
 from .null_labels import (
     DEPENDENCE_STRENGTHS,
@@ -171,7 +171,7 @@ def sign_flip_pvalue(
     threshold = observed * (1.0 - TIE_TOL)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        u = uniforms(seed, start, size, n_units)
+        u = uniform_draws(seed, start, size, n_units)
         signs = np.where(u < 0.5, -1.0, 1.0)
         drawn = ((signs @ standardized) ** 2).sum(axis=1)
         return np.asarray(drawn >= threshold)
@@ -594,10 +594,10 @@ def _raise_pvalue(
     )
     work_of_draw = n_rows * root.shape[0] * len(DEPENDENCE_STRENGTHS)
     n_draws = int(
-        min(budget.N_RESAMPLES_DEPENDENT, budget.DEPENDENT_WORK / work_of_draw)
+        min(budget.N_RESAMPLES_REPEATED, budget.DEPENDENT_WORK / work_of_draw)
     )
     asks_skewness = test.pvalue <= MAX_PVALUE_IN_DOUBT
-    if asks_skewness and n_draws < budget.MIN_DEPENDENT_DRAWS:
+    if asks_skewness and n_draws < budget.MIN_COSTLY_DRAWS:
         asks_skewness = False
         test = replace(test, limits=(*test.limits, TOO_MANY_ROWS_FOR_SKEWNESS))
     if not (draws_rows or asks_skewness):
