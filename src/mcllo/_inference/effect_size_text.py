@@ -54,18 +54,20 @@ NATS = DisplayUnit(1.0, "", 4, 5, 0.0001)
 
 
 def size_statements(
-    size: EffectSize, *, fits: bool = True, bounded: bool = True
+    effect_size: EffectSize, *, fits: bool = True, bounded: bool = True
 ) -> list[Statement]:
     """Return what the sizes say, in the order above; nothing of what is not known.
 
     `fits`: more than chance was not found to be left after the map. `bounded`: nor was any error
     that is no shift or slope.
     """
-    statements = _model_free_statements(size)
+    statements = _model_free_statements(effect_size)
     statements += (
-        _map_size_statements(size, bounded) if fits else _map_misfit_statement(size)
+        _map_size_statements(effect_size, bounded)
+        if fits
+        else _map_misfit_statement(effect_size)
     )
-    for level in size.levels:
+    for level in effect_size.levels:
         says, right, ends = level_texts(level)
         interval = f" ({ends})" if ends else ""
         words = f"When it says {says}, it is right about {right}{interval}."
@@ -73,53 +75,63 @@ def size_statements(
             Statement("effect_size.level", words, numbers=level.to_dict())
         )
     if fits and bounded:
-        statements += _map_level_statements(size)
-    if size.reason:
-        words = f"Sizes are rough: {size.reason}."
+        statements += _map_level_statements(effect_size)
+    if effect_size.reason:
+        words = f"Sizes are rough: {effect_size.reason}."
         statements.append(
-            Statement("effect_size.reason", words, "doubt", {"method": size.method})
+            Statement(
+                "effect_size.reason", words, "doubt", {"method": effect_size.method}
+            )
         )
     return statements
 
 
-def _model_free_statements(size: EffectSize) -> list[Statement]:
+def _model_free_statements(effect_size: EffectSize) -> list[Statement]:
     """Return the lower limit that holds whatever the shape of the error."""
-    if not POINTS.factor * size.at_least >= POINTS.least:
+    if not POINTS.factor * effect_size.at_least >= POINTS.least:
         return []
-    one_sided = 50.0 * (1.0 + size.confidence)
-    at_least = f"{percentage_points(size.at_least)}{POINTS.name}"
+    one_sided = 50.0 * (1.0 + effect_size.confidence)
+    at_least = f"{percentage_points(effect_size.at_least)}{POINTS.name}"
     words = (
         f"At least {at_least} of probability stand on the wrong classes "
         f"on average, whatever the kind of error ({one_sided:g} % confidence)."
     )
     return [
-        Statement("effect_size.at_least", words, numbers={"at_least": size.at_least})
+        Statement(
+            "effect_size.at_least", words, numbers={"at_least": effect_size.at_least}
+        )
     ]
 
 
-def _map_size_statements(size: EffectSize, bounded: bool) -> list[Statement]:
+def _map_size_statements(effect_size: EffectSize, bounded: bool) -> list[Statement]:
     """Return the sizes of a map against which nothing speaks, as those of shifts and slopes."""
     average = f"{MAP_CONDITION}, {{}} of probability stand on the wrong classes on average{{}}."
     names = ("mean_change", "low", "high")
-    statements = _size_statement(size, "effect_size", average, POINTS, names, bounded)
-    if size.low > 0.0 and POINTS.factor * size.p95_change >= POINTS.least:
-        p95 = f"{percentage_points(size.p95_change)}{POINTS.name}"
+    statements = _size_statement(
+        effect_size, "effect_size", average, POINTS, names, bounded
+    )
+    if effect_size.low > 0.0 and POINTS.factor * effect_size.p95_change >= POINTS.least:
+        p95 = f"{percentage_points(effect_size.p95_change)}{POINTS.name}"
         words = f"In one row of twenty it is then more than {p95}."
-        numbers = {"p95_change": size.p95_change}
+        numbers = {"p95_change": effect_size.p95_change}
         statements.append(Statement("effect_size.p95", words, numbers=numbers))
     top = "The most probable class of a row is off by {} on average{}."
     names = ("top_mean_change", "top_low", "top_high")
-    statements += _size_statement(size, "effect_size.top", top, POINTS, names, bounded)
+    statements += _size_statement(
+        effect_size, "effect_size.top", top, POINTS, names, bounded
+    )
     gain = (
         "A recalibration by shifts and slopes would lower the log loss by {} per row{}."
     )
     names = ("gain", "gain_low", "gain_high")
-    statements += _size_statement(size, "effect_size.gain", gain, NATS, names, bounded)
+    statements += _size_statement(
+        effect_size, "effect_size.gain", gain, NATS, names, bounded
+    )
     return statements
 
 
 def _size_statement(
-    size: EffectSize,
+    effect_size: EffectSize,
     kind: str,
     words: str,
     unit: DisplayUnit,
@@ -131,34 +143,38 @@ def _size_statement(
     None where it is not known, and where only its upper end says something and nothing may be said
     of that (`bounded`).
     """
-    known = size.to_dict()
-    value, low, high = (float(getattr(size, name)) for name in names)
+    known = effect_size.to_dict()
+    value, low, high = (float(getattr(effect_size, name)) for name in names)
     if math.isnan(value):
         return []
     if low <= 0.0 and not bounded:
         return []
-    confidence = f"{100.0 * size.confidence:g} % confidence"
+    confidence = f"{100.0 * effect_size.confidence:g} % confidence"
     number, interval = amount_and_interval(value, low, high, unit, confidence)
     sentence = words.format(number, interval)
     numbers = {name: known[name] for name in (*names, "confidence")}
     return [Statement(kind, sentence, numbers=numbers)]
 
 
-def _map_misfit_statement(size: EffectSize) -> list[Statement]:
+def _map_misfit_statement(effect_size: EffectSize) -> list[Statement]:
     """Return that numbers of a map that does not describe the rows are no sizes of the error."""
-    if math.isnan(size.mean_change):
+    if math.isnan(effect_size.mean_change):
         return []
     words = (
         "Shifts and slopes of the log odds do not describe these rows; sizes that assume them are "
         "left out."
     )
-    return [Statement("effect_size", words, "doubt", {"mean_change": size.mean_change})]
+    return [
+        Statement(
+            "effect_size", words, "doubt", {"mean_change": effect_size.mean_change}
+        )
+    ]
 
 
-def _map_level_statements(size: EffectSize) -> list[Statement]:
+def _map_level_statements(effect_size: EffectSize) -> list[Statement]:
     """Return what the map says of each level: narrower, and true only if the map is."""
     statements = []
-    for level in size.levels:
+    for level in effect_size.levels:
         if math.isnan(level.map_low):
             continue
         by_map = (level.map_right, level.map_low, level.map_high)
