@@ -25,7 +25,7 @@ from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
 from mcllo._inference.effect_size import EffectSize, estimate_effect_size
 from mcllo._inference.effect_size_distribution import MapChanges
-from mcllo._inference.levels import width_at
+from mcllo._inference.levels import max_distance_at_level
 from mcllo._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from mcllo._validation.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, share
@@ -155,7 +155,7 @@ def truth(x: np.ndarray, g: np.ndarray, size: EffectSize) -> dict[str, Any]:
     said, right = x[rows, top], g[rows, top]
     held = []
     for level in size.levels:
-        near = np.abs(said - level.says) <= width_at(level.says)
+        near = np.abs(said - level.says) <= max_distance_at_level(level.says)
         held.append(level.low <= level.says + (right - said)[near].mean() <= level.high)
     return {
         "change": 0.5 * np.abs(g - x).sum(axis=1).mean(),

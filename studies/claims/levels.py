@@ -13,7 +13,7 @@ import numpy as np
 
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.effect_size_distribution import MapChanges
-from mcllo._inference.levels import map_level, observed_levels
+from mcllo._inference.levels import map_interval_at_level, observed_levels
 from mcllo._utils.statements import suppress_warnings
 from mcllo._validation.predictions import Predictions
 from studies.pages import fill
@@ -64,7 +64,7 @@ def run(reps: int, seed: int = 36, designs: tuple[Design, ...] = DESIGNS) -> Row
                 held.append(level.low - 1e-9 <= true <= level.high + 1e-9)
                 widths.append(level.high - level.low)
                 if fit.converged:
-                    _, low, high = map_level(
+                    _, low, high = map_interval_at_level(
                         moved, fit.theta, fit.cov_theta, level.says, 0.95
                     )
                     by_map.append(low <= true <= high)

@@ -29,7 +29,7 @@ from mcllo._diagnostics.restricted_models import (
     restricted_fit,
 )
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.monte_carlo import StatisticDraws, draw_labels
+from mcllo._inference.monte_carlo import SufficientStatisticDraws, draw_labels
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import sufficient_statistic
 
@@ -86,7 +86,7 @@ def test_constant_log_odds_leave_one_parameter_less():
 def test_batched_gains_are_those_of_single_fits(model):
     probs, y = sample(60, 3, 2)
     p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
-    family, drawn = Family(p), StatisticDraws(p, 3)(0, 6)
+    family, drawn = Family(p), SufficientStatisticDraws(p, 3)(0, 6)
     basis = BASES[model]
     origin = family.identity + 0.2 * basis.sum(axis=1)
     found = likelihood_ratio(family, basis, origin).statistics(drawn)

@@ -23,7 +23,7 @@ from mcllo._diagnostics.restricted_models import (
     restricted_fit,
 )
 from mcllo._inference.likelihood_tests import split_pvalue
-from mcllo._inference.monte_carlo import StatisticDraws
+from mcllo._inference.monte_carlo import SufficientStatisticDraws
 from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import recalibrate_from_log_odds
 from mcllo.exceptions import InputError
@@ -250,7 +250,7 @@ def test_two_rows_by_hand():
 
 
 def test_against_the_identity_it_is_the_score_of_the_calibration_test():
-    score, drawn = scored("identity"), StatisticDraws(TOY, 0)(0, 50)
+    score, drawn = scored("identity"), SufficientStatisticDraws(TOY, 0)(0, 50)
     np.testing.assert_allclose(
         score(drawn), LikelihoodRatio(TOY.log_odds).score_statistics(drawn), rtol=1e-9
     )
@@ -280,7 +280,7 @@ def test_directions_without_information_are_left_out():
     p = Predictions.from_arrays(probs, np.resize([0, 1, 2, 3], 12))
     family, bases = Family(p), mcllo_bases(3)
     score = ProjectedScore(family, family.identity, bases["identity"], bases["mcllo"])
-    scores = score(StatisticDraws(p, 0)(0, 4000))
+    scores = score(SufficientStatisticDraws(p, 0)(0, 4000))
     assert scores.mean() == pytest.approx(5.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
 
@@ -294,7 +294,7 @@ def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
         family = Family(p)
         fit = restricted_fit(family, basis)
         score = ProjectedScore(family, fit.theta, basis, everything)
-        draws = StatisticDraws(p, 10_000 + number)
+        draws = SufficientStatisticDraws(p, 10_000 + number)
         draws.probs = recalibrate_from_log_odds(fit.theta, p.log_odds, b)
         reached = score.reaches(draws(0, n_draws), family.statistic)
         found.append((1 + reached.sum()) / (n_draws + 1))

@@ -12,7 +12,11 @@ from mcllo import MCLLOMap, Predictions, bootstrap_fits
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import recalibrate_with_intervals, validate_rows_to_recalibrate
 from mcllo._fit.separation import find_separating_direction
-from mcllo._inference.bootstrap import Refits, bootstrap_refits, quantiles_of_draws
+from mcllo._inference.bootstrap import (
+    StatisticsRefitter,
+    bootstrap_refits,
+    recalibrated_quantiles,
+)
 from mcllo._inference.monte_carlo import draw_labels
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -39,7 +43,7 @@ def test_the_labels_themselves_give_the_fit_back():
     p = sample(200)
     for penalty in (0.0, 1.0, "firth"):
         fit = fit_predictions(p, penalty=penalty)
-        theta, left = Refits(p, fit).estimates(statistic(p, p.codes)[None])
+        theta, left = StatisticsRefitter(p, fit).estimates(statistic(p, p.codes)[None])
         np.testing.assert_allclose(theta[0], fit.theta, atol=1e-9)
         assert left[0] > 0.0
 
@@ -96,7 +100,7 @@ def test_the_seed_decides_and_nothing_else():
     parts = bootstrap_refits(p, fit, n_resamples=60, seed=5, batch=7)
     np.testing.assert_array_equal(parts.theta, first.theta)
     whole = first.recalibrate(ROWS, interval=0.9)
-    single = quantiles_of_draws(  # a row at a time
+    single = recalibrated_quantiles(  # a row at a time
         first.theta, log_odds_of(np.asarray(ROWS)), 2, 0.05, held=1
     )
     np.testing.assert_allclose(single, [whole.low, whole.high], rtol=1e-13)

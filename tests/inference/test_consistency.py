@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from mcllo import Predictions, isotonic_curve
-from mcllo._inference.consistency import MAX_BAND_POINTS, central_band, spread_points
-from mcllo._inference.monte_carlo import uniforms
+from mcllo._inference.consistency import (
+    MAX_BAND_POINTS,
+    band_of_draws,
+    select_band_values,
+)
+from mcllo._inference.monte_carlo import uniform_draws
 from mcllo.exceptions import InputError
 from mcllo.metrics import decompose_isotonic
 from mcllo.metrics._isotonic import Pooled, isotonic
@@ -32,7 +36,7 @@ def test_blocks_and_band_by_hand():
     assert curve.blocks.rows() == [
         {"from": 0.5, "to": 0.5, "counts": 5, "observed": 0.8}
     ]
-    shares = np.sort((uniforms(3, 0, 19, 5) < 0.5).mean(axis=1))
+    shares = np.sort((uniform_draws(3, 0, 19, 5) < 0.5).mean(axis=1))
     assert (curve.band_low[0], curve.band_high[0]) == (shares[1], shares[-2])
     # Brier: (.5 - .8)^2 is what the recalibration gains
     assert curve.brier.miscalibration == pytest.approx(0.09)
@@ -53,7 +57,7 @@ def test_one_more_draw_is_inside():
     values = np.arange(40.0)[:, None]
     outside = 0
     for k in range(40):
-        low, high = central_band(np.delete(values, k, axis=0), 0.95)
+        low, high = band_of_draws(np.delete(values, k, axis=0), 0.95)
         outside += not low[0] <= values[k, 0] <= high[0]
     assert outside == 2
 
@@ -65,7 +69,7 @@ def test_curves_of_draws_are_refitted():
     curve = isotonic_curve(two(x), y, label=1, n_resamples=39, seed=5)
     order = np.sort(x)
     drawn = []
-    for row in uniforms(5, 0, 39, 30) < order:
+    for row in uniform_draws(5, 0, 39, 30) < order:
         pooled = Pooled.from_values(order, row.astype(float))
         drawn.append(isotonic(pooled.frequency, pooled.weight))
     np.testing.assert_allclose(curve.band_low, np.min(drawn, axis=0))
@@ -131,14 +135,14 @@ def test_points_are_few_and_do_not_ask_labels():
     rng = np.random.default_rng(1)
     x = rng.beta(0.2, 0.2, 5000)
     points = [
-        spread_points(Pooled.from_values(x, hits))
+        select_band_values(Pooled.from_values(x, hits))
         for hits in (np.zeros(5000), np.ones(5000))
     ]
     np.testing.assert_array_equal(*points)
     assert MAX_BAND_POINTS / 2 <= len(points[0]) <= MAX_BAND_POINTS
     assert points[0][[0, -1]].tolist() == [0, len(np.unique(x)) - 1]
     few = Pooled.from_values(np.array([0.1, 0.1, 0.9]), np.zeros(3))
-    assert spread_points(few).tolist() == [0, 1]
+    assert select_band_values(few).tolist() == [0, 1]
 
 
 def test_plain_values_and_errors():

@@ -11,15 +11,15 @@ from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.hypothesis_test import TestResult
 from mcllo._inference.monte_carlo import (
-    StatisticDraws,
-    check_resamples,
+    SufficientStatisticDraws,
+    check_n_resamples,
     critical_value,
     draw_labels,
     expand_weights,
     metric_nulls,
-    monte_carlo_p,
+    monte_carlo_pvalue,
     seed_entropy,
-    uniforms,
+    uniform_draws,
 )
 from mcllo._model.batched import LikelihoodRatio
 from mcllo._model.likelihood import sufficient_statistic
@@ -30,7 +30,7 @@ TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
 
 def stretch(values):
-    """Return what `monte_carlo_p` asks for: a stretch of the given hits."""
+    """Return what `monte_carlo_pvalue` asks for: a stretch of the given hits."""
     return lambda start, size: np.array(values[start : start + size], dtype=bool)
 
 
@@ -39,13 +39,13 @@ def stretch(values):
 
 def test_all_draws_by_hand():
     # 2 of 5 draws reach the observed statistic: p = (1 + 2) / (1 + 5)
-    found = monte_carlo_p(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
+    found = monte_carlo_pvalue(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
     assert isinstance(found, TestResult)
     assert (found.pvalue, found.n_resamples) == (0.5, 5)  # (1 + 2) / (5 + 1)
     assert found.seed == 7
     # none of 99: p = 1 / 100, never 0
     assert (
-        monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue
+        monte_carlo_pvalue(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue
         == 0.01
     )
 
@@ -53,21 +53,21 @@ def test_all_draws_by_hand():
 def test_stopping_by_hand():
     # the second hit is the fourth draw: p = 2 / 4, and nothing is drawn after it
     hits = [0, 1, 0, 1, 1, 1]
-    found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=2)
+    found = monte_carlo_pvalue(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=2)
     assert (found.pvalue, found.n_resamples) == (0.5, 4)  # 2 / 4
     # with too few hits the run is a plain one
-    found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=5)
+    found = monte_carlo_pvalue(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=5)
     assert (found.pvalue, found.n_resamples) == (5 / 7, 6)  # (1 + 4) / (6 + 1)
 
 
 def test_batches_do_not_change_the_answer():
     hits = np.random.default_rng(3).random(200) < 0.2
     for stop_at in (None, 1, 30):
-        whole = monte_carlo_p(
+        whole = monte_carlo_pvalue(
             stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at
         )
         for batch in (1, 3, 100):
-            parts = monte_carlo_p(
+            parts = monte_carlo_pvalue(
                 stretch(hits), n_resamples=200, batch=batch, seed=0, stop_at=stop_at
             )
             assert (parts.pvalue, parts.n_resamples) == (
@@ -83,7 +83,7 @@ def test_p_values_are_exact_by_enumeration():
         found = []
         for order in permutations(range(5)):
             observed, drawn = order[0], np.array(order[1:])
-            p = monte_carlo_p(
+            p = monte_carlo_pvalue(
                 lambda start, size, o=observed, d=drawn: d[start : start + size] >= o,
                 n_resamples=4,
                 batch=4,
@@ -107,20 +107,20 @@ def test_the_sampler_is_that_of_the_specification():
 
 
 def test_a_batch_starts_anywhere_in_the_stream():
-    whole = uniforms(5, 0, 30, 7)
-    np.testing.assert_array_equal(uniforms(5, 11, 19, 7), whole[11:])
+    whole = uniform_draws(5, 0, 30, 7)
+    np.testing.assert_array_equal(uniform_draws(5, 11, 19, 7), whole[11:])
     np.testing.assert_array_equal(
         np.vstack([draw_labels(TOY_X, 5, 0, 3), draw_labels(TOY_X, 5, 3, 9)]),
         draw_labels(TOY_X, 5, 0, 12),
     )
-    assert (uniforms(6, 0, 30, 7) != whole).all()
+    assert (uniform_draws(6, 0, 30, 7) != whole).all()
 
 
 @pytest.mark.usefixtures("both_kernels")
 def test_many_classes_are_drawn_like_few():
     for c in (64, 65, 300):
         probs = simplex(np.random.default_rng(c), 9, c, 2.0)
-        u = uniforms(1, 0, 40, 9)
+        u = uniform_draws(1, 0, 40, 9)
         expected = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
         found = draw_labels(probs, 1, 0, 40)
         np.testing.assert_array_equal(found, expected, err_msg=f"{c} classes")
@@ -130,7 +130,7 @@ def test_many_classes_are_drawn_like_few():
 @pytest.mark.usefixtures("both_kernels")
 def test_a_uniform_on_an_edge_belongs_to_the_class_below():
     # label = number of edges that u exceeds: u does not exceed x_1 = u
-    u = uniforms(1, 0, 1, 1)[0, 0]
+    u = uniform_draws(1, 0, 1, 1)[0, 0]
     for c in (3, 70):
         row = np.array([u] + [(1.0 - u) / (c - 1)] * (c - 1))
         assert draw_labels(row[None], 1, 0, 1) == 0
@@ -147,7 +147,7 @@ def test_a_sure_class_is_always_drawn():
 def test_draws_enter_through_their_sufficient_statistic():
     labels = draw_labels(TOY_X, 3, 4, 10)
     for baseline in range(3):
-        found = StatisticDraws(TOY.with_baseline(baseline), 3)(4, 10)
+        found = SufficientStatisticDraws(TOY.with_baseline(baseline), 3)(4, 10)
         for row, drawn in zip(found, labels, strict=True):
             redrawn = Predictions.from_arrays(
                 TOY_X, drawn, classes=range(3), baseline=baseline
@@ -158,7 +158,7 @@ def test_draws_enter_through_their_sufficient_statistic():
 
 def test_the_mean_of_the_draws_is_the_gradient_at_the_identity():
     # E s = grad A(theta0) and Cov s = H(theta0): both sides of the score
-    draws = StatisticDraws(TOY, 1)(0, 4000)
+    draws = SufficientStatisticDraws(TOY, 1)(0, 4000)
     null = fit_predictions(TOY).null_terms
     expected = null.gradient + sufficient_statistic(TOY.log_odds, TOY.model_codes)
     se = np.sqrt(np.diagonal(null.hessian) / 4000)
@@ -173,7 +173,7 @@ def test_weights_are_repetitions():
         np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat)
     )
     np.testing.assert_array_equal(expand_weights(weighted).probs, repeated.probs)
-    draws = [StatisticDraws(p, 2)(3, 8) for p in (weighted, repeated)]
+    draws = [SufficientStatisticDraws(p, 2)(3, 8) for p in (weighted, repeated)]
     np.testing.assert_allclose(*draws, rtol=1e-12)
     nulls = [
         metric_nulls(p, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"].to_dict()
@@ -188,12 +188,12 @@ def test_weights_are_repetitions():
 
 def test_toy_monte_carlo():
     # methods specification 8e, TOY, B = 1999, seed 0: p_LR .907, p_S .9185, mean lambda* 4.717
-    draws = StatisticDraws(TOY, 0)(0, 1999)
+    draws = SufficientStatisticDraws(TOY, 0)(0, 1999)
     ratio = LikelihoodRatio(TOY.log_odds)
     observed = fit_predictions(TOY).statistic
     found = ratio.statistics(draws)
     assert found.mean() == pytest.approx(4.717, abs=5e-4)
-    lr = monte_carlo_p(
+    lr = monte_carlo_pvalue(
         lambda a, m: ratio.reaches(draws[a : a + m], observed),
         n_resamples=1999,
         batch=512,
@@ -217,7 +217,7 @@ def test_a_guess_changes_no_answer():
             asked.append(size)
             return hits[start : start + size]
 
-        found = monte_carlo_p(
+        found = monte_carlo_pvalue(
             exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess
         )
         assert (found.pvalue, found.n_resamples) == (20 / last, last), guess
@@ -228,11 +228,11 @@ def test_a_guess_changes_no_answer():
 def test_sequential_p_values_hold_their_level():
     # 800 label vectors drawn from TOY's rows: the sequential score test at nominal 20 %
     ratio = LikelihoodRatio(TOY.log_odds)
-    observed = ratio.score_statistics(StatisticDraws(TOY, 12345)(0, 800))
+    observed = ratio.score_statistics(SufficientStatisticDraws(TOY, 12345)(0, 800))
     rejected = 0
     for i, value in enumerate(observed):
-        draws = StatisticDraws(TOY, i)
-        p = monte_carlo_p(
+        draws = SufficientStatisticDraws(TOY, i)
+        p = monte_carlo_pvalue(
             lambda a, m, d=draws, v=value: ratio.score_statistics(d(a, m)) >= v - 1e-9,
             n_resamples=199,
             batch=64,
@@ -252,7 +252,7 @@ def test_fractional_weights_cannot_be_drawn():
         TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12
     )
     for work in (
-        StatisticDraws,
+        SufficientStatisticDraws,
         lambda p, seed: metric_nulls(p, {"ece": TopLabelECE}, seed=seed),
     ):
         with pytest.raises(InputError, match=r"whole numbers.*sample_weight\[3\]=2\.5"):
@@ -276,9 +276,9 @@ def test_bad_seeds_and_numbers_of_draws_are_refused():
             seed_entropy(seed)
     for n_resamples in (0, -5, 99.0, True, "many"):
         with pytest.raises(InputError, match="n_resamples must be"):
-            check_resamples(n_resamples)
+            check_n_resamples(n_resamples)
     with pytest.raises(InputError, match="n_resamples must be"):
-        monte_carlo_p(stretch([0]), n_resamples=0, batch=1, seed=0)
+        monte_carlo_pvalue(stretch([0]), n_resamples=0, batch=1, seed=0)
 
 
 def test_draws_do_not_depend_on_the_observed_labels():
@@ -286,7 +286,7 @@ def test_draws_do_not_depend_on_the_observed_labels():
         TOY_X, draw(TOY_X, np.random.default_rng(9)), classes=range(3)
     )
     np.testing.assert_array_equal(
-        StatisticDraws(other, 0)(0, 5), StatisticDraws(TOY, 0)(0, 5)
+        SufficientStatisticDraws(other, 0)(0, 5), SufficientStatisticDraws(TOY, 0)(0, 5)
     )
     np.testing.assert_allclose(TOY.log_odds, log_odds_of(TOY_X), rtol=1e-13)
 

@@ -16,14 +16,14 @@ from mcllo._inference.effect_size import (
     MEAN_CHANGE_FOR_POWER,
     estimate_effect_size,
     sample_rows,
-    sampling_distribution_rows,
+    thin_by_top_probability,
 )
 from mcllo._inference.effect_size_distribution import (
     MapChanges,
-    clear_part,
     covariance_root,
+    part_beyond_noise,
 )
-from mcllo._inference.levels import chosen_levels, width_at
+from mcllo._inference.levels import choose_levels, max_distance_at_level
 from mcllo._model.kernel import LogPartition, probabilities_and_log_sums
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.statements import suppress_warnings
@@ -99,10 +99,12 @@ def test_sizes_of_a_map_are_those_of_its_rows():
         (g * np.log(g / TOY_X)).sum(axis=1).mean(),
     ]
     assert moved.sizes(THETA) == pytest.approx(expected)
-    change, recalibrated = moved.by_row(THETA)
+    change, recalibrated = moved.changes_by_row(THETA)
     assert change == pytest.approx(0.5 * np.abs(g - TOY_X).sum(axis=1))
     assert recalibrated == pytest.approx(g[own])
-    assert moved.errors(THETA) == pytest.approx((1.0 - g.max(axis=1)).mean())
+    assert moved.expected_error_share(THETA) == pytest.approx(
+        (1.0 - g.max(axis=1)).mean()
+    )
     assert moved.sizes(identity_theta(2)) == pytest.approx(np.zeros(3), abs=1e-15)
 
 
@@ -214,12 +216,14 @@ def test_more_confidence_is_a_wider_interval():
 
 def test_what_stands_out_is_kept_and_noise_is_shrunk():
     away = np.array([0.0, 0.0, 5.0, 0.1, -0.1, 0.1, 0.1, -0.1, 0.1, 0.1, -0.1, -0.1])
-    part = clear_part(away, np.eye(12))
+    part = part_beyond_noise(away, np.eye(12))
     assert part[2] == pytest.approx(5.0)
     assert np.abs(np.delete(part, 2)).max() < 0.1
-    assert clear_part(away, np.zeros((12, 12))) is None  # nothing is known of noise
+    assert (
+        part_beyond_noise(away, np.zeros((12, 12))) is None
+    )  # nothing is known of noise
     dense = np.tile([3.0, -3.0], 6)
-    assert clear_part(dense, np.eye(12)) == pytest.approx(dense)
+    assert part_beyond_noise(dense, np.eye(12)) == pytest.approx(dense)
 
 
 # levels
@@ -232,12 +236,14 @@ def test_levels_have_rows_and_are_few():
         1.0 - rng.exponential(0.002, 5000),
         np.full(50, 0.34),
     ):
-        levels = chosen_levels(top, np.ones(len(top)), np.ones(len(top)))
+        levels = choose_levels(top, np.ones(len(top)), np.ones(len(top)))
         assert len(levels) <= 5
         assert levels == sorted(set(levels))
-        assert all((np.abs(top - p) <= width_at(p)).sum() >= 30 for p in levels)
-    assert chosen_levels(np.full(29, 0.5), np.ones(29), np.ones(29)) == []
-    assert chosen_levels(np.full(15, 0.5), np.ones(15), np.full(15, 2.0)) == [0.5]
+        assert all(
+            (np.abs(top - p) <= max_distance_at_level(p)).sum() >= 30 for p in levels
+        )
+    assert choose_levels(np.full(29, 0.5), np.ones(29), np.ones(29)) == []
+    assert choose_levels(np.full(15, 0.5), np.ones(15), np.full(15, 2.0)) == [0.5]
 
 
 # weights, samples, groups
@@ -282,7 +288,7 @@ def test_many_rows_are_sampled_by_weight():
     assert rows.sample_weight is None
     heavy = (rows.probs[:, None, 0] == x[None, :100, 0]).any(axis=1).mean()
     assert heavy == pytest.approx(100_000 / 149_900, abs=1e-3)
-    few = sampling_distribution_rows(MapChanges(rows.log_odds, np.ones(20_000)))
+    few = thin_by_top_probability(MapChanges(rows.log_odds, np.ones(20_000)))
     assert few.sizes(THETA) == pytest.approx(moved_of(rows).sizes(THETA), rel=0.1)
 
 

@@ -8,10 +8,10 @@ from mcllo import Predictions
 from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference import goodness_of_fit as module
-from mcllo._inference.goodness_of_fit import equal_parts, goodness_of_fit
+from mcllo._inference.goodness_of_fit import equal_weight_parts, goodness_of_fit
 from mcllo._utils.statements import suppress_warnings
 
-CELLS = module._Cells
+CELLS = module._ResidualCells
 
 
 def softmax(z):
@@ -44,11 +44,11 @@ def test_residuals_do_not_depend_on_the_estimate_to_first_order():
     # the projected residuals of one set of labels, at the estimate and a little beside it
     p, fit = fitted(*rows())
     labels = p.model_codes[None]
-    at_estimate = CELLS(p, fit.theta).residuals(labels)[0]
+    at_estimate = CELLS(p, fit.theta).projected_residuals(labels)[0]
     step = 1e-4
     for k in range(len(fit.theta)):
         beside = fit.theta + step * np.eye(len(fit.theta))[k]
-        moved = CELLS(p, beside).residuals(labels)[0]
+        moved = CELLS(p, beside).projected_residuals(labels)[0]
         plain = CELLS(p, beside).expected_cells - CELLS(p, fit.theta).expected_cells
         assert np.abs(moved - at_estimate).max() < 0.05 * np.abs(plain).max()
 
@@ -58,7 +58,7 @@ def test_variances_against_many_draws():
     cells = CELLS(p, fit.theta)
     rng = np.random.default_rng(1)
     labels = (rng.random((4000, 400, 1)) > cells.g.T.cumsum(axis=1)).sum(axis=2)
-    drawn = cells.residuals(labels)
+    drawn = cells.projected_residuals(labels)
     assert drawn.mean(axis=0) == pytest.approx(np.zeros(drawn.shape[1]), abs=0.3)
     assert drawn.var(axis=0) == pytest.approx(cells.variance, rel=0.12)
 
@@ -68,9 +68,9 @@ def test_groups_change_signs_of_the_same_residuals():
     groups = np.arange(600) // 5
     p, fit = fitted(x, y, groups=groups)
     cells = CELLS(p, fit.theta)
-    assert cells.by_group(p).shape == (120, cells.n_top + cells.n_class_cells)
-    assert cells.by_group(p).sum(axis=0) == pytest.approx(
-        cells.residuals(p.model_codes[None])[0]
+    assert cells.residuals_by_group(p).shape == (120, cells.n_top + cells.n_class_cells)
+    assert cells.residuals_by_group(p).sum(axis=0) == pytest.approx(
+        cells.projected_residuals(p.model_codes[None])[0]
     )
 
 
@@ -148,10 +148,10 @@ def test_no_map_no_test():
 
 def test_equal_parts_keep_equal_values_together():
     values = np.array([0.1, 0.5, 0.5, 0.5, 0.9, 0.2])
-    parts = equal_parts(values, np.ones(6), 3)
+    parts = equal_weight_parts(values, np.ones(6), 3)
     assert len(set(parts[1:4])) == 1
     assert parts[0] == parts[5] == 0
-    assert equal_parts(np.zeros(4), np.ones(4), 3).tolist() == [0, 0, 0, 0]
+    assert equal_weight_parts(np.zeros(4), np.ones(4), 3).tolist() == [0, 0, 0, 0]
 
 
 def test_cells_that_the_score_determines_do_not_decide(both_kernels):

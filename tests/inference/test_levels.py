@@ -7,7 +7,7 @@ from scipy.stats import norm, t
 
 import mcllo
 from mcllo import Predictions
-from mcllo._inference.levels import observed_levels, rows_near, wilson_interval
+from mcllo._inference.levels import n_rows_near, observed_levels, wilson_interval
 
 
 def two_columns(p):
@@ -72,7 +72,7 @@ def test_only_rows_near_the_level_count():
 
 
 def test_rows_taken_grow_more_slowly_than_the_table():
-    sizes = [rows_near(n) for n in (10, 400, 3200, 8000, 64_000, 10**6)]
+    sizes = [n_rows_near(n) for n in (10, 400, 3200, 8000, 64_000, 10**6)]
     assert sizes == [50, 50, 400, 400, 1600, 10_000]
 
 

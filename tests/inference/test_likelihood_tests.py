@@ -20,21 +20,21 @@ from mcllo._inference.budget import (
 from mcllo._inference.calibration_test import (
     best_baseline,
     fit_and_test,
-    needs_robust,
-    split_baseline,
+    needs_robust_covariance,
+    split_baseline_rule,
 )
 from mcllo._inference.hypothesis_test import TOO_MANY_REFITS_NOTE, Reason
 from mcllo._inference.likelihood_tests import (
     SPLIT_RATIO_EXPONENTS,
-    _least_variance,
+    _least_class_variance,
     chi2_sf,
     choose_method,
-    exact_pvalue,
+    compute_statistic,
     expected_errors,
     run_test,
+    simulated_pvalue,
     split_pvalue,
-    statistic_value,
-    temperature_ratio_bound,
+    temperature_mixture_pvalue,
 )
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta
@@ -78,8 +78,8 @@ def test_what_rows_can_tell_counts_weights_as_repetitions():
     assert expected_errors(weighed) == pytest.approx(
         expected_errors(written), rel=1e-12
     )
-    assert _least_variance(weighed) == pytest.approx(
-        _least_variance(written), rel=1e-12
+    assert _least_class_variance(weighed) == pytest.approx(
+        _least_class_variance(written), rel=1e-12
     )
 
 
@@ -90,8 +90,10 @@ def test_the_score_needs_no_stored_hessian():
     rows = Predictions.from_arrays(probs, y, sample_weight=1.0 + np.arange(80) % 3)
     fit = fit_predictions(rows)
     without = replace(fit, null_terms=replace(fit.null_terms, hessian=np.empty((0, 0))))
-    expected = statistic_value(fit, "score", rows)
-    assert statistic_value(without, "score", rows) == pytest.approx(expected, rel=1e-9)
+    expected = compute_statistic(fit, "score", rows)
+    assert compute_statistic(without, "score", rows) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -111,7 +113,7 @@ def test_the_score_of_many_classes_by_products_is_that_of_the_hessian(fixed):
     ]
     u = fit.null_terms.gradient
     direct = u @ np.linalg.solve(hessian, u)
-    assert statistic_value(fit, "score", rows) == pytest.approx(direct, rel=1e-5)
+    assert compute_statistic(fit, "score", rows) == pytest.approx(direct, rel=1e-5)
 
 
 def test_draws_as_extreme_as_the_data_count():
@@ -129,7 +131,9 @@ def test_draws_of_large_tables_stop_sooner():
         (LARGE_TABLE_ENTRIES // 2 + 1, N_EXCEEDANCES_LARGE_TABLE),
     ]:
         rows = Predictions.from_arrays(np.full((n, 2), 0.5), np.arange(n) % 2)
-        found = exact_pvalue(rows, "score", 0.0, "sequential", n_resamples=1999, seed=0)
+        found = simulated_pvalue(
+            rows, "score", 0.0, "sequential", n_resamples=1999, seed=0
+        )
         # every draw is as extreme
         assert (found.pvalue, found.n_resamples) == (1.0, enough)
 
@@ -292,8 +296,10 @@ def test_the_quick_bound_is_a_mean_of_likelihood_ratios_by_hand():
             np.prod((raised / raised.sum(axis=1, keepdims=True) / p.probs)[own])
         )
     assert np.mean(ratios) > 1.0
-    assert temperature_ratio_bound(p) == pytest.approx(1.0 / np.mean(ratios), rel=1e-9)
-    assert temperature_ratio_bound(rows(20_000, 0, power=0.1)) == MIN_PRINTED_PVALUE
+    assert temperature_mixture_pvalue(p) == pytest.approx(
+        1.0 / np.mean(ratios), rel=1e-9
+    )
+    assert temperature_mixture_pvalue(rows(20_000, 0, power=0.1)) == MIN_PRINTED_PVALUE
 
 
 def test_the_quick_bound_holds_over_all_labels_of_some_rows():
@@ -303,7 +309,9 @@ def test_the_quick_bound_holds_over_all_labels_of_some_rows():
     chance, bounds = [], []
     for y in itertools.product(range(3), repeat=6):
         bounds.append(
-            temperature_ratio_bound(Predictions.from_arrays(probs, y, classes=range(3)))
+            temperature_mixture_pvalue(
+                Predictions.from_arrays(probs, y, classes=range(3))
+            )
         )
         chance.append(np.prod(probs[np.arange(6), y]))
     chance, bounds = np.array(chance), np.array(bounds)
@@ -320,7 +328,7 @@ def test_a_decision_draws_only_what_the_quick_bound_leaves_open(power, quick):
     found = run_test(p, fit_predictions(p), **given, quick=True)
     assert found.method == ("bound" if quick else "exact")
     if quick:
-        assert found.pvalue == temperature_ratio_bound(p) < 1 / 4000
+        assert found.pvalue == temperature_mixture_pvalue(p) < 1 / 4000
     else:  # the tenth draw that was as extreme was the last
         assert found.pvalue == 10 / found.n_resamples
 
@@ -330,9 +338,9 @@ TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
 def test_only_two_words_are_rules():
     for baseline in (None, 0, "cat", "Auto"):
-        assert split_baseline(baseline) == ("", baseline)
-    assert split_baseline("auto") == ("auto", None)
-    assert split_baseline("all", allowed=("auto", "all")) == ("all", None)
+        assert split_baseline_rule(baseline) == ("", baseline)
+    assert split_baseline_rule("auto") == ("auto", None)
+    assert split_baseline_rule("all", allowed=("auto", "all")) == ("all", None)
     assert "is for recalibration" in str(refusal(assess, TOY_X, TOY_Y, baseline="all"))
 
 
@@ -377,7 +385,7 @@ def test_groups_and_weights_that_are_no_counts_choose_the_robust_test(
     )
     assert way in str(test)
     assert test.reason.startswith(reason)
-    assert not needs_robust(
+    assert not needs_robust_covariance(
         Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0))
     )
 

@@ -12,9 +12,9 @@ from mcllo._inference.omnibus import (
     MAX_MERGED_GROUPS,
     HosmerLemeshow,
     OmnibusTest,
-    _form_of_pooled_columns,
-    filled_form,
+    _quadratic_form_by_columns,
     kernel_omnibus_test,
+    pooled_quadratic_form,
 )
 from mcllo._model.many_classes import MIN_CLASSES_FOR_PCG
 
@@ -135,7 +135,7 @@ def test_rare_classes_are_pooled_by_hand():
     small, large = np.linalg.eigvalsh(both)
     assert small < 20.0 < large  # one direction is left
     (u,) = np.linalg.eigh(both)[1][:, 1:].T
-    value, df = filled_form(away[None], spread[None])
+    value, df = pooled_quadratic_form(away[None], spread[None])
     assert df == 1
     assert value == pytest.approx((u @ d) ** 2 / large)
 
@@ -150,7 +150,7 @@ def test_groups_that_expect_nothing_join_their_neighbours():
     ]  # the last ones go to the last group that was found
     spread = np.array([multinomial(1000, [q, 1 - q]) for q in shares])
     away = np.array([[1.0, -1.0], [20.0, -20.0], [0.0, 0.0], [2.0, -2.0]])
-    value, df = filled_form(away, spread)
+    value, df = pooled_quadratic_form(away, spread)
     assert df == 1
     assert value == pytest.approx(23.0**2 / spread[:, 0, 0].sum())
 
@@ -169,8 +169,8 @@ def test_many_classes_are_pooled_from_the_rows_as_from_covariances(n, sharp):
     p = Predictions.from_arrays(probs, y, classes=range(c), baseline=0)
     groups = HosmerLemeshow(p)
     excess = groups.observed(p.codes[None])[0] - groups.expected
-    direct = filled_form(excess, groups.spread)
-    found = _form_of_pooled_columns(p.probs, groups.group, excess)
+    direct = pooled_quadratic_form(excess, groups.spread)
+    found = _quadratic_form_by_columns(p.probs, groups.group, excess)
     if found is None:  # more than so many groups had to wait: the covariances say it
         per_group = np.einsum("kjj->k", groups.spread)
         assert per_group.sum() / 10 * MAX_MERGED_GROUPS < 10 * 20.0
@@ -201,8 +201,10 @@ def test_the_last_bits_of_a_group_do_not_decide():
     p = Predictions.from_arrays(*sample(3000, 3, seed=2, sharpness=4.0))
     groups = HosmerLemeshow(p)
     excess = groups.observed(p.codes[None])[0] - groups.expected
-    same = filled_form(excess, groups.spread * (1.0 + 1e-14))
-    assert same == pytest.approx(filled_form(excess, groups.spread), rel=1e-10)
+    same = pooled_quadratic_form(excess, groups.spread * (1.0 + 1e-14))
+    assert same == pytest.approx(
+        pooled_quadratic_form(excess, groups.spread), rel=1e-10
+    )
 
 
 # ---- the range that goes with the p-value -------------------------------------------------------

@@ -18,12 +18,12 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, boldness_recalibrate
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.posterior import (
-    _Search,
-    _Spread,
+    _BoldnessSearch,
+    _SquaredBoldness,
     bic_warning,
     format_posterior,
     log_bayes_factor,
-    log_likelihood_to_spend,
+    log_likelihood_allowance,
     posterior_probability,
 )
 from mcllo.exceptions import InputError
@@ -104,23 +104,23 @@ def spread(probs, weight=None):
 
 def test_what_may_be_spent_by_hand():
     # (4 / 2) ln 16 + ln(1/19 * 1/3) = 5.545 - 2.944 - 1.099 with t = .95 and prior .25
-    assert log_likelihood_to_spend(4, 16, 0.95, 0.25) == pytest.approx(
+    assert log_likelihood_allowance(4, 16, 0.95, 0.25) == pytest.approx(
         5.5452 - 2.9444 - 1.0986, abs=1e-4
     )
 
 
 def test_boldness_by_hand():
     # two columns are mirror images: sqrt(1/2 (2 * .02)) = sd of (.2, .4) with n - 1
-    value, _ = _Spread(log_odds_of(np.array([[0.2, 0.8], [0.4, 0.6]])), None, 2.0)(
-        np.array([0, 1])
-    )
+    value, _ = _SquaredBoldness(
+        log_odds_of(np.array([[0.2, 0.8], [0.4, 0.6]])), None, 2.0
+    )(np.array([0, 1]))
     assert value == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("weight", [None, np.arange(16) % 3])
 def test_spread_and_its_gradient(weight):
     total = 16.0 if weight is None else float(weight.sum())
-    function = _Spread(log_odds_of(TOY_X), weight, total)
+    function = _SquaredBoldness(log_odds_of(TOY_X), weight, total)
     theta = np.array([0.2, -0.3, 0.8, 1.5])
     value, gradient = function(theta)
     mapped = power_formula(TOY_X, np.exp(theta[:2]), theta[2:])
@@ -131,17 +131,17 @@ def test_spread_and_its_gradient(weight):
 
 def test_gradients_in_the_coordinates_of_the_search():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
-    search = _Search(p, fit_predictions(p), 16.0, 2.0)
+    search = _BoldnessSearch(p, fit_predictions(p), 16.0, 2.0)
     u = np.array([0.3, -0.2, 0.4, 0.1])
-    point = search.at(u)
-    slopes = central_differences(lambda x: search.at(x).spread, u)
+    point = search.evaluate(u)
+    slopes = central_differences(lambda x: search.evaluate(x).spread, u)
     np.testing.assert_allclose(point.spread_gradient, slopes, rtol=1e-6)
-    slopes = central_differences(lambda x: search.at(x).slack, u)
+    slopes = central_differences(lambda x: search.evaluate(x).slack, u)
     np.testing.assert_allclose(point.slack_gradient, slopes, rtol=1e-6)
 
 
 def test_a_search_that_stops_early_says_so(monkeypatch):
-    monkeypatch.setattr(_Search, "_solve", lambda self, start: start)
+    monkeypatch.setattr(_BoldnessSearch, "_solve", lambda self, start: start)
     found = boldness_recalibrate(TOY_X, TOY_Y)
     assert not found.converged
     assert "The search did not converge" in str(found)
@@ -156,8 +156,10 @@ def test_the_identity_is_a_start(monkeypatch):
     probs = simplex(rng, 40, 3, 0.4)
     codes = rng.permutation(np.resize(range(3), 40))
     found = boldness_recalibrate(probs, codes, t=0.9)
-    starts = _Search.starts
-    monkeypatch.setattr(_Search, "starts", lambda self: starts(self)[:-1])
+    starts = _BoldnessSearch.starting_points
+    monkeypatch.setattr(
+        _BoldnessSearch, "starting_points", lambda self: starts(self)[:-1]
+    )
     without = boldness_recalibrate(probs, codes, t=0.9)
     assert found.converged
     assert without.converged
@@ -178,7 +180,7 @@ def test_bolder_than_the_estimate_and_within_the_constraint(design, t):
         assume(False)
     assert found.boldness >= found.boldness_mle
     assert found.posterior >= t - 1e-6
-    kappa = log_likelihood_to_spend(found.df, len(codes), t, 0.5)
+    kappa = log_likelihood_allowance(found.df, len(codes), t, 0.5)
     odds, theta = log_odds_of(probs), found.map.theta
     best = fit_predictions(Predictions.from_arrays(probs, codes)).log_likelihood
     assert -direct_nll(theta, odds, codes) >= best - kappa - 1e-6

@@ -20,7 +20,7 @@ from mcllo._fit.covariance import (
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.robust import ChiSquareMixture, flip_pvalue
+from mcllo._inference.robust import ChiSquareMixture, sign_flip_pvalue
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.linalg import whitening_matrix
 from mcllo.exceptions import InputError
@@ -301,7 +301,7 @@ def test_no_score_gives_p_1():
     null = ChiSquareMixture(np.eye(2), np.zeros(2), np.eye(2), 10)
     assert (null.statistic, null.f_pvalues()[0]) == (0.0, 1.0)
     scores = np.array([[1.0], [-1.0]])
-    assert flip_pvalue(scores, np.eye(1), n_resamples=99, seed=0).pvalue == 1.0
+    assert sign_flip_pvalue(scores, np.eye(1), n_resamples=99, seed=0).pvalue == 1.0
 
 
 def test_two_directions_by_hand():
@@ -328,7 +328,7 @@ def test_five_units_against_every_sign():
     white = scores @ root
     drawn = [((np.array(s) @ white) ** 2).sum() for s in product([-1, 1], repeat=5)]
     exact = np.mean(np.array(drawn) >= drawn[-1] * (1 - 1e-9))
-    found = flip_pvalue(scores, root, n_resamples=20_000, seed=0)
+    found = sign_flip_pvalue(scores, root, n_resamples=20_000, seed=0)
     # 5 standard errors of 20,000 draws; all signs equal, or one opposite, is the least
     assert found.pvalue == pytest.approx(
         exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000)
@@ -341,8 +341,8 @@ def test_five_units_against_every_sign():
 def test_order_and_units_of_measurement_change_nothing(seed, factor):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=(12, 3))
-    a = flip_pvalue(scores, np.eye(3), n_resamples=200, seed=1)
-    b = flip_pvalue(
+    a = sign_flip_pvalue(scores, np.eye(3), n_resamples=200, seed=1)
+    b = sign_flip_pvalue(
         factor * scores[rng.permutation(12)], np.eye(3), n_resamples=200, seed=1
     )
     assert a.pvalue == b.pvalue
@@ -353,7 +353,7 @@ def test_flips_are_exact_for_symmetric_scores_however_unequal():
     rng = np.random.default_rng(0)
     sizes = 2.0 ** np.arange(8)[:, None]  # the last group outweighs all others together
     pvalues = [
-        flip_pvalue(
+        sign_flip_pvalue(
             sizes * rng.normal(size=(8, 2)), np.eye(2), n_resamples=99, seed=s
         ).pvalue
         for s in range(2000)

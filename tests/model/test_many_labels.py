@@ -19,7 +19,7 @@ from mcllo._diagnostics.restricted_models import (
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
-from mcllo._inference.monte_carlo import StatisticDraws, draw_labels
+from mcllo._inference.monte_carlo import SufficientStatisticDraws, draw_labels
 from mcllo._model import batched as batched_labels
 from mcllo._model.batched import LikelihoodRatio, NestedLikelihoodRatio
 from mcllo._model.kernel import LogPartition
@@ -173,7 +173,7 @@ def test_statistics_equal_single_fits_with_constant_log_odds():
 
 
 def test_neither_parts_nor_threads_change_a_bit(monkeypatch):
-    statistics = StatisticDraws(TOY, 0)(0, 100)
+    statistics = SufficientStatisticDraws(TOY, 0)(0, 100)
     ratio = LikelihoodRatio(TOY_L)
     nested, _ = pair(TOY, "temperature", "mcllo", Family(TOY).identity)
     usual, reached = ratio.statistics(statistics), nested.reaches(statistics, 5.0)
@@ -286,7 +286,7 @@ def test_extreme_log_odds_give_finite_statistics():
 
 def test_the_mean_score_is_the_degrees_of_freedom():
     # E[U' H^-1 U] = d exactly, because Cov U = H under H0; 4 here, standard error .05
-    statistics = StatisticDraws(TOY, 0)(0, 4000)
+    statistics = SufficientStatisticDraws(TOY, 0)(0, 4000)
     scores = LikelihoodRatio(TOY_L).score_statistics(statistics)
     assert scores.mean() == pytest.approx(4.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
@@ -301,7 +301,7 @@ def test_no_draw_exceeds_a_likelihood_of_1():
 
 
 def fitted_draws(predictions, theta, seed, size):
-    draws = StatisticDraws(predictions, seed)
+    draws = SufficientStatisticDraws(predictions, seed)
     draws.probs = recalibrate_from_log_odds(
         theta, predictions.log_odds, predictions.baseline_index
     )
@@ -311,7 +311,7 @@ def fitted_draws(predictions, theta, seed, size):
 def test_a_model_gains_nothing_over_itself():
     origin = Family(TOY).identity
     ratio, _ = pair(TOY, "shift", "shift", origin)
-    statistics = StatisticDraws(TOY, 0)(0, 20)
+    statistics = SufficientStatisticDraws(TOY, 0)(0, 20)
     assert ratio.reaches(statistics, 0.0).all()
     assert not ratio.reaches(statistics, 0.01).any()
     assert ratio.reaches(statistics[:0], 1.0).shape == (0,)

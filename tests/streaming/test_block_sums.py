@@ -24,7 +24,7 @@ from mcllo._apps.streaming.sums import (
     sum_block_rows,
 )
 from mcllo._fit.objective import free_parameters
-from mcllo._inference.likelihood_tests import _least_variance, expected_errors
+from mcllo._inference.likelihood_tests import _least_class_variance, expected_errors
 from mcllo._inference.omnibus import HosmerLemeshow, OmnibusTest
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import identity_theta, sufficient_statistic
@@ -80,7 +80,9 @@ def test_sums_are_those_of_the_package(weighted, zeros):
     assert sums.metric_sums.expected_errors == pytest.approx(
         expected_errors(p), rel=1e-12
     )
-    assert sums.metric_sums.spread.min() == pytest.approx(_least_variance(p), rel=1e-12)
+    assert sums.metric_sums.spread.min() == pytest.approx(
+        _least_class_variance(p), rel=1e-12
+    )
     np.testing.assert_allclose(sums.class_weight, p.class_weight)
     expected = sufficient_statistic(p.log_odds, p.model_codes, p.sample_weight)
     np.testing.assert_allclose(sums.statistic, expected, rtol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from .._inference.budget import N_RESAMPLES
-from .._inference.calibration_test import split_baseline
+from .._inference.calibration_test import split_baseline_rule
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed
 from .._utils.optional import load_application
@@ -109,7 +109,7 @@ def assess(
     >>> a.test.rejects(alpha=0.05), a.fit.gamma.round(1)
     (True, array([0.5, 0.5]))
     """
-    rule, baseline = split_baseline(baseline)
+    rule, baseline = split_baseline_rule(baseline)
     options: dict[str, Any] = {"statistic": statistic, "method": method}
     options |= {"n_resamples": n_resamples, "seed": seed, "alpha": alpha, "full": full}
     if any(map(is_dask, (probs, y, by, *data.values()))):

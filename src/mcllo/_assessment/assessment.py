@@ -27,11 +27,15 @@ from .._diagnostics.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
 from .._inference.budget import (
     MAX_NULLS_ENTRIES,
-    MIN_NULL_DRAWS,
+    MIN_DRAWS,
     N_RESAMPLES,
     NULLS_WORK,
 )
-from .._inference.calibration_test import FittedTest, fit_and_test, needs_robust
+from .._inference.calibration_test import (
+    FittedTest,
+    fit_and_test,
+    needs_robust_covariance,
+)
 from .._inference.effect_size import EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
@@ -498,12 +502,12 @@ def _null_distributions_and_omnibus_tests(
     predictions: Predictions, n_resamples: int, seed: int
 ) -> tuple[dict[str, MetricNull], dict[str, OmnibusTest]]:
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return {}, {}
     null_distributions = {}
     n_entries = predictions.n_expanded_probs
     if predictions.has_whole_weights and n_entries <= MAX_NULLS_ENTRIES:
-        n_draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / n_entries)))
+        n_draws = min(n_resamples, max(MIN_DRAWS, int(NULLS_WORK / n_entries)))
         statistics = {
             "ece": TopLabelECE,
             "classwise_ece": ClasswiseECE,
@@ -515,9 +519,7 @@ def _null_distributions_and_omnibus_tests(
     simulated = {}
     if "hosmer_lemeshow" in null_distributions:
         simulated["hosmer_lemeshow"] = null_distributions.pop("hosmer_lemeshow")
-    simulated |= kernel_omnibus_test(
-        predictions, min(n_resamples, MIN_NULL_DRAWS), seed
-    )
+    simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_DRAWS), seed)
     omnibus_tests = {
         kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()
     }
@@ -578,7 +580,7 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
     For dependent rows and survey weights z and the p-values would not be valid: they are NaN.
     """
     columns = in_the_large(predictions)
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         unknown = [np.nan] * predictions.n_classes
         columns |= dict.fromkeys(("z", "large_pvalue", "large_adjusted"), unknown)
     return table_of_class_shares(predictions.classes, columns)

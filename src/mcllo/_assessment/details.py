@@ -42,13 +42,12 @@ from .._fit.fit import MAX_BASELINES
 from .._inference.budget import (
     BRIEF_NESTED_WORK,
     MAX_BASELINE_ENTRIES,
-    N_RESAMPLES_DETAILS,
-    N_RESAMPLES_FIT,
+    N_RESAMPLES_REPEATED,
 )
-from .._inference.calibration_test import FittedTest, needs_robust
+from .._inference.calibration_test import FittedTest, needs_robust_covariance
 from .._inference.effect_size import EffectSize, estimate_effect_size
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
-from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
+from .._inference.posterior import CalibrationPosterior, bic_n_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
@@ -197,7 +196,7 @@ def compute_details(
         goodness_of_fit=goodness_of_fit(
             predictions,
             fitted.fit,
-            n_resamples=min(n_resamples, N_RESAMPLES_FIT),
+            n_resamples=min(n_resamples, N_RESAMPLES_REPEATED),
             seed=seed,
         ),
         data_checks=check_data(predictions, fitted.fit, fitted.test),
@@ -278,7 +277,7 @@ class DetailComputations:
         counts_too_little = weight is not None and float(weight.sum()) <= 1.0
         if "posterior" in self.skipped or counts_too_little:
             return None
-        return posterior_of_fit(self.fitted.fit, counted_rows(predictions), 0.5)
+        return posterior_of_fit(self.fitted.fit, bic_n_rows(predictions), 0.5)
 
     def subgroups(self) -> Subgroups | None:
         """Assess each subgroup, where rows are divided."""
@@ -298,7 +297,7 @@ class DetailComputations:
     ) -> Found | None:
         if detail_name in self.skipped:
             return None
-        n_resamples = min(self.n_resamples, N_RESAMPLES_DETAILS)
+        n_resamples = min(self.n_resamples, N_RESAMPLES_REPEATED)
         with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
             return compute(
                 self.fitted.predictions,
@@ -311,7 +310,7 @@ class DetailComputations:
 
 def _reasons_to_skip_details(predictions: Predictions) -> dict[str, str]:
     """Return what these rows leave out, and why."""
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return dict.fromkeys(
             ("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}"
         )

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
-from .._inference.effect_size_text import shown_level
+from .._inference.effect_size_text import level_texts
 from .._inference.likelihood_tests import CalibrationTest
 from .._utils.formatting import (
     align_columns,
@@ -222,7 +222,7 @@ def _accuracy_by_level_lines(
     predicted = ["When it says"]
     observed = ["it is right about"]
     for level in effect_size.levels:
-        says, right, interval = shown_level(level)
+        says, right, interval = level_texts(level)
         predicted.append(says)
         observed.append(f"{right} ({interval})" if interval else right)
     return align_columns([predicted, observed]).splitlines()

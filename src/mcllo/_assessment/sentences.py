@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from .._diagnostics.attribution import OTHER_SHAPE_CAVEAT
 from .._fit.fit import MCLLOFit
 from .._inference.effect_size import EffectSize
-from .._inference.effect_size_text import points
+from .._inference.effect_size_text import percentage_points
 from .._inference.likelihood_tests import STATISTIC_NAMES as MAIN
 from .._inference.omnibus import TEST_NAMES as OMNIBUS
 from .._utils.formatting import ellipsis, format_count, format_number, pvalue_text
@@ -200,7 +200,7 @@ def verdict_meaning(a: Assessment, verdict: Verdict, error_family: str = FAMILY)
 def state_excluded_error(effect_size: EffectSize, error_family: str = FAMILY) -> str:
     """Return how large an error these rows exclude, and of which kind."""
     sure = f"{50 * (1 + effect_size.confidence):g} % confidence"
-    bound = f"an average error {error_family} above {points(effect_size.high)} percentage points"
+    bound = f"an average error {error_family} above {percentage_points(effect_size.high)} percentage points"
     return f"these rows exclude {bound} ({sure}), no smaller one."
 
 

@@ -24,11 +24,11 @@ from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.calibration_test import (
     FittedTest,
     fit_and_test,
-    needs_robust,
-    split_baseline,
+    needs_robust_covariance,
+    split_baseline_rule,
 )
 from .._inference.effect_size import EffectSize
-from .._inference.effect_size_text import points
+from .._inference.effect_size_text import percentage_points
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.formatting import (
@@ -424,13 +424,13 @@ def mean_change_text(
     if math.isnan(effect_size.mean_change):
         return "-"
     if not effect_size.high < 1.0:
-        return f"about {points(effect_size.mean_change)}"
+        return f"about {percentage_points(effect_size.mean_change)}"
     width = effect_size.high - effect_size.low
-    low = points(effect_size.low, width)
-    high = points(effect_size.high, width)
+    low = percentage_points(effect_size.low, width)
+    high = percentage_points(effect_size.high, width)
     if effect_size.low == 0.0 and not miscalibration_found:
         return f"at most {high}"
-    return f"{points(effect_size.mean_change, width)} ({low} to {high})"
+    return f"{percentage_points(effect_size.mean_change, width)} ({low} to {high})"
 
 
 def _table_row_texts(subgroup: Subgroup, verdict: Verdict) -> list[str]:
@@ -459,7 +459,7 @@ def check_subgroups_testable(predictions: Predictions) -> None:
     """Refuse subgroups of rows that no test of them allows for."""
     if predictions.by is None:
         return
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         other = "{weight_kind:{kind!r}}" if predictions.groups is None else "{groups}"
         raise InputError(
             f"{{by}} needs independent rows that each count once; got {other}.",
@@ -582,7 +582,7 @@ def subgroups(
     >>> found.test.rejects(0.05), [verdict.kind for verdict in found.decide()]
     (True, ['not_detected', 'miscalibrated'])
     """
-    rule, baseline = split_baseline(baseline)
+    rule, baseline = split_baseline_rule(baseline)
     predictions = unrounded_predictions(probs, y, baseline=baseline, by=by, **data)
     if predictions.by is None:
         raise InputError(

@@ -35,17 +35,17 @@ from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._inference.budget import (
     N_EXCEEDANCES_LARGE_TABLE,
-    N_RESAMPLES_COMPARE,
+    N_RESAMPLES_REPEATED,
     TEST_WORK,
 )
-from .._inference.calibration_test import needs_robust, robust_score_test
+from .._inference.calibration_test import needs_robust_covariance, robust_score_test
 from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
     CalibrationTest,
-    exact_pvalue,
+    common_map_test,
     expected_errors,
     run_test,
-    same_map,
+    simulated_pvalue,
     work_of_draw,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
@@ -128,7 +128,7 @@ class _MethodEvaluator:
                 predictions.probs,
                 sample_weight=self.before.sample_weight,
             )
-            if not needs_robust(predictions):
+            if not needs_robust_covariance(predictions):
                 corrected = self._correct_pvalue(method_name, predictions, test)
         difference, low, high = self._log_loss_difference(method_name)
         return ComparisonRow(
@@ -156,7 +156,7 @@ class _MethodEvaluator:
         # What a separated fit means is for the test to say.
         with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions)
-        if not needs_robust(predictions):
+        if not needs_robust_covariance(predictions):
             return run_test(predictions, fit, **self.drawing)
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
@@ -196,7 +196,7 @@ class _MethodEvaluator:
             return _CorrectedPValue(max(tail, test.pvalue), "bound")
         # The statistic that is as far out under chi-square as the tail says; its exact p-value.
         equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
-        found = exact_pvalue(
+        found = simulated_pvalue(
             predictions, "lr", equivalent, "sequential", **self.drawing
         )
         return _CorrectedPValue(found.pvalue, found.method)
@@ -207,13 +207,13 @@ class _MethodEvaluator:
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
         if self.elsewhere:
             reason = reason.but("elsewhere")
-        elif any(needs_robust(rows) for rows in samples):
+        elif any(needs_robust_covariance(rows) for rows in samples):
             reason = reason.but("groups")
         elif self.drawing["n_resamples"] * work > TEST_WORK:
             reason = reason.but("size")
         if reason.limits:
             return _CorrectedPValue(reason=str(reason))
-        found = same_map(self.train, self.before, **self.drawing)
+        found = common_map_test(self.train, self.before, **self.drawing)
         return _CorrectedPValue(found.pvalue, found.method, str(reason))
 
 
@@ -230,7 +230,7 @@ def compare(
     cv: Any = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
-    n_resamples: int = N_RESAMPLES_COMPARE,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
     **data: Unpack[RowOptions],
 ) -> Comparison:

@@ -39,7 +39,7 @@ from .._fit.covariance import sum_unit_scores
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.profile import ProfileLikelihood
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
-from .._inference.calibration_test import needs_robust
+from .._inference.calibration_test import needs_robust_covariance
 from .._inference.hypothesis_test import TestResult
 from .._inference.likelihood_tests import run_test
 from .._inference.monte_carlo import Seed, seed_entropy
@@ -197,7 +197,7 @@ class CalibrationModels:
         lost = basis @ (np.eye(len(covariance)) - projection)
         largest_loss = np.abs(lost).max(axis=1, initial=0.0)
         is_known = basis.any(axis=1) & (largest_loss < 1e-6)
-        if needs_robust(self.predictions):
+        if needs_robust_covariance(self.predictions):
             meat = sum_unit_scores(self.predictions, fit.theta).covariance
             covariance = covariance @ (basis.T @ meat @ basis) @ covariance
         variance_of_theta = np.einsum("ij,jk,ik->i", basis, covariance, basis)
@@ -537,7 +537,7 @@ def build_calibration_table(
     work: float = NESTED_WORK,
 ) -> CalibrationTable:
     """Return the table of validated predictions; a fit made already is not made again."""
-    robust = needs_robust(predictions)
+    robust = needs_robust_covariance(predictions)
     entropy = seed_entropy(seed)
     _check(versus, level, interval, robust)
     rows: list[Parameter] = []

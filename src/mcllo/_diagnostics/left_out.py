@@ -57,7 +57,11 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
 from .._inference.hypothesis_test import TestResult
-from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
+from .._inference.monte_carlo import (
+    class_counts_and_sums,
+    draw_labels,
+    monte_carlo_pvalue,
+)
 from .._model.temperature import fit_inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
@@ -212,11 +216,13 @@ class LeaveOut:
 
         def exceeds(start: int, size: int) -> NDArray[np.bool_]:
             labels = draw_labels(probs, self.seed, start, size)
-            drawn = remaining.scores(*label_sums(labels, features)).max(axis=1)
+            drawn = remaining.scores(*class_counts_and_sums(labels, features)).max(
+                axis=1
+            )
             self.left -= WORK_PER_LABEL * size * n_rows
             return np.asarray(drawn >= tied_statistic, np.bool_)
 
-        return monte_carlo_p(
+        return monte_carlo_pvalue(
             exceeds,
             n_resamples=self.n_resamples,
             batch=max(1, BATCH_ENTRIES // n_rows),

@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._inference.goodness_of_fit import equal_parts
+from .._inference.goodness_of_fit import equal_weight_parts
 from .._inference.likelihood_tests import chi2_sf
 from .._model.kernel import softmax_in_place
 from .._model.temperature import fit_inverse_temperature
@@ -597,7 +597,7 @@ def constant_rate(rows: MixtureRows, fitted: Fitted) -> float:
     expected = fitted.probs[np.arange(len(top)), top]
     residual = rows.weight * ((rows.codes == top) - expected)
     variance = rows.weight * expected * (1.0 - expected)
-    group = equal_parts(confidence, rows.weight, 10)
+    group = equal_weight_parts(confidence, rows.weight, 10)
     group_residual = np.bincount(group, residual)
     group_variance = np.bincount(group, variance)
     # The 1 keeps a group that expects next to no failure from deciding alone.

@@ -70,7 +70,7 @@ from .._fit.objective import free_parameters
 from .._inference.budget import (
     FULL_MAP_WORK,
     FULL_MAP_WORK_DIVISOR,
-    MIN_REFITS,
+    MIN_COSTLY_DRAWS,
     N_EXCEEDANCES,
     N_EXCEEDANCES_LARGE_TABLE,
     N_SCORES_PER_FULL_MAP_REFIT,
@@ -84,15 +84,15 @@ from .._inference.likelihood_tests import (
     LikelihoodHalf,
     chi2_sf,
     choose_method,
-    split_ratio_bound,
+    split_likelihood_ratio_pvalue,
 )
 from .._inference.monte_carlo import (
     Seed,
-    StatisticDraws,
-    check_resamples,
+    SufficientStatisticDraws,
+    check_n_resamples,
     draw_labels,
     expand_weights,
-    monte_carlo_p,
+    monte_carlo_pvalue,
     seed_entropy,
 )
 from .._model.batched import (
@@ -204,7 +204,7 @@ class FullPartition:
         return Derivatives(value, gradient, hessian)
 
 
-class FullDraws(StatisticDraws):
+class FullDraws(SufficientStatisticDraws):
     """Sufficient statistics of the full map for labels drawn from the rows, without weights."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
@@ -375,7 +375,7 @@ def nested_bound(
         fit = restricted_fit(family, small)
         origin = fit.theta if fit.settled else family.identity
         halves.append(LikelihoodHalf(family.likelihood(), origin, fit.log_likelihood))
-    return split_ratio_bound(halves, large)
+    return split_likelihood_ratio_pvalue(halves, large)
 
 
 class ProjectedScore:
@@ -461,14 +461,14 @@ class PValuePlan:
         seed: Seed,
         n_tests: int,
         work: float = NESTED_WORK,
-        fewest: int = MIN_REFITS,
+        fewest: int = MIN_COSTLY_DRAWS,
     ) -> PValuePlan:
         """Check the arguments."""
         if method not in METHODS:
             raise InputError(
                 f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}."
             )
-        check_resamples(n_resamples)
+        check_n_resamples(n_resamples)
         if not work >= 0.0:
             raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
         plan = cls(
@@ -636,7 +636,7 @@ def _pvalue_without_draws(
 def _simulate_pvalue(
     plan: PValuePlan,
     choice: Choice,
-    draws: StatisticDraws,
+    draws: SufficientStatisticDraws,
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
     guess: float | None = None,
@@ -646,7 +646,7 @@ def _simulate_pvalue(
     def drawn_reaches(start: int, size: int) -> NDArray[np.bool_]:
         return reaches(draws(start, size))
 
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         drawn_reaches,
         n_resamples=choice.n_draws,
         batch=draws.batch,
@@ -657,8 +657,8 @@ def _simulate_pvalue(
     return replace(found, method=method).because(choice.why)
 
 
-def _draws(plan: PValuePlan, family: Family) -> StatisticDraws:
+def _draws(plan: PValuePlan, family: Family) -> SufficientStatisticDraws:
     """Return draws of the family's sufficient statistic, labels from the predictions."""
     if family.full:
         return FullDraws(plan.rows, plan.seed)
-    return StatisticDraws(plan.rows, plan.seed)
+    return SufficientStatisticDraws(plan.rows, plan.seed)

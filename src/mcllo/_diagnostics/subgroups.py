@@ -54,8 +54,8 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.objective import free_parameters
 from .._inference.budget import (
     BATCH_ENTRIES,
-    MIN_FIT_DRAWS,
-    MIN_REFITS,
+    MIN_COSTLY_DRAWS,
+    MIN_DRAWS,
     N_EXCEEDANCES,
     N_RESAMPLES,
     N_SUBGROUPS_PER_N_DRAWS,
@@ -69,12 +69,12 @@ from .._inference.effect_size import (
 )
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.hypothesis_test import Reason, TestResult
-from .._inference.likelihood_tests import CalibrationTest, chi2_sf, trust_chi2
+from .._inference.likelihood_tests import CalibrationTest, chi2_sf, chi2_trust_reason
 from .._inference.monte_carlo import (
+    class_counts_and_sums,
     draw_labels,
     expand_weights,
-    label_sums,
-    monte_carlo_p,
+    monte_carlo_pvalue,
 )
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
@@ -167,7 +167,7 @@ class SubgroupScores:
         """Return the sufficient statistics of each subgroup, shape (draws, G, 2K)."""
         statistics = []
         for part, values in zip(self.parts, self._values, strict=True):
-            counts, sums = label_sums(labels[:, part], values)
+            counts, sums = class_counts_and_sums(labels[:, part], values)
             own = [counts[:, self._columns], sums[:, self._columns]]
             statistics.append(np.concatenate(own, axis=1))
         return np.stack(statistics, axis=1)
@@ -217,7 +217,7 @@ def homogeneity_test(
         n_draws = n_resamples
         if not why.is_chosen_by_user:
             n_draws = int(min(n_resamples, work / predictions.n_expanded_probs))
-        if n_draws >= min(MIN_REFITS, n_resamples):
+        if n_draws >= min(MIN_COSTLY_DRAWS, n_resamples):
             stop_at = None if method == "exact" else N_EXCEEDANCES
             found = _simulate_pvalue(
                 scores, probs[places], value, n_draws, seed, stop_at
@@ -249,7 +249,7 @@ def _is_chi2_trusted(
         of_parts = [float(variance[part].sum(axis=0).min()) for part in parts]
         return min(of_parts) / factor
 
-    why = trust_chi2(
+    why = chi2_trust_reason(
         "lr",
         fewest / factor,
         n_clipped=predictions.n_clipped,
@@ -296,7 +296,7 @@ def _simulate_pvalue(
     n_rows, n_classes = probs.shape
     cells_per_draw = max(n_rows, len(scores.parts) * n_classes)
     batch = max(1, min(512, BATCH_ENTRIES // cells_per_draw))
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at
     )
     return replace(found, method="bootstrap")
@@ -484,7 +484,7 @@ def _subgroup(
         adjusted=adjusted,
         effect_size=replace(size, power=power),
         goodness_of_fit=goodness_of_fit(
-            rows, fitted.fit, n_resamples=MIN_FIT_DRAWS, seed=seed
+            rows, fitted.fit, n_resamples=MIN_DRAWS, seed=seed
         ),
         slope=estimate_slope(rows, confidence, fitted.fit.df),
         absent=rows.absent,

@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
+from .._inference.budget import N_RESAMPLES_REPEATED, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.likelihood_tests import (
     CalibrationTest,
@@ -245,7 +245,7 @@ def zero_sensitivity(
     *,
     statistic: Statistic = "lr",
     method: Method = "auto",
-    n_resamples: int = N_RESAMPLES_ZEROS,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
     baseline: Any = None,
     **data: Unpack[RowOptions],
@@ -319,7 +319,7 @@ def compute_zero_sensitivity(
     *,
     statistic: Statistic = "lr",
     method: Method = "auto",
-    n_resamples: int = N_RESAMPLES_ZEROS,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
 ) -> ZeroSensitivity | None:
     """Return the sensitivity of validated predictions."""

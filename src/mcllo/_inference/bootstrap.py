@@ -60,11 +60,11 @@ from .._validation.predictions import (
     takes_row_options,
 )
 from ..exceptions import InputError, SeparationWarning
-from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
+from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_SINGLE
 from .monte_carlo import (
     Seed,
-    StatisticDraws,
-    check_resamples,
+    SufficientStatisticDraws,
+    check_n_resamples,
     draw_labels,
     seed_entropy,
 )
@@ -163,7 +163,9 @@ class BootstrapFits:
             whole = says.format(f"{self.n_separated} of {self.n_resamples}")
             warn(SeparationWarning(says.format("some"), detail=whole, numbers=counts))
         log_odds = fit.log_odds(simplex)
-        low, high = quantiles_of_draws(self.theta, log_odds, fit.baseline_index, tail)
+        low, high = recalibrated_quantiles(
+            self.theta, log_odds, fit.baseline_index, tail
+        )
         return RecalibratedProbabilities(
             fit.apply(simplex), low, high, interval, "bootstrap", fit.classes
         )
@@ -188,7 +190,7 @@ def bootstrap_fits(
     fit: MCLLOFit | None = None,
     penalty: Penalty = 0.0,
     center: Center = "identity",
-    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     baseline: Any = None,
     **data: Unpack[TableOptions],
@@ -263,23 +265,23 @@ def bootstrap_refits(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
-    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     batch: int | None = None,
 ) -> BootstrapFits:
     """Refit independent rows to labels drawn from their `fit`; `batch` changes no number."""
-    check_resamples(n_resamples)
-    _check_fit(predictions, fit)
+    check_n_resamples(n_resamples)
+    _check_fit_matches(predictions, fit)
     odds = predictions.log_odds
     baseline = predictions.baseline_index
     logits = np.insert(
         odds, baseline, 0.0, axis=0
     ).T  # log odds stay those of the predictions
     fitted_probs = recalibrate_from_log_odds(fit.theta, odds, baseline)
-    draws = StatisticDraws(
+    draws = SufficientStatisticDraws(
         replace(predictions, probs=fitted_probs, logits=logits), seed_entropy(seed)
     )
-    refits = Refits(predictions, fit)
+    refits = StatisticsRefitter(predictions, fit)
     batch = batch or draws.batch
 
     def refit_batch(start: int) -> tuple[Floats, Floats]:
@@ -300,7 +302,7 @@ def bootstrap_refits(
     return BootstrapFits(fit, theta, n_separated, draws.seed)
 
 
-class Refits:
+class StatisticsRefitter:
     """Estimates of many sufficient statistics, from the fit on, with the fit's penalty."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
@@ -322,7 +324,7 @@ class Refits:
         start = self.fit.theta
         full_information = np.ones(len(statistics))
         if self.fit.penalty_rule == "firth":
-            return self._firth_estimates(statistics), full_information
+            return self._refit_by_firth(statistics), full_information
         basis = None
         if not self.free.all():
             basis = np.eye(len(self.free))[:, self.free]
@@ -336,7 +338,7 @@ class Refits:
             found.hessian, self.information_at_fit
         )
 
-    def _firth_estimates(self, statistics: Floats) -> Floats:
+    def _refit_by_firth(self, statistics: Floats) -> Floats:
         """Return the estimates one by one: Jeffreys' prior makes no exponential family."""
         likelihood = FreeParameterObjective.from_predictions(self.predictions)
         objective = FirthObjective(likelihood, self.predictions)
@@ -348,7 +350,7 @@ class Refits:
         return theta
 
 
-def _check_fit(predictions: Predictions, fit: MCLLOFit) -> None:
+def _check_fit_matches(predictions: Predictions, fit: MCLLOFit) -> None:
     """Refuse a fit that does not exist, or is not that of these rows."""
     if fit.classes != predictions.classes or fit.baseline != predictions.baseline:
         raise InputError(
@@ -373,7 +375,7 @@ def _check_fit(predictions: Predictions, fit: MCLLOFit) -> None:
         )
 
 
-def quantiles_of_draws(
+def recalibrated_quantiles(
     theta: Floats,
     odds: Floats,
     baseline: int,

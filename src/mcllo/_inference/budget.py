@@ -11,39 +11,39 @@ calibration test            `N_RESAMPLES`                           `TEST_WORK`;
                             tables: `N_EXCEEDANCES_LARGE_TABLE`)
 over all baselines          `N_RESAMPLES`                           any size
 sign flips of groups        `N_RESAMPLES`                           `MAX_FLIPPED_GROUPS`; beyond: F
-  of skewed scores          `N_RESAMPLES_DEPENDENT` for each        `DEPENDENT_WORK`; beyond: flips
+  of skewed scores          `N_RESAMPLES_REPEATED` for each         `DEPENDENT_WORK`; beyond: flips
                             strength of dependence,                 alone, and the reason says so
-                            `MIN_DEPENDENT_DRAWS` at least
+                            `MIN_COSTLY_DRAWS` at least
 rows of unequal weight      `N_RESAMPLES`; stops at                 `MAX_FLIPPED_GROUPS` effective
                             `N_EXCEEDANCES` beyond                  rows and `TEST_WORK`; beyond: F
                             `WORK_WITHOUT_EARLY_STOP`
 nested models, one class    `N_RESAMPLES`                           `NESTED_WORK` for all tests,
                                                                     `BRIEF_NESTED_WORK` in `assess`
-  refits, then scores       at least `MIN_REFITS`                   beyond: chi-square, and the
+  refits, then scores       at least `MIN_COSTLY_DRAWS`             beyond: chi-square, and the
                                                                     reason says so
   full map, asked for       `N_RESAMPLES`                           `FULL_MAP_WORK` a test
-zeros, each clip            `N_RESAMPLES_ZEROS`                     `ZEROS_WORK`, whatever the
+zeros, each clip            `N_RESAMPLES_REPEATED`                  `ZEROS_WORK`, whatever the
                                                                     information
 ECE, classwise ECE,         `NULLS_WORK` / entries, at least        `MAX_NULLS_ENTRIES`; beyond: no
-Hosmer-Lemeshow             `MIN_NULL_DRAWS`                        null, chi-square for the last
-kernel test                 `MIN_NULL_DRAWS`                        `MAX_KERNEL_ENTRIES` and
+Hosmer-Lemeshow             `MIN_DRAWS`                             null, chi-square for the last
+kernel test                 `MIN_DRAWS`                             `MAX_KERNEL_ENTRIES` and
                                                                     `MAX_KERNEL_ROWS`
-omnibus test, asked for     `N_RESAMPLES_OMNIBUS`                   any size
+omnibus test, asked for     `N_RESAMPLES_SINGLE`                    any size
 isotonic curve's band       `CONSISTENCY_WORK` / rows, from         any size
-                            `MIN_NULL_DRAWS` to
-                            `N_RESAMPLES_CONSISTENCY`
-details of an assessment    `N_RESAMPLES_DETAILS`                   all baselines:
+                            `MIN_DRAWS` to
+                            `N_RESAMPLES_SINGLE`
+details of an assessment    `N_RESAMPLES_REPEATED`                  all baselines:
                                                                     `MAX_BASELINE_ENTRIES`
 classes left out            `N_RESAMPLES_ATTRIBUTION`               `ATTRIBUTION_WORK`; beyond:
                                                                     fewer rows
-holdout tests of `compare`  `N_RESAMPLES_COMPARE`                   `TEST_WORK`
-  labels of both samples    `N_RESAMPLES_COMPARE`                   `TEST_WORK`; beyond: no
+holdout tests of `compare`  `N_RESAMPLES_REPEATED`                  `TEST_WORK`
+  labels of both samples    `N_RESAMPLES_REPEATED`                  `TEST_WORK`; beyond: no
                                                                     corrected p-value
-parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`                 any size
+parametric bootstrap        `N_RESAMPLES_SINGLE`                    any size
 tests in a power study      `N_RESAMPLES_STUDY`                     any size
 distribution of a size      `N_RESAMPLES_SIZE`                      any size, of some hundred rows
 fit of the map              `FIT_WORK` / rows, at most              any size, of `FIT_WORK` /
-                            `N_RESAMPLES_FIT`                       `MIN_FIT_DRAWS` rows at most
+                            `N_RESAMPLES_REPEATED`                  `MIN_DRAWS` rows at most
 one map for all subgroups   `N_RESAMPLES`                           `SUBGROUPS_WORK`; beyond: chi-
                                                                     square
   tests of each subgroup    so many times their number              as the calibration test
@@ -59,22 +59,16 @@ number, so that 1 / (draws + 1), the smallest p-value, is round.
 from __future__ import annotations
 
 N_RESAMPLES = 1999
-N_RESAMPLES_OMNIBUS = 999
-N_RESAMPLES_CONSISTENCY = 999
-N_RESAMPLES_BOOTSTRAP = 999
-N_RESAMPLES_ZEROS = 499
-N_RESAMPLES_DETAILS = 499
-N_RESAMPLES_COMPARE = 499
-N_RESAMPLES_DEPENDENT = 499
+N_RESAMPLES_SINGLE = 999  # of a call that simulates one thing
+# of what a call simulates several times: clips, parts, methods, strengths of dependence
+N_RESAMPLES_REPEATED = 499
 N_RESAMPLES_ATTRIBUTION = 399
 # each repetition needs its own; a p-value is exact at any number
 N_RESAMPLES_STUDY = 199
-N_RESAMPLES_FIT = 499
 N_RESAMPLES_SIZE = 400  # of an estimate; labels are not drawn
-MIN_NULL_DRAWS = 199
-MIN_FIT_DRAWS = 199
-MIN_DEPENDENT_DRAWS = 99
-MIN_REFITS = 99  # below, refits, and then scores, are not worth it
+MIN_DRAWS = 199  # where work limits draws: so many all the same
+# the same where draws cost much (refits, dependent labels): with fewer it is not worth it
+MIN_COSTLY_DRAWS = 99
 
 # simulated statistics at least as large, at which a sequential run stops
 N_EXCEEDANCES = 50

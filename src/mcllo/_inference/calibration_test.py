@@ -61,11 +61,11 @@ from .hypothesis_test import Ground, Reason, TestResult
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .monte_carlo import (
     Seed,
-    check_resamples,
+    check_n_resamples,
+    class_counts_and_sums,
     draw_labels,
     expand_weights,
-    label_sums,
-    monte_carlo_p,
+    monte_carlo_pvalue,
     seed_entropy,
 )
 
@@ -86,7 +86,7 @@ def max_score_test(
     Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
     drawn from the predictions, until `stop_at` of them, if given, were as extreme.
     """
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     entropy = seed_entropy(seed)
     scores = BaselineScores(predictions, columns)
     observed = scores.observed()
@@ -94,16 +94,16 @@ def max_score_test(
     # Draws that tie with the data may differ from them by rounding, relative and around 0.
     threshold = largest * (1.0 - RELATIVE_TIE_TOL) - 1e-12
     rows = expand_weights(predictions)
-    logs = _centred_logs(rows)
+    log_probs = _log_probs_less_maximum(rows)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.probs, entropy, start, size)
-        counts, odds_sums = log_odds_sums(labels, logs, columns)
+        counts, odds_sums = class_counts_and_log_odds_sums(labels, log_probs, columns)
         return np.asarray(scores(counts, odds_sums).max(axis=1) >= threshold)
 
     entries_of_draw = max(rows.n_samples, rows.n_classes * len(columns))
     batch = max(1, min(512, BATCH_ENTRIES // entries_of_draw))
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds, n_resamples=n_resamples, batch=batch, seed=entropy, stop_at=stop_at
     )
     return observed, replace(found, statistic=largest)
@@ -115,15 +115,17 @@ class BaselineScores:
     def __init__(self, predictions: Predictions, columns: NDArray[np.intp]) -> None:
         self.predictions = predictions
         self.columns = columns
-        self.logs = _centred_logs(predictions)
+        self.log_probs = _log_probs_less_maximum(predictions)
         expected = predictions.probs
         if predictions.sample_weight is not None:
             expected = expected * predictions.sample_weight[:, None]
-        self.mean_counts, self.mean_odds = self._sums(expected)
+        self.mean_counts, self.mean_odds = self._class_counts_and_log_odds_sums(
+            expected
+        )
         self.df = []
         inverses = []
         for b in columns:
-            inverse, df = _inverse_information(predictions, int(b))
+            inverse, df = _inverse_information_and_df(predictions, int(b))
             inverses.append(inverse)
             self.df.append(df)
         self.inverse = np.stack(inverses)
@@ -141,17 +143,21 @@ class BaselineScores:
         weight = 1.0 if p.sample_weight is None else p.sample_weight
         one_hot = np.zeros(p.probs.shape)
         one_hot[np.arange(p.n_samples), p.codes] = weight
-        counts, odds = self._sums(one_hot)
+        counts, odds = self._class_counts_and_log_odds_sums(one_hot)
         return self(counts[None], odds[None])[0]
 
-    def _sums(self, membership: Floats) -> tuple[Floats, Floats]:
+    def _class_counts_and_log_odds_sums(
+        self, membership: Floats
+    ) -> tuple[Floats, Floats]:
         """Return counts and log odds sums; row i is of class j by ``membership[i, j]``."""
-        own_sums = np.einsum("ij,ij->j", membership, self.logs)
-        cross_sums = membership.T @ self.logs[:, self.columns]
+        own_sums = np.einsum("ij,ij->j", membership, self.log_probs)
+        cross_sums = membership.T @ self.log_probs[:, self.columns]
         return membership.sum(axis=0), own_sums[:, None] - cross_sums
 
 
-def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, Floats]:
+def class_counts_and_log_odds_sums(
+    labels: Codes, log_probs: Floats, columns: Codes
+) -> tuple[Floats, Floats]:
     """Return counts (B, c) and log odds sums (B, c, m) of labels of shape (B, n).
 
     Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.
@@ -159,21 +165,21 @@ def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, 
     from scipy.sparse import csr_array
 
     size, n = labels.shape
-    c = logs.shape[1]
-    counts, own_sums = label_sums(labels, logs.T)
+    c = log_probs.shape[1]
+    counts, own_sums = class_counts_and_sums(labels, log_probs.T)
     draw_offset = c * np.arange(size)[:, None]
     cells = (labels + draw_offset).T
     cells = cells.astype(np.int32).ravel()
     row_ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
     ones = np.ones(cells.size)
     one_hot = csr_array((ones, cells, row_ends), shape=(n, size * c))
-    of_baselines = np.ascontiguousarray(logs[:, columns])
+    of_baselines = np.ascontiguousarray(log_probs[:, columns])
     cross_sums = np.asarray(one_hot.T @ of_baselines)
     cross_sums = cross_sums.reshape(size, c, -1)
     return counts, own_sums[:, :, None] - cross_sums
 
 
-def _centred_logs(predictions: Predictions) -> Floats:
+def _log_probs_less_maximum(predictions: Predictions) -> Floats:
     """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
     logits = predictions.logits
     if logits is None:
@@ -182,7 +188,9 @@ def _centred_logs(predictions: Predictions) -> Floats:
     return np.subtract(logits, largest, dtype=np.float64)
 
 
-def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:
+def _inverse_information_and_df(
+    predictions: Predictions, baseline: int
+) -> tuple[Floats, int]:
     """Return ``H_b(theta0)^-1`` in 2c rows, 0 for the baseline and what is fixed; and the df."""
     c = predictions.n_classes
     rows = predictions.with_baseline(predictions.classes[baseline])
@@ -205,7 +213,7 @@ def best_baseline(
     The likelihood ratio of the fit has no p-value of its own: chi-square's would ignore the choice.
     """
     fits = fit_each_baseline(predictions, predictions.classes)
-    fit = _likeliest(fits, predictions.baseline)
+    fit = _likeliest_fit(fits, predictions.baseline)
     warn_of_undetermined_fits([fit])
     columns = np.arange(predictions.n_classes)
     _, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
@@ -216,10 +224,10 @@ def best_baseline(
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
     """Return the baseline of the largest likelihood; `options` are those of `fit_predictions`."""
     fits = fit_each_baseline(predictions, predictions.classes, **options)
-    return _likeliest(fits, predictions.baseline).baseline
+    return _likeliest_fit(fits, predictions.baseline).baseline
 
 
-def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
+def _likeliest_fit(fits: Sequence[MCLLOFit], preferred_baseline: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
     existing = [fit for fit in fits if fit.converged] or list(fits)
     best = max(fit.log_likelihood for fit in existing)
@@ -227,7 +235,7 @@ def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     least = best - 1e-7 * max(1.0, abs(best))
     equals = [fit for fit in existing if fit.log_likelihood >= least]
     for fit in equals:
-        if fit.baseline == preferred:
+        if fit.baseline == preferred_baseline:
             return fit
     return equals[0]
 
@@ -338,11 +346,11 @@ def calibration_test(
     >>> test.df, test.method, test.rejects(alpha=0.05)
     (4, 'chi2', False)
     """
-    rule, baseline = split_baseline(baseline)
+    baseline_rule, baseline = split_baseline_rule(baseline)
     predictions = unrounded_predictions(probs, y, baseline=baseline, **data)
     fitted = fit_and_test(
         predictions,
-        rule,
+        baseline_rule,
         statistic=statistic,
         method=method,
         n_resamples=n_resamples,
@@ -351,7 +359,7 @@ def calibration_test(
     return fitted.test
 
 
-def split_baseline(
+def split_baseline_rule(
     baseline: Any, *, allowed: tuple[str, ...] = ("auto",)
 ) -> tuple[str, Any]:
     """Return ('auto' or 'all', None) for these words, else ('', baseline)."""
@@ -368,20 +376,20 @@ def split_baseline(
 
 def fit_and_test(
     predictions: Predictions,
-    rule: str = "",
+    baseline_rule: str = "",
     *,
     statistic: Statistic = "lr",
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
 ) -> FittedTest:
-    """Fit and test validated predictions; `rule` is that of `split_baseline`."""
-    refuse_choice(predictions, rule)
-    if rule == "auto":
+    """Fit and test validated predictions; `baseline_rule` is that of `split_baseline_rule`."""
+    refuse_baseline_choice(predictions, baseline_rule)
+    if baseline_rule == "auto":
         fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return robust_score_test(predictions, fit, n_resamples=n_resamples, seed=seed)
     test = run_test(
         predictions,
@@ -394,26 +402,29 @@ def fit_and_test(
     return FittedTest(predictions, fit, test)
 
 
-def needs_robust(predictions: Predictions) -> bool:
+def needs_robust_covariance(predictions: Predictions) -> bool:
     """Whether rows depend on each other, or their weights are no counts."""
     return not predictions.counts_rows or predictions.groups is not None
 
 
-def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
+def robust_fit_if_needed(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the fit with robust standard errors where its own would not hold for these rows."""
     rows = predictions.with_importance_weights()
-    return with_robust_covariance(rows, fit) if needs_robust(rows) else fit
+    return with_robust_covariance(rows, fit) if needs_robust_covariance(rows) else fit
 
 
-def refuse_choice(predictions: Predictions, rule: str) -> None:
+def refuse_baseline_choice(predictions: Predictions, baseline_rule: str) -> None:
     """Refuse a baseline chosen by the labels where no p-value pays for the choice."""
-    if rule and needs_robust(predictions):
+    if baseline_rule and needs_robust_covariance(predictions):
         message = (
             "{found} must not be combined with groups or weights that are no counts: the p-value "
             "that pays for the choice needs independent rows."
         )
         raise InputError(
-            message, argument="baseline", value=rule, remedy="Name the baseline."
+            message,
+            argument="baseline",
+            value=baseline_rule,
+            remedy="Name the baseline.",
         )
 
 

@@ -37,10 +37,16 @@ from ..metrics._scores import ScoreDecomposition
 from .budget import (
     BATCH_ENTRIES,
     CONSISTENCY_WORK,
-    MIN_NULL_DRAWS,
-    N_RESAMPLES_CONSISTENCY,
+    MIN_DRAWS,
+    N_RESAMPLES_SINGLE,
 )
-from .monte_carlo import MetricNull, Seed, check_resamples, seed_entropy, uniforms
+from .monte_carlo import (
+    MetricNull,
+    Seed,
+    check_n_resamples,
+    seed_entropy,
+    uniform_draws,
+)
 
 MAX_BAND_POINTS = 200  # values at which the band is given: more than a figure shows
 
@@ -222,20 +228,20 @@ def isotonic_curve(
     pooled = pooled_predictions(predictions, label)
     entropy = seed_entropy(seed)
     curve = pooled.curve()
-    points = spread_points(pooled)
+    points = select_band_values(pooled)
     if n_resamples is None:
         total = int(pooled.weight.sum())
-        affordable = max(MIN_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
-        n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
-    check_resamples(n_resamples)
+        affordable = max(MIN_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
+        n_resamples = min(N_RESAMPLES_SINGLE, affordable)
+    check_n_resamples(n_resamples)
     # Half a row cannot have a label: of fractional weights the curve stands alone.
     band_low = np.full(len(points), np.nan)
     band_high = np.full(len(points), np.nan)
     null = None
     if predictions.has_whole_weights:
         curves, miscalibration = _draw_curves(pooled, points, n_resamples, entropy)
-        band_low, band_high = central_band(curves, level)
-        observed = _miscalibration(pooled, pooled.frequency, curve)
+        band_low, band_high = band_of_draws(curves, level)
+        observed = _miscalibration_of_brier(pooled, pooled.frequency, curve)
         null = MetricNull.from_draws(observed, miscalibration, level, entropy)
     return IsotonicCurve(
         label=label,
@@ -244,7 +250,7 @@ def isotonic_curve(
         band_low=band_low,
         band_high=band_high,
         level=level,
-        blocks=_blocks(pooled, curve),
+        blocks=_level_runs(pooled, curve),
         brier=pooled.decomposed("brier"),
         log_loss=pooled.decomposed("log_loss"),
         null=null,
@@ -253,7 +259,7 @@ def isotonic_curve(
     )
 
 
-def spread_points(pooled: Pooled) -> Codes:
+def select_band_values(pooled: Pooled) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
     values = pooled.values
     if len(values) <= MAX_BAND_POINTS:
@@ -269,7 +275,7 @@ def spread_points(pooled: Pooled) -> Codes:
     return np.unique(points)
 
 
-def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+def band_of_draws(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     """Return the k-th smallest and largest of each column; one more draw is inside at `level`."""
     n_draws, width = drawn.shape
     k = int(np.floor((n_draws + 1) * (1.0 - level) / 2.0 + 1e-9))  # 1e-9 for rounding
@@ -292,7 +298,7 @@ def _draw_curves(
     batch = max(1, BATCH_ENTRIES // n_rows)
     for start in range(0, n_draws, batch):
         size = min(batch, n_draws - start)
-        u = uniforms(seed, start, size, n_rows)
+        u = uniform_draws(seed, start, size, n_rows)
         hits = (u < probs).astype(np.float64)
         # Some values stand for several rows: their hits are counted.
         if n_rows > len(counts):
@@ -301,17 +307,17 @@ def _draw_curves(
             frequency = n_hits / pooled.weight
             curve = isotonic(frequency, pooled.weight)
             curves[draw] = curve[points]
-            miscalibration[draw] = _miscalibration(pooled, frequency, curve)
+            miscalibration[draw] = _miscalibration_of_brier(pooled, frequency, curve)
     return curves, miscalibration
 
 
-def _miscalibration(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
+def _miscalibration_of_brier(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
     """Return the miscalibration part of the Brier score: what the curve gains over the values."""
     gain = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
     return float(pooled.weight @ gain / pooled.weight.sum())
 
 
-def _blocks(pooled: Pooled, curve: Floats) -> Table:
+def _level_runs(pooled: Pooled, curve: Floats) -> Table:
     """Return the runs of values that share one level of the curve."""
     first = np.flatnonzero(np.append(True, np.diff(curve) > 0.0))
     last = np.append(first[1:], len(curve)) - 1

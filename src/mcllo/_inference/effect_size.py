@@ -20,19 +20,25 @@ How the first three get their estimate and their interval; the numbers are those
 1. Take the map theta_hat that was fitted, its covariance, and the rows (of very many, a sample).
    Where rows depend on each other, few groups could make that covariance too small: it is mixed
    with that of independent rows (`stabilized_covariance`).
-2. Draw errors e of the estimate: normal numbers with this covariance, Student's t where there are
-   few errors or groups per parameter (`EffectiveRows.spread`).
+2. Draw errors e of the estimate: normal numbers with this covariance, scaled to Student's t with
+   as many degrees of freedom as there are expected errors per parameter, or groups less one if
+   these are fewer (`EffectiveRows.student_scale`); normal where they are a million.
 3. The sizes of theta_hat itself are too large, since noise moves probabilities as well. Therefore
    ask of each place theta on a ray from the identity: which sizes would an estimate ``theta + e``
    of it have? The reported estimate is the place whose median size is the observed one; the ends
-   of the interval are the places whose upper and lower quantile are (test inversion). Two rays: the
-   direction of theta_hat, and of the part of it that is more than noise. The mean of both
-   estimates, the wider limits (`_limits_over_rays`). An estimate is 0 where calibrated rows would
-   show as much.
+   of the interval are the places whose upper and lower quantile are (test inversion). The errors e
+   are the same at every place: one covariance, that at theta_hat, and no refits.
+   Observed sizes and their distribution are those of the same 60 to 600 rows
+   (`thin_by_top_probability`), so that an odd choice of these rows cancels; the sizes at the
+   places that were found are those of all rows of step 1. Two rays: the direction of theta_hat,
+   and of the part of it that is more than noise; the first alone where the covariance has no
+   Cholesky factor. (With two classes both are the same.) The mean of both estimates, the wider
+   limits (`_estimates_over_rays`). An estimate is 0 where calibrated rows would show as much.
 4. Where labels are separated there is no theta_hat: a penalised map stands in
    (`_penalised_effect_size`). With too many parameters for a covariance there is no interval.
-5. No change is below the difference of accuracy and mean confidence, which needs no map
-   (`_at_least_in_the_large`).
+5. Both changes (not the gain) are raised to the difference of accuracy and mean confidence, which
+   needs no map: the upper end in any case, the estimate where that difference is more than chance
+   (`_raise_to_error_in_the_large`).
 
 An interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %:
 `EffectSize.within` says "equivalent at this tolerance" where it lies below, wrongly in about 2.5 %
@@ -62,12 +68,18 @@ from .budget import N_RESAMPLES_SIZE
 from .effect_size_distribution import (
     SIZES,
     MapChanges,
-    clear_part,
     covariance_root,
+    part_beyond_noise,
     ray_limits,
 )
-from .levels import ObservedError, RightAt, map_level, observed_error, observed_levels
-from .monte_carlo import Seed, check_resamples, seed_entropy
+from .levels import (
+    ObservedError,
+    RightAt,
+    map_interval_at_level,
+    observed_error_bounds,
+    observed_levels,
+)
+from .monte_carlo import Seed, check_n_resamples, seed_entropy
 
 EFFECT_SIZE_COLUMNS = (
     *("mean_change", "low", "high", "top_mean_change", "top_low", "top_high"),
@@ -77,8 +89,9 @@ EFFECT_SIZE_COLUMNS = (
 MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
 MAX_ENTRIES = 400_000
-"""Probabilities from which sizes are computed; of more, a sample of at most 20,000 rows. A mean
-over 20,000 rows is known to a hundredth of the rows' standard deviation."""
+"""Probabilities from which sizes are computed; of more, a sample of 2,000 to 20,000 rows (below 20
+classes always 20,000). A mean over 20,000 rows is known to a hundredth of the rows' standard
+deviation."""
 MAX_OBSERVED_ENTRIES = 4_000_000
 """The same for what needs no map, which is one pass over the rows for each class."""
 MAX_SAMPLING_ENTRIES = 5_000
@@ -112,8 +125,10 @@ class EffectSize(Result):
         Probability that stands on the wrong classes at least, on average, whatever the shape of the
         error: a lower limit of level ``(1 + confidence) / 2`` that needs no model.
     in_the_large : float
-        Difference of accuracy and mean confidence, without its sign. No size is below it: it is
-        part of the mean change.
+        Difference of accuracy and mean confidence, without its sign. It is part of the true mean
+        change, so that `high` and `top_high` are never below it, nor `mean_change` and
+        `top_mean_change` where it is more than chance (where rows depend on each other: where its
+        lower limit is above them).
     levels : tuple of RightAt
         How often predictions near a few levels are right.
     method : {"ray", "ridge", "blocks"}
@@ -121,7 +136,8 @@ class EffectSize(Result):
         map is best, and the sizes are those of a penalised one, less what chance adds, with upper
         ends that are rough; "blocks": there are too many parameters for intervals.
     n_resamples, seed : int
-        Draws of the sampling distribution of an estimate, and what they were made from.
+        Draws of the sampling distribution of an estimate, and what they were made from: always
+        400 in an assessment, whatever its own `n_resamples`; only the seed is handed on.
     reason : str
         Why numbers are missing or rough; empty where they are neither.
 
@@ -136,6 +152,11 @@ class EffectSize(Result):
     The mean change is a mean total variation distance: for each row the probability that would have
     to move from one class to another. All but `levels`, `at_least` and `in_the_large` assume that
     what is wrong is a shift or slope of the log odds.
+
+    With `method` "ridge" numbers are rougher: of very many rows the map is fitted to the sample
+    that sizes are computed from, its errors are normal, and where rows depend on each other its
+    robust covariance is taken as it is. `power` then (and with "blocks") counts dependent rows as
+    independent ones, and is too high.
 
     Examples
     --------
@@ -215,7 +236,7 @@ def estimate_effect_size(
     estimate.
     """
     check_share("confidence", confidence)
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     entropy = seed_entropy(seed)
     # 1. The rows, and the map that was fitted to them.
     rows = sample_rows(predictions.with_baseline(fit.baseline), entropy)
@@ -240,15 +261,17 @@ def estimate_effect_size(
             covariance, design_effect = stabilized_covariance(
                 covariance, changes, fit, effective
             )
-        error_share = changes.errors(fit.theta)
-        unit_errors *= effective.spread(fit.df, error_share, uniforms)[:, None]
-        found = _limits_over_rays(
+        error_share = changes.expected_error_share(fit.theta)
+        unit_errors *= effective.student_scale(fit.df, error_share, uniforms)[:, None]
+        found = _estimates_over_rays(
             changes, fit.theta, covariance, unit_errors, confidence
         )
-    # 5. What needs no map, and what no size can be below.
+    # 5. What needs no map, and changes that are raised to it.
     is_large = predictions.n_samples * predictions.n_classes > MAX_OBSERVED_ENTRIES
-    observed = observed_error(rows if is_large else predictions, confidence)
-    ends = _at_least_in_the_large(found.ends, observed, dependent=effective.dependent)
+    observed = observed_error_bounds(rows if is_large else predictions, confidence)
+    ends = _raise_to_error_in_the_large(
+        found.ends, observed, dependent=effective.dependent
+    )
     return EffectSize(
         **dict(zip(EFFECT_SIZE_COLUMNS, ends.ravel().tolist(), strict=True)),
         p95_change=found.p95[0],
@@ -257,7 +280,7 @@ def estimate_effect_size(
         power=power_at_large_effect(changes, fit.df, effective, design_effect),
         at_least=observed.at_least,
         in_the_large=observed.in_the_large,
-        levels=_levels(predictions, changes, found, confidence),
+        levels=_levels_with_map(predictions, changes, found, confidence),
         method=found.method,
         n_resamples=0 if found.covariance is None else n_resamples,
         seed=entropy,
@@ -265,14 +288,16 @@ def estimate_effect_size(
     )
 
 
-def _at_least_in_the_large(
+def _raise_to_error_in_the_large(
     ends: Floats, observed: ObservedError, *, dependent: bool
 ) -> Floats:
-    """Return the sizes, none of both changes below what accuracy and mean confidence differ by.
+    """Return the sizes, both changes raised to what accuracy and mean confidence differ by.
 
-    That difference is part of every mean change. Where it is more than chance and larger than the
-    estimate, it stands for the estimate, and its upper limit for the upper end. The lower end
-    stays: an interval that holds the truth still does. (Without a model there is `at_least`.)
+    That difference is part of every true mean change. Where it is more than chance and larger than
+    the estimate, it stands for the estimate, and the upper end is at least its upper limit. In
+    other cases, also where it is no more than chance, the upper end is at least the difference
+    itself. The lower end stays: an interval that holds the truth still does. (Without a model
+    there is `at_least`.) The gain stays as it is.
 
     Of rows that depend on each other its own lower limit must be above the estimate: with 20 groups
     the difference is mostly noise, and the larger of two noisy numbers was 18 % too large.
@@ -294,20 +319,23 @@ def _at_least_in_the_large(
     return raised
 
 
-def _levels(
-    predictions: Predictions, changes: MapChanges, found: _Estimates, confidence: float
+def _levels_with_map(
+    predictions: Predictions,
+    changes: MapChanges,
+    found: _SizeEstimates,
+    confidence: float,
 ) -> tuple[RightAt, ...]:
     """Return how often rows near a few levels are right, and what the map says of these levels."""
     levels = []
     for level in observed_levels(predictions, confidence):
-        right, low, high = map_level(
+        right, low, high = map_interval_at_level(
             changes, found.theta, found.covariance, level.says, confidence
         )
         levels.append(replace(level, map_right=right, map_low=low, map_high=high))
     return tuple(levels)
 
 
-class _Estimates(NamedTuple):
+class _SizeEstimates(NamedTuple):
     """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
 
     `theta` is the map with this `covariance`, or None; `p95` the 95th percentiles over rows of both
@@ -322,23 +350,21 @@ class _Estimates(NamedTuple):
     reason: str = ""
 
 
-def _limits_over_rays(
+def _estimates_over_rays(
     changes: MapChanges,
     theta: Floats,
     covariance: Floats,
     unit_errors: Floats,
     confidence: float,
-) -> _Estimates:
+) -> _SizeEstimates:
     """Return the mean of the estimates on both rays, and the wider limits."""
     theta0 = identity_theta(len(theta) // 2)
     rays = [theta - theta0]
-    clear = clear_part(theta - theta0, covariance)
+    clear = part_beyond_noise(theta - theta0, covariance)
     if clear is not None:
         rays.append(clear)
     noise = unit_errors @ covariance_root(covariance).T
-    found = ray_limits(
-        sampling_distribution_rows(changes), theta, rays, noise, confidence
-    )
+    found = ray_limits(thin_by_top_probability(changes), theta, rays, noise, confidence)
 
     # Places on a ray as sizes, of all rows: (rays, sizes, low middle high).
     sizes = np.array(
@@ -359,21 +385,21 @@ def _limits_over_rays(
         middle_of_change, middle_of_top = np.minimum(
             places[:2, 1], 1e3
         )  # as good as infinite
-        change, _ = _p95(changes, theta0 + middle_of_change * ray)
-        _, top = _p95(changes, theta0 + middle_of_top * ray)
+        change, _ = _p95_of_changes(changes, theta0 + middle_of_change * ray)
+        _, top = _p95_of_changes(changes, theta0 + middle_of_top * ray)
         p95_of_rays.append((change, top))
     p95 = np.mean(p95_of_rays, axis=0)
-    return _Estimates(ends, p95.tolist(), theta, covariance, "ray")
+    return _SizeEstimates(ends, p95.tolist(), theta, covariance, "ray")
 
 
-def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size: int) -> float:
+def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size_index: int) -> float:
     """Return one of the `SIZES` at ``theta0 + t v``; the largest possible where t is infinite."""
     if t == 0.0:
         return 0.0
     if not math.isfinite(t):
-        return math.inf if SIZES[size] == "gain" else 1.0
+        return math.inf if SIZES[size_index] == "gain" else 1.0
     theta0 = identity_theta(len(ray) // 2)
-    return float(changes.sizes(theta0 + t * ray)[size])
+    return float(changes.sizes(theta0 + t * ray)[size_index])
 
 
 def _penalised_effect_size(
@@ -382,8 +408,12 @@ def _penalised_effect_size(
     effective: EffectiveRows,
     unit_errors: Floats,
     confidence: float,
-) -> _Estimates:
-    """Return the sizes of a penalised map; `high` is the upper quantile of its own distribution."""
+) -> _SizeEstimates:
+    """Return the sizes of a penalised map; `high` is the upper quantile of its own distribution.
+
+    The map is fitted to `rows`, a sample of very many, so that intervals are those of the sample.
+    Its errors are not scaled to Student's t, nor is its covariance mixed with another one.
+    """
     with suppress_warnings(*ESTIMATION_WARNINGS):
         fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
     if fit.information == "blocks":
@@ -391,17 +421,17 @@ def _penalised_effect_size(
     if effective.dependent and effective.groups > 1.0:
         fit = with_robust_covariance(rows, fit)
     noise = unit_errors @ covariance_root(fit.cov_theta).T
-    drawn = sampling_distribution_rows(changes).sampling_distribution(fit.theta, noise)
+    drawn = thin_by_top_probability(changes).sampling_distribution(fit.theta, noise)
     sizes = changes.sizes(fit.theta)
     upper_quantile = np.quantile(drawn, 0.5 + 0.5 * confidence, axis=0)
     high = np.maximum(sizes, upper_quantile)
     high[:2] = np.minimum(high[:2], 1.0)
     estimates = sizes
-    p95 = np.array(_p95(changes, fit.theta))
+    p95 = np.array(_p95_of_changes(changes, fit.theta))
     if len(fit.theta) < effective.rows:
         # The sizes of the map itself are above 0 for calibrated rows too: .037 where the truth is
         # 0. With fewer rows than parameters nothing is known, and the correction would be slow.
-        corrected = _limits_over_rays(
+        corrected = _estimates_over_rays(
             changes, fit.theta, fit.cov_theta, unit_errors, confidence
         )
         estimates = np.minimum(sizes, corrected.ends[:, 0])
@@ -410,15 +440,17 @@ def _penalised_effect_size(
     reason = (
         "no finite map is best for these labels, and a penalised one stands in for it"
     )
-    return _Estimates(ends, p95.tolist(), fit.theta, fit.cov_theta, "ridge", reason)
+    return _SizeEstimates(ends, p95.tolist(), fit.theta, fit.cov_theta, "ridge", reason)
 
 
-def _without_intervals(changes: MapChanges, theta: Floats) -> _Estimates:
+def _without_intervals(changes: MapChanges, theta: Floats) -> _SizeEstimates:
     """Return the sizes of a map that has no covariance."""
     ends = np.full((len(SIZES), 3), np.nan)
     ends[:, 0] = changes.sizes(theta)
     reason = "the map has too many parameters to say how sure it is"
-    return _Estimates(ends, _p95(changes, theta), theta, None, "blocks", reason)
+    return _SizeEstimates(
+        ends, _p95_of_changes(changes, theta), theta, None, "blocks", reason
+    )
 
 
 def sample_rows(predictions: Predictions, seed: int) -> Predictions:
@@ -442,7 +474,7 @@ def sample_rows(predictions: Predictions, seed: int) -> Predictions:
     return replace(sampled, sample_weight=None)
 
 
-def sampling_distribution_rows(changes: MapChanges) -> MapChanges:
+def thin_by_top_probability(changes: MapChanges) -> MapChanges:
     """Return a few rows, evenly spaced by top probability, since each draw needs all of them."""
     k, n = changes.odds.shape
     most = min(600, max(60, MAX_SAMPLING_ENTRIES // (k + 1)))
@@ -456,9 +488,9 @@ def sampling_distribution_rows(changes: MapChanges) -> MapChanges:
     return MapChanges(odds, np.ones(most))
 
 
-def _p95(changes: MapChanges, theta: Floats) -> list[float]:
+def _p95_of_changes(changes: MapChanges, theta: Floats) -> list[float]:
     """Return the 95th percentile over rows of both changes."""
-    change, recalibrated_top = changes.by_row(theta)
+    change, recalibrated_top = changes.changes_by_row(theta)
     top_change = np.abs(recalibrated_top - changes.top_probs)
     weight = changes.weight
     percentiles = []
@@ -487,15 +519,16 @@ class EffectiveRows:
         self.groups = effective_sample_size(predictions) if grouped else math.inf
         self.dependent = grouped or not predictions.counts_rows
 
-    def units(self, error_share: float = 1.0) -> float:
+    def n_units(self, error_share: float = 1.0) -> float:
         """Return how many groups there are, or rows, or errors of this share of the rows."""
         return max(1.0, min(self.groups, error_share * self.rows))
 
-    def spread(self, df: int, error_share: float, uniforms: Floats) -> Floats:
+    def student_scale(self, df: int, error_share: float, uniforms: Floats) -> Floats:
         """Return what makes normal draws those of Student's t, at these uniform numbers.
 
         Its degrees of freedom are errors per parameter, or groups less one if these are fewer; at
-        least 3, below which it has no variance.
+        least 3, the smallest whole number with a finite variance: with 2 or 1 no covariance would
+        describe the draws, and a few of them would decide every quantile.
         """
         from scipy.special import chdtri
 
@@ -513,7 +546,13 @@ def stabilized_covariance(
 
     The design effect is the mean over parameters of robust over independent variances: so many
     rows are worth one independent row. The covariance is mixed with that of independent rows times
-    the design effect, as if one more group for each parameter had shown this.
+    the design effect, as if one more group for each parameter had shown this. Morel, Bokossa and
+    Neerchal add the same term [1]_; that both are weighted to a mean is our own.
+
+    References
+    ----------
+    .. [1] J. G. Morel, M. C. Bokossa, N. K. Neerchal (2003). Small sample correction for the
+           variance of GEE estimators. Biometrical Journal 45:395-409.
     """
     free = np.flatnonzero(~np.isnan(np.diagonal(robust)))
     own = np.ix_(free, free)
@@ -522,7 +561,7 @@ def stabilized_covariance(
     )
     hessian = information.hessian[own]
     design_effect = float(np.einsum("ij,ji->", hessian, robust[own])) / len(free)
-    units = effective.units(changes.errors(fit.theta))
+    units = effective.n_units(changes.expected_error_share(fit.theta))
     share = units / (units + len(free))
     independent = pseudo_inverse(hessian)
     mixed = robust.copy()
@@ -541,40 +580,43 @@ def power_at_large_effect(
     """
     from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    gain = min(_gain_of_temperature(changes, 1.0), _gain_of_temperature(changes, -1.0))
+    gain = min(
+        _gain_of_large_temperature(changes, 1.0),
+        _gain_of_large_temperature(changes, -1.0),
+    )
     if gain == math.inf or df < 1 or not design_effect > 0.0:
         return math.nan
     noncentrality = 2.0 * effective.total * gain / design_effect
     if not effective.dependent:
         critical = float(chdtri(df, TEST_LEVEL_FOR_POWER))
         return 1.0 - float(chndtr(critical, df, noncentrality))
-    df_of_variance = df * max(effective.units() - 1.0, 1.0)
+    df_of_variance = df * max(effective.n_units() - 1.0, 1.0)
     critical = float(fdtri(df, df_of_variance, 1.0 - TEST_LEVEL_FOR_POWER))
     return 1.0 - float(ncfdtr(df, df_of_variance, noncentrality, critical))
 
 
-def _gain_of_temperature(changes: MapChanges, sign: float) -> float:
+def _gain_of_large_temperature(changes: MapChanges, sign: float) -> float:
     """Return the gain of the temperature that changes by `MEAN_CHANGE_FOR_POWER`.
 
-    The slope is ``exp(sign s)``, s > 0; infinite where no s up to 6 (slopes of 1/400 and 400)
+    The slope is ``exp(sign s)``, s > 0; infinite where no s up to 4 (slopes of 1/55 and 55)
     changes so much.
     """
 
-    def sizes(log_slope: float) -> Floats:
+    def sizes_at_slope(log_slope: float) -> Floats:
         slope = np.exp(sign * log_slope)
         return changes.sizes(np.repeat([0.0, slope], len(changes.odds)))
 
     low = 0.0
     high = 0.125
-    while sizes(high)[0] < MEAN_CHANGE_FOR_POWER:
+    while sizes_at_slope(high)[0] < MEAN_CHANGE_FOR_POWER:
         low = high
         high = 2.0 * high
-        if high > 6.0:
+        if high > 4.0:
             return math.inf
     for _ in range(12):  # bisection, to a part in 4,000
         middle = 0.5 * (low + high)
-        if sizes(middle)[0] < MEAN_CHANGE_FOR_POWER:
+        if sizes_at_slope(middle)[0] < MEAN_CHANGE_FOR_POWER:
             low = middle
         else:
             high = middle
-    return float(sizes(high)[2])
+    return float(sizes_at_slope(high)[2])

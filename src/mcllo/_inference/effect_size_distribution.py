@@ -8,19 +8,26 @@ top                mean of ``|g_top - x_top|``, top the class that was the most 
 gain               mean of ``KL(g || x)``: log loss that the map saves where g is right
 =================  ===============================================================================
 
-They are 0 at the identity theta0 and positive elsewhere, so that the sizes of an estimate are too
-large: noise alone moves probabilities, those of calibrated rows too. Estimate and interval allow
-for that by test inversion ([1]_, [2]_):
+They are 0 at the identity theta0 and never negative, so that the sizes of an estimate are too
+large: noise alone moves probabilities, those of calibrated rows too. (Change and gain are positive
+at every map that moves a row; top may be 0 there, where only other classes move.) Estimate and
+interval allow for that by test inversion ([1]_, [2]_):
 
 1. The estimate of a true theta is theta + e, ``e ~ N(0, covariance)``. To first order in e a
    probability then moves to ``g_j + g_j (a_j - sum_k g_k a_k)``, ``a_j = e_tau_j + e_gamma_j l_j``
-   with l the log odds, and change and top are those of rows moved so. The gain, to second order,
-   is ``gain(theta) + (theta - theta0)' H e + 1/2 e' H e``. First order because the mean of g is
-   then without bias, as it is for the estimate (the sums of g are those of the labels), whereas
-   ``g(theta + e)`` is bent upwards on sharp rows.
-   (`MapChanges.sampling_distribution`)
-2. On a ray ``theta_t = theta0 + t v, t >= 0``, quantiles of this distribution rise with t. Each of
-   them meets the size that was observed, that of the estimated map, at one t (`ray_limits`):
+   with l the log odds, and change and top are those of rows moved so. The gain, nearly to second
+   order, is ``gain(theta) + (theta - theta0)' H e + 1/2 e' H e``: third cumulants times
+   ``theta - theta0`` are left out beside H in the last term, so that it is exact to second order
+   at the identity alone. First order in change and top because the mean of g is then without bias,
+   as it is for the estimate (the sums of g are those of the labels), whereas ``g(theta + e)`` is
+   bent upwards on sharp rows (`MapChanges.sampling_distribution`). The covariance is that at the
+   estimate, whatever theta is asked: one covariance and no refits, where [1]_ simulates and
+   estimates anew at each place.
+2. On a ray ``theta_t = theta0 + t v, t >= 0``, quantiles of this distribution rise with t, but for
+   top: with three classes or more a top probability may fall first and rise through its old value
+   later. Each curve is replaced by its largest value so far, and meets the size that was observed,
+   that of the estimated map, at the first t that reaches it (`ray_limits`). Where top falls back
+   to the observed size farther out, places there are not looked at.
 
    ======  ===================================================================================
    low     the t whose upper quantile is the observed size; 0 if none
@@ -31,7 +38,8 @@ for that by test inversion ([1]_, [2]_):
 
 3. Two rays are asked, since the distribution hangs on how many rows the truth leaves alone: that of
    the estimate, whose noise moves all rows, and that of what in it is more than noise
-   (`clear_part`). `_inference/effect_size` takes the mean of the middles and the wider limits.
+   (`part_beyond_noise`). `_inference/effect_size` takes the mean of the middles and the wider
+   limits.
 
 .. [1] J. Carpenter (1999). Test inversion bootstrap confidence intervals. Journal of the Royal
        Statistical Society B 61:159-172.
@@ -103,13 +111,13 @@ class MapChanges:
         top_change = float(distance[self._top_cells] @ self.weight)
         return np.array([change, top_change, max(0.0, gain)])
 
-    def by_row(self, theta: Floats) -> tuple[Floats, Floats]:
+    def changes_by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the recalibrated probability of its top class."""
         g, _ = probabilities_and_log_sums(theta, self.odds)
         change = 0.5 * np.abs(g - self.probs).sum(axis=0)
         return change, g[self._top_cells]
 
-    def errors(self, theta: Floats) -> float:
+    def expected_error_share(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
         g, _ = probabilities_and_log_sums(theta, self.odds)
         return float((1.0 - g.max(axis=0)) @ self.weight)
@@ -186,7 +194,7 @@ def covariance_root(covariance: Floats) -> Floats:
     return root
 
 
-def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
+def part_beyond_noise(from_identity: Floats, covariance: Floats) -> Floats | None:
     """Return what in ``theta_hat - theta0`` is more than noise; None where that cannot be told.
 
     1. Divide by the noise: with F F' the covariance, ``F^-1 (theta_hat - theta0)`` has unit noise.
@@ -194,7 +202,7 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
        one shift of the baseline, single parameters. The temperature first in any case, then the
        largest chi-square, while it is above ``2 log(number of directions)``: of so many squared
        normal numbers the largest is about that [1]_.
-    3. Shrink the rest by the positive-part factor of James and Stein [2]_.
+    3. Shrink the rest by the factor of James and Stein [2]_, its positive part [3]_.
 
     References
     ----------
@@ -202,6 +210,8 @@ def clear_part(from_identity: Floats, covariance: Floats) -> Floats | None:
            The Annals of Statistics 22:1947-1975.
     .. [2] W. James, C. Stein (1961). Estimation with quadratic loss. Proceedings of the Fourth
            Berkeley Symposium 1:361-379.
+    .. [3] A. J. Baranchik (1964). Multiple regression and estimation of the mean of a multivariate
+           normal distribution. Technical Report 51, Department of Statistics, Stanford University.
     """
     k = len(from_identity) // 2
     free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
@@ -282,7 +292,7 @@ def ray_limits(
     median_change_by_chance = float(at_identity[1, 0]) ** 0.5
     limits = []
     for ray in rays:
-        v = _lengthen(changes, ray, median_change_by_chance)
+        v = _lengthen_direction(changes, ray, median_change_by_chance)
         places = _invert_quantiles(at_identity, partial(quantiles_on_ray, v), observed)
         limits.append((v, places))
     return limits
@@ -292,8 +302,10 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     """Return quantiles of the columns; those that too few draws show, by a straight line.
 
     The line runs, against quantiles of the normal distribution, through those at half a standard
-    deviation and at `TAIL_LEVEL`, or as far out as `MIN_DRAWS_IN_TAIL` draws show. Of skewed
-    distributions it lies below the quantiles, so that upper limits are larger than they need be.
+    deviation and at `TAIL_LEVEL`, or as far out as `MIN_DRAWS_IN_TAIL` draws show. Sizes are skewed
+    to the right, and the line lies below both of their quantiles: upper limits are then larger than
+    they need be, but lower limits too large, which come from upper quantiles. Intervals of 95 % or
+    less need no line.
 
     Examples
     --------
@@ -322,8 +334,10 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     return quantiles
 
 
-def _lengthen(changes: MapChanges, direction: Floats, least: float) -> Floats:
-    """Return the direction, made longer where it changes rows by less than `least`.
+def _lengthen_direction(
+    changes: MapChanges, direction: Floats, least_change: float
+) -> Floats:
+    """Return the direction, made longer where it changes rows by less than `least_change`.
 
     Otherwise t would have to be very large before chance is left behind. An estimate at the
     identity has no direction of its own and gets that of the temperature.
@@ -335,7 +349,7 @@ def _lengthen(changes: MapChanges, direction: Floats, least: float) -> Floats:
         change = changes.sizes(theta0 + direction)[0]
     if not change > 0.0:
         return direction
-    return direction * max(1.0, least / max(change, 1e-300))
+    return direction * max(1.0, least_change / max(change, 1e-300))
 
 
 def _invert_quantiles(
@@ -373,7 +387,8 @@ def _invert_quantiles(
 
     ordered = sorted(curves)
     t_squared = np.array(ordered) ** 2
-    # Quantiles of few draws may fall a little on the way.
+    # Quantiles of few draws may fall a little on the way, and those of top by more: the largest
+    # value so far makes the first t that reaches a level the answer.
     along_ray = np.array([curves[t] for t in ordered])
     rising = np.maximum.accumulate(along_ray, axis=0)
     limits = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level

@@ -34,7 +34,7 @@ MIN_UNINFORMATIVE_BOUND = 0.995
 """Change from which an upper end says nothing: it would be printed as 100 percentage points."""
 
 
-class Unit(NamedTuple):
+class DisplayUnit(NamedTuple):
     """How a number is printed: times `factor`, before `name`.
 
     It has so many decimals that `steps` of the last one are at most the width of its interval, and
@@ -48,77 +48,93 @@ class Unit(NamedTuple):
     least: float
 
 
-POINTS = Unit(100.0, " percentage points", 10, 1, 0.1)
-PERCENT = Unit(100.0, " %", 2, 2, 0.0)
-NATS = Unit(1.0, "", 4, 5, 0.0001)
+POINTS = DisplayUnit(100.0, " percentage points", 10, 1, 0.1)
+PERCENT = DisplayUnit(100.0, " %", 2, 2, 0.0)
+NATS = DisplayUnit(1.0, "", 4, 5, 0.0001)
 
 
 def size_statements(
-    size: EffectSize, *, fits: bool = True, bounded: bool = True
+    effect_size: EffectSize, *, fits: bool = True, bounded: bool = True
 ) -> list[Statement]:
     """Return what the sizes say, in the order above; nothing of what is not known.
 
     `fits`: more than chance was not found to be left after the map. `bounded`: nor was any error
     that is no shift or slope.
     """
-    statements = _without_a_model(size)
-    statements += _by_the_map(size, bounded) if fits else _nearest_map(size)
-    for level in size.levels:
-        says, right, ends = shown_level(level)
+    statements = _model_free_statements(effect_size)
+    statements += (
+        _map_size_statements(effect_size, bounded)
+        if fits
+        else _map_misfit_statement(effect_size)
+    )
+    for level in effect_size.levels:
+        says, right, ends = level_texts(level)
         interval = f" ({ends})" if ends else ""
         words = f"When it says {says}, it is right about {right}{interval}."
         statements.append(
             Statement("effect_size.level", words, numbers=level.to_dict())
         )
     if fits and bounded:
-        statements += _levels_by_the_map(size)
-    if size.reason:
-        words = f"Sizes are rough: {size.reason}."
+        statements += _map_level_statements(effect_size)
+    if effect_size.reason:
+        words = f"Sizes are rough: {effect_size.reason}."
         statements.append(
-            Statement("effect_size.reason", words, "doubt", {"method": size.method})
+            Statement(
+                "effect_size.reason", words, "doubt", {"method": effect_size.method}
+            )
         )
     return statements
 
 
-def _without_a_model(size: EffectSize) -> list[Statement]:
+def _model_free_statements(effect_size: EffectSize) -> list[Statement]:
     """Return the lower limit that holds whatever the shape of the error."""
-    if not POINTS.factor * size.at_least >= POINTS.least:
+    if not POINTS.factor * effect_size.at_least >= POINTS.least:
         return []
-    one_sided = 50.0 * (1.0 + size.confidence)
+    one_sided = 50.0 * (1.0 + effect_size.confidence)
+    at_least = f"{percentage_points(effect_size.at_least)}{POINTS.name}"
     words = (
-        f"At least {points(size.at_least)}{POINTS.name} of probability stand on the wrong classes "
+        f"At least {at_least} of probability stand on the wrong classes "
         f"on average, whatever the kind of error ({one_sided:g} % confidence)."
     )
     return [
-        Statement("effect_size.at_least", words, numbers={"at_least": size.at_least})
+        Statement(
+            "effect_size.at_least", words, numbers={"at_least": effect_size.at_least}
+        )
     ]
 
 
-def _by_the_map(size: EffectSize, bounded: bool) -> list[Statement]:
+def _map_size_statements(effect_size: EffectSize, bounded: bool) -> list[Statement]:
     """Return the sizes of a map against which nothing speaks, as those of shifts and slopes."""
     average = f"{MAP_CONDITION}, {{}} of probability stand on the wrong classes on average{{}}."
     names = ("mean_change", "low", "high")
-    statements = _state_size(size, "effect_size", average, POINTS, names, bounded)
-    if size.low > 0.0 and POINTS.factor * size.p95_change >= POINTS.least:
-        words = f"In one row of twenty it is then more than {points(size.p95_change)}{POINTS.name}."
-        numbers = {"p95_change": size.p95_change}
+    statements = _size_statement(
+        effect_size, "effect_size", average, POINTS, names, bounded
+    )
+    if effect_size.low > 0.0 and POINTS.factor * effect_size.p95_change >= POINTS.least:
+        p95 = f"{percentage_points(effect_size.p95_change)}{POINTS.name}"
+        words = f"In one row of twenty it is then more than {p95}."
+        numbers = {"p95_change": effect_size.p95_change}
         statements.append(Statement("effect_size.p95", words, numbers=numbers))
     top = "The most probable class of a row is off by {} on average{}."
     names = ("top_mean_change", "top_low", "top_high")
-    statements += _state_size(size, "effect_size.top", top, POINTS, names, bounded)
+    statements += _size_statement(
+        effect_size, "effect_size.top", top, POINTS, names, bounded
+    )
     gain = (
         "A recalibration by shifts and slopes would lower the log loss by {} per row{}."
     )
     names = ("gain", "gain_low", "gain_high")
-    statements += _state_size(size, "effect_size.gain", gain, NATS, names, bounded)
+    statements += _size_statement(
+        effect_size, "effect_size.gain", gain, NATS, names, bounded
+    )
     return statements
 
 
-def _state_size(
-    size: EffectSize,
+def _size_statement(
+    effect_size: EffectSize,
     kind: str,
     words: str,
-    unit: Unit,
+    unit: DisplayUnit,
     names: tuple[str, str, str],
     bounded: bool,
 ) -> list[Statement]:
@@ -127,38 +143,42 @@ def _state_size(
     None where it is not known, and where only its upper end says something and nothing may be said
     of that (`bounded`).
     """
-    known = size.to_dict()
-    value, low, high = (float(getattr(size, name)) for name in names)
+    known = effect_size.to_dict()
+    value, low, high = (float(getattr(effect_size, name)) for name in names)
     if math.isnan(value):
         return []
     if low <= 0.0 and not bounded:
         return []
-    confidence = f"{100.0 * size.confidence:g} % confidence"
-    number, interval = amount(value, low, high, unit, confidence)
+    confidence = f"{100.0 * effect_size.confidence:g} % confidence"
+    number, interval = amount_and_interval(value, low, high, unit, confidence)
     sentence = words.format(number, interval)
     numbers = {name: known[name] for name in (*names, "confidence")}
     return [Statement(kind, sentence, numbers=numbers)]
 
 
-def _nearest_map(size: EffectSize) -> list[Statement]:
+def _map_misfit_statement(effect_size: EffectSize) -> list[Statement]:
     """Return that numbers of a map that does not describe the rows are no sizes of the error."""
-    if math.isnan(size.mean_change):
+    if math.isnan(effect_size.mean_change):
         return []
     words = (
         "Shifts and slopes of the log odds do not describe these rows; sizes that assume them are "
         "left out."
     )
-    return [Statement("effect_size", words, "doubt", {"mean_change": size.mean_change})]
+    return [
+        Statement(
+            "effect_size", words, "doubt", {"mean_change": effect_size.mean_change}
+        )
+    ]
 
 
-def _levels_by_the_map(size: EffectSize) -> list[Statement]:
+def _map_level_statements(effect_size: EffectSize) -> list[Statement]:
     """Return what the map says of each level: narrower, and true only if the map is."""
     statements = []
-    for level in size.levels:
+    for level in effect_size.levels:
         if math.isnan(level.map_low):
             continue
         by_map = (level.map_right, level.map_low, level.map_high)
-        says, right, ends = shown_level(level, by_map)
+        says, right, ends = level_texts(level, by_map)
         words = f"When it says {says}, the map says {right} ({ends})."
         statements.append(
             Statement("effect_size.map_level", words, numbers=level.to_dict())
@@ -166,25 +186,28 @@ def _levels_by_the_map(size: EffectSize) -> list[Statement]:
     return statements
 
 
-def amount(
-    value: float, low: float, high: float, unit: Unit, sure: str
+def amount_and_interval(
+    value: float, low: float, high: float, unit: DisplayUnit, confidence_text: str
 ) -> tuple[str, str]:
     """Return a number in words, and what is known of it, to stand in brackets after it."""
     informative_below = MIN_UNINFORMATIVE_BOUND if unit is POINTS else math.inf
     if not high < informative_below:
-        some = _number(value, unit, _decimals(value, unit))
+        some = _format_number(value, unit, _decimals_for_width(value, unit))
         return f"about {some}{unit.name}", ", but these rows set no bounds"
-    decimals = _decimals(high - low, unit)
+    decimals = _decimals_for_width(high - low, unit)
     if unit.factor * high < unit.least:
-        return f"less than {unit.least}{unit.name}", f" ({sure})"
+        return f"less than {unit.least}{unit.name}", f" ({confidence_text})"
     if low <= 0.0:
-        return f"at most {_number(high, unit, decimals)}{unit.name}", f" ({sure})"
-    number = _number(value, unit, decimals)
-    ends = f"{_number(low, unit, decimals)} to {_number(high, unit, decimals)}"
-    return f"{number}{unit.name}", f" ({sure}: {ends})"
+        return (
+            f"at most {_format_number(high, unit, decimals)}{unit.name}",
+            f" ({confidence_text})",
+        )
+    number = _format_number(value, unit, decimals)
+    ends = f"{_format_number(low, unit, decimals)} to {_format_number(high, unit, decimals)}"
+    return f"{number}{unit.name}", f" ({confidence_text}: {ends})"
 
 
-def shown_level(
+def level_texts(
     level: RightAt, share: tuple[float, float, float] | None = None
 ) -> tuple[str, str, str]:
     """Return what it says, how often it is right, and the ends of the interval, if there is one.
@@ -194,24 +217,24 @@ def shown_level(
     right, low, high = share or (level.right, level.low, level.high)
     width = high - low
     has_interval = not math.isnan(width)
-    decimals = _decimals(width if has_interval else 0.04, PERCENT)
+    decimals = _decimals_for_width(width if has_interval else 0.04, PERCENT)
     ends = ""
     if has_interval:
-        ends = (
-            f"{_number(low, PERCENT, decimals)} to {_number(high, PERCENT, decimals)}"
-        )
+        low_text = _format_number(low, PERCENT, decimals)
+        high_text = _format_number(high, PERCENT, decimals)
+        ends = f"{low_text} to {high_text}"
     says = f"{100.0 * level.says:g} %"
-    return says, f"{_number(right, PERCENT, decimals)} %", ends
+    return says, f"{_format_number(right, PERCENT, decimals)} %", ends
 
 
-def points(share: float, width: float = math.nan) -> str:
+def percentage_points(share: float, width: float = math.nan) -> str:
     """Return a change in percentage points, as a number; `width` is that of its interval."""
     if math.isnan(width):
         width = share
-    return _number(share, POINTS, _decimals(width, POINTS))
+    return _format_number(share, POINTS, _decimals_for_width(width, POINTS))
 
 
-def _decimals(width: float, unit: Unit) -> int:
+def _decimals_for_width(width: float, unit: DisplayUnit) -> int:
     """Return the decimals of numbers whose interval has this width."""
     last_decimal = unit.factor * width / unit.steps
     if not last_decimal > 0.0:
@@ -220,12 +243,12 @@ def _decimals(width: float, unit: Unit) -> int:
     return min(unit.decimals, decimals)
 
 
-def _number(value: float, unit: Unit, decimals: int) -> str:
+def _format_number(value: float, unit: DisplayUnit, decimals: int) -> str:
     """Return a number with so many decimals, with more where it would round to 100 %.
 
     Examples
     --------
-    >>> [_number(p, PERCENT, 0) for p in (0.84, 0.9996, 0.999999, 1.0)]
+    >>> [_format_number(p, PERCENT, 0) for p in (0.84, 0.9996, 0.999999, 1.0)]
     ['84', '99.96', 'over 99.99', '100']
     """
     if math.isnan(value):

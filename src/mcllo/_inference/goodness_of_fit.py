@@ -41,9 +41,15 @@ from .._utils.linalg import pseudo_inverse
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
-from .budget import BATCH_ENTRIES, FIT_WORK, MIN_FIT_DRAWS, N_RESAMPLES_FIT
+from .budget import BATCH_ENTRIES, FIT_WORK, MIN_DRAWS, N_RESAMPLES_REPEATED
 from .hypothesis_test import TestResult
-from .monte_carlo import Seed, critical_value, draw_labels, label_sums, seed_entropy
+from .monte_carlo import (
+    Seed,
+    class_counts_and_sums,
+    critical_value,
+    draw_labels,
+    seed_entropy,
+)
 
 N_TOP_GROUPS = 10  # Hosmer and Lemeshow's deciles
 MIN_CLASS_GROUPS = 4
@@ -113,7 +119,7 @@ def goodness_of_fit(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
-    n_resamples: int = N_RESAMPLES_FIT,
+    n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
 ) -> GoodnessOfFit:
     """Test whether the map leaves more than chance; `fit` may be that of more such rows.
@@ -133,28 +139,29 @@ def goodness_of_fit(
         return GoodnessOfFit.without(f"{predictions.n_classes:,} classes are too many")
     entropy = seed_entropy(seed)
     can_draw = predictions.has_whole_weights and predictions.groups is None
-    rows = _some_rows(
+    rows = _expand_or_sample_rows(
         predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw
     )
-    cells = _Cells(rows, fit.theta)
-    affordable = max(MIN_FIT_DRAWS, FIT_WORK / len(cells.codes))
+    cells = _ResidualCells(rows, fit.theta)
+    affordable = max(MIN_DRAWS, FIT_WORK / len(cells.codes))
     n_draws = int(min(n_resamples, affordable))
     if can_draw:
-        observed = cells.residuals(cells.codes[None])
+        observed = cells.projected_residuals(cells.codes[None])
         drawn = [
-            cells.residuals(labels) for labels in _draw_labels(cells, n_draws, entropy)
+            cells.projected_residuals(labels)
+            for labels in _draw_labels(cells, n_draws, entropy)
         ]
         null = np.concatenate(drawn)
         variance = cells.variance + 1.0
     else:
-        group_residuals = cells.by_group(rows)
+        group_residuals = cells.residuals_by_group(rows)
         rng = np.random.default_rng([entropy, 2])
         signs = rng.choice([-1.0, 1.0], (n_draws, len(group_residuals)))
         observed = group_residuals.sum(axis=0, keepdims=True)
         null = signs @ group_residuals
         variance = np.maximum((group_residuals**2).sum(axis=0), 1e-300)
     residuals = np.concatenate([observed, null])
-    statistics = _larger_sum(residuals**2 / variance, cells.n_top)
+    statistics = _larger_standardized_sum(residuals**2 / variance, cells.n_top)
     value = float(statistics[0])
     drawn_values = statistics[1:]
     n_exceed = (drawn_values >= value - 1e-12).sum()  # equal but for rounding counts
@@ -171,9 +178,11 @@ def goodness_of_fit(
     )
 
 
-def _some_rows(predictions: Predictions, seed: int, *, can_draw: bool) -> Predictions:
+def _expand_or_sample_rows(
+    predictions: Predictions, seed: int, *, can_draw: bool
+) -> Predictions:
     """Return the rows, each as often as it counts; of too many, some at random."""
-    most = int(FIT_WORK / MIN_FIT_DRAWS)
+    most = int(FIT_WORK / MIN_DRAWS)
     if not can_draw:
         n_cells = N_TOP_GROUPS + max(
             N_CLASS_CELLS, MIN_CLASS_GROUPS * predictions.n_classes
@@ -189,7 +198,7 @@ def _some_rows(predictions: Predictions, seed: int, *, can_draw: bool) -> Predic
     return replace(predictions, sample_weight=None) if can_draw else predictions
 
 
-def _draw_labels(cells: _Cells, n_draws: int, seed: int) -> list[Codes]:
+def _draw_labels(cells: _ResidualCells, n_draws: int, seed: int) -> list[Codes]:
     """Return labels drawn from the map, in batches that stay small."""
     probs = np.ascontiguousarray(cells.g.T)
     batch = max(1, BATCH_ENTRIES // len(probs))
@@ -199,7 +208,7 @@ def _draw_labels(cells: _Cells, n_draws: int, seed: int) -> list[Codes]:
     ]
 
 
-def _larger_sum(squares: Floats, n_top: int) -> Floats:
+def _larger_standardized_sum(squares: Floats, n_top: int) -> Floats:
     """Return the larger one of both sums, each in standard deviations from its mean."""
     top_sums = squares[:, :n_top].sum(axis=1)
     class_sums = squares[:, n_top:].sum(axis=1)
@@ -211,7 +220,7 @@ def _larger_sum(squares: Floats, n_top: int) -> Floats:
     return np.max(standardized, axis=0)
 
 
-class _Cells:
+class _ResidualCells:
     """Cells of rows for the labels of fixed predictions; columns in the order of the model."""
 
     def __init__(self, rows: Predictions, theta: Floats) -> None:
@@ -227,10 +236,10 @@ class _Cells:
         x = rows.probs.T[[*others, rows.baseline_index]]
         self.top = x.argmax(axis=0)
         self.g_top = self.g[self.top, np.arange(n)]
-        self.top_group = equal_parts(x.max(axis=0), self.weight, N_TOP_GROUPS)
+        self.top_group = equal_weight_parts(x.max(axis=0), self.weight, N_TOP_GROUPS)
         self.n_top = int(self.top_group.max()) + 1
         self._place_class_cells(x)
-        self._project(theta)
+        self._set_projection(theta)
 
     def _place_class_cells(self, x: Floats) -> None:
         """Set the cell of each class in each row, numbered through all classes."""
@@ -247,7 +256,7 @@ class _Cells:
             n_groups = int(
                 min(most, max(1.0, variance.sum() / 4.0))
             )  # 4: two rows either way
-            group = equal_parts(x[j], variance, n_groups)
+            group = equal_weight_parts(x[j], variance, n_groups)
             self.class_cell[j] = self.n_class_cells + group
             self.n_class_cells += int(group.max()) + 1
 
@@ -256,7 +265,7 @@ class _Cells:
         """Columns of the classes that have cells of their own: all, or none."""
         return range(self.n_classes if self.n_class_cells else 0)
 
-    def _project(self, theta: Floats) -> None:
+    def _set_projection(self, theta: Floats) -> None:
         """Set what the residuals of a cell lose for each unit of the score: C I^-1.
 
         And the variance that is left, ``v = diag(V - C I^-1 C')``.
@@ -266,14 +275,18 @@ class _Cells:
         g = self.g[:k]
         mean_features = np.concatenate([g, g * self.odds])
         covariances = [
-            self._covariance(self.top_group, self.g_top, self.top, mean_features)
+            self._covariance_with_score(
+                self.top_group, self.g_top, self.top, mean_features
+            )
         ]
         variances = [self._count_variance(self.top_group, self.g_top)]
         for j in self._classes_with_cells:
             group = self.class_cell[j] - self.class_cell[j].min()
             counted_class = np.full(len(group), j)
             covariances.append(
-                self._covariance(group, self.g[j], counted_class, mean_features)
+                self._covariance_with_score(
+                    group, self.g[j], counted_class, mean_features
+                )
             )
             variances.append(self._count_variance(group, self.g[j]))
         covariance = np.concatenate(covariances)
@@ -281,7 +294,7 @@ class _Cells:
         self.projection = covariance @ pseudo_inverse(information)
         explained = np.einsum("ij,ij->i", self.projection, covariance)
         self.variance = np.maximum(np.concatenate(variances) - explained, 0.0)
-        self.expected_cells = self._expected_cells()
+        self.expected_cells = self._expected_counts()
         self.expected_score = mean_features @ self.weight
 
     def _count_variance(self, group: Codes, prob: Floats) -> Floats:
@@ -289,7 +302,7 @@ class _Cells:
         variance = self.weight * prob * (1.0 - prob)
         return np.asarray(np.bincount(group, variance), np.float64)
 
-    def _covariance(
+    def _covariance_with_score(
         self, group: Codes, prob: Floats, classes: Codes, mean_features: Floats
     ) -> Floats:
         """Return the covariance of counts of `classes` in each group with the score: (groups, 2K).
@@ -313,7 +326,7 @@ class _Cells:
         np.add.at(covariance, (group_of_row, k + class_of_row), expected_odds)
         return covariance
 
-    def _expected_cells(self) -> Floats:
+    def _expected_counts(self) -> Floats:
         """Return the counts of all cells that the map expects."""
         top = np.bincount(self.top_group, self.weight * self.g_top, self.n_top)
         if not self.n_class_cells:
@@ -322,7 +335,7 @@ class _Cells:
         by_class = np.bincount(self.class_cell.ravel(), expected, self.n_class_cells)
         return np.concatenate([top, by_class])
 
-    def residuals(self, labels: Codes) -> Floats:
+    def projected_residuals(self, labels: Codes) -> Floats:
         """Return the projected residuals of labels of shape (draws, n): (draws, cells)."""
         n = labels.shape[1]
         k = self.n_classes - 1
@@ -334,12 +347,12 @@ class _Cells:
             class_counts = _count_by_draw(class_cell, self.n_class_cells)
             counts = np.hstack([counts, class_counts])
         log_odds = np.concatenate([self.odds, np.zeros((1, n))])
-        n_labels, odds_sums = label_sums(labels, log_odds)
+        n_labels, odds_sums = class_counts_and_sums(labels, log_odds)
         sufficient = np.hstack([n_labels[:, :k], odds_sums[:, :k]])
         score = sufficient - self.expected_score
         return counts - self.expected_cells - score @ self.projection.T
 
-    def by_group(self, rows: Predictions) -> Floats:
+    def residuals_by_group(self, rows: Predictions) -> Floats:
         """Return what each group adds to the projected residuals: (groups, cells).
 
         Where rows are in no groups, each is one.
@@ -377,7 +390,7 @@ def _count_by_draw(cell: Codes, n_cells: int, counts: Floats | None = None) -> F
     return totals.reshape(n_draws, n_cells).astype(np.float64)
 
 
-def equal_parts(values: Floats, weight: Floats, n_parts: int) -> Codes:
+def equal_weight_parts(values: Floats, weight: Floats, n_parts: int) -> Codes:
     """Return which of so many parts of about equal weight each value falls into, from 0 on.
 
     Equal values stay together, so that the order of the rows is nothing.

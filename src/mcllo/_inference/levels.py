@@ -8,9 +8,10 @@ At a level p, over the m rows whose top probability is nearest to p:
 right                 ``p + mean (1[y = top] - x_top)``: the share of right answers, moved by how
                       far the mean prediction of these rows is from p
 its interval          Wilson's for the share of right answers, moved as far
-m                     `rows_near`: an eighth of the rows while they are few, then 400, and
-                      ``n^(2/3)`` of many, so that rows near a level stay alike as n grows; only
-                      rows within ``2 width_at(p)``, and at least 30
+m                     `n_rows_near`: an eighth of the rows while they are few (50 at least), then
+                      400, and ``n^(2/3)`` of many, so that rows near a level stay alike as n
+                      grows; fewer where fewer are within ``2 d(p)``. A level is shown where 30
+                      rows, and 1 % of all, are within ``d(p)``, its `max_distance_at_level`
 ====================  ==========================================================================
 
 Nothing is assumed of how labels depart from predictions, only that the departure hardly varies
@@ -27,13 +28,13 @@ What the fitted map says of the same level stands beside it (`map_right`). It is
 false where the truth is no shift or slope of the log odds:
 
 ====================  ==========================================================================
-map_right             ``p + mean (g_top - x_top)`` over the rows within ``width_at(p)``
+map_right             ``p + mean (g_top - x_top)`` over the rows within ``d(p)``
 its interval          delta method on the logit of `map_right`: ``a' Cov a``, a the mean of
                       ``g_top (z_top - sum_k g_k z_k)``, z_k the 2K features of class k
 ====================  ==========================================================================
 
-`observed_error`: how much probability stands on the wrong classes at least, whatever the shape of
-the error?
+`observed_error_bounds`: how much probability stands on the wrong classes at least, whatever the
+shape of the error?
 
 For any set of classes ``A_i`` chosen without looking at the label of row i,
 
@@ -68,7 +69,7 @@ from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
 from ..metrics._scores import error_of_mean
 from .effect_size_distribution import MapChanges
-from .goodness_of_fit import equal_parts
+from .goodness_of_fit import equal_weight_parts
 
 LEVELS = (
     *(
@@ -128,19 +129,19 @@ class RightAt(Result):
     map_high: float = math.nan
 
 
-def width_at(level: float) -> float:
+def max_distance_at_level(level: float) -> float:
     """Return how far rows near a level may be from it: less towards 0 and 1, where a share of right
     answers changes faster.
     """
     return min(0.03, 0.3 * level, 0.4 * (1.0 - level))
 
 
-def rows_near(n_samples: float) -> int:
+def n_rows_near(n_samples: float) -> int:
     """Return from how many rows a level is estimated.
 
     Examples
     --------
-    >>> [rows_near(n) for n in (100, 2000, 8000, 1_000_000)]
+    >>> [n_rows_near(n) for n in (100, 2000, 8000, 1_000_000)]
     [50, 250, 400, 10000]
     """
     most = max(MIN_ROWS_NEAR_GROWTH, round(n_samples ** (2.0 / 3.0)))
@@ -148,10 +149,10 @@ def rows_near(n_samples: float) -> int:
     return max(MIN_ROWS_NEAR, min(eighth, most))
 
 
-def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
+def choose_levels(top_probs: Floats, weight: Floats, times: Floats) -> list[float]:
     """Return at most five levels that the rows support, in order.
 
-    Rows of top probability `top` count with `weight`, and each stands for `times` rows.
+    Rows of top probability `top_probs` count with `weight`, and each stands for `times` rows.
 
     1. Levels with 30 rows near them, and 1 % of all.
     2. Of these, for each of `TOP_PROB_QUANTILES` of the rows the nearest one on the scale of
@@ -162,7 +163,7 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     # 1.
     supported = []
     for level in LEVELS:
-        is_near = np.abs(top - level) <= width_at(level)
+        is_near = np.abs(top_probs - level) <= max_distance_at_level(level)
         has_rows = times[is_near].sum() >= MIN_ROWS_AT_LEVEL
         has_share = weight[is_near].sum() >= 0.01 * weight.sum()
         if has_rows and has_share:
@@ -170,12 +171,12 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     if not supported:
         return []
     # 2.
-    order = np.argsort(top, kind="stable")
+    order = np.argsort(top_probs, kind="stable")
     cumulative = np.cumsum(weight[order]) / weight.sum()
     places = np.searchsorted(cumulative, TOP_PROB_QUANTILES)
-    places = np.minimum(places, len(top) - 1)
+    places = np.minimum(places, len(top_probs) - 1)
     quantiles = np.clip(
-        top[order[places]], 1e-12, 1.0 - 1e-12
+        top_probs[order[places]], 1e-12, 1.0 - 1e-12
     )  # their logits are finite
     logits = logit(supported)
     chosen = set()
@@ -189,7 +190,7 @@ def observed_levels(predictions: Predictions, confidence: float) -> tuple[RightA
     """Return how often rows near a few levels are right, whatever the predictions do wrong."""
     rows = _TopRows(predictions)
     times = rows.weight if rows.counts_rows else np.ones(len(rows.top))
-    levels = chosen_levels(rows.top, rows.weight, times)
+    levels = choose_levels(rows.top, rows.weight, times)
     return tuple(_estimate_level(rows, times, level, confidence) for level in levels)
 
 
@@ -198,9 +199,9 @@ def _estimate_level(
 ) -> RightAt:
     """Return the estimate of one level from the rows nearest to it."""
     distance = np.abs(rows.top - level)
-    near = np.flatnonzero(distance <= 2.0 * width_at(level))
+    near = np.flatnonzero(distance <= 2.0 * max_distance_at_level(level))
     near = near[np.argsort(distance[near], kind="stable")]
-    n_wanted = rows_near(float(times.sum()))
+    n_wanted = n_rows_near(float(times.sum()))
     last = int(np.searchsorted(np.cumsum(times[near]), n_wanted))
     last = min(last, len(near) - 1)
     # Rows that are equally near (votes, rounded numbers) are all taken, so that order is nothing;
@@ -212,7 +213,7 @@ def _estimate_level(
     shift = level - float(
         rows.top[near] @ share
     )  # from the mean prediction of these rows
-    quantile = rows.quantile(near, confidence)
+    quantile = rows.interval_quantile(near, confidence)
     wilson_low, wilson_high = wilson_interval(
         hit_rate, rows.n_effective(near), quantile
     )
@@ -238,7 +239,7 @@ class _TopRows:
         self.counts_rows = predictions.counts_rows
         self.groups: Codes | None = predictions.groups
         self.correlation = (
-            0.0 if self.groups is None else self._correlation(self.groups)
+            0.0 if self.groups is None else self._correlation_within_groups(self.groups)
         )
 
     def _squared_weights(self, rows: Codes) -> Floats:
@@ -249,7 +250,7 @@ class _TopRows:
         weight = self.weight[rows]
         return weight if self.counts_rows else weight**2
 
-    def _correlation(self, groups: Codes) -> float:
+    def _correlation_within_groups(self, groups: Codes) -> float:
         """Return the correlation of residuals within groups, at least 0.
 
         It is taken from all rows: those near one level are too few of each group to tell.
@@ -282,7 +283,7 @@ class _TopRows:
             )
         return float(weight.sum()) ** 2 / variance
 
-    def quantile(self, rows: Codes, confidence: float) -> float:
+    def interval_quantile(self, rows: Codes, confidence: float) -> float:
         """Return that of the normal distribution, or of Student's t where rows are in groups."""
         from scipy.special import ndtri, stdtrit
 
@@ -315,7 +316,7 @@ def wilson_interval(share: float, n: float, quantile: float) -> tuple[float, flo
     return middle - half_width, middle + half_width
 
 
-def map_level(
+def map_interval_at_level(
     changes: MapChanges,
     theta: Floats,
     covariance: Floats | None,
@@ -326,7 +327,7 @@ def map_level(
     from scipy.special import expit, logit, ndtri
 
     distance = np.abs(changes.top_probs - level)
-    near = np.flatnonzero(distance <= width_at(level))
+    near = np.flatnonzero(distance <= max_distance_at_level(level))
     if not len(near):
         return math.nan, math.nan, math.nan
     odds = changes.odds[:, near]
@@ -378,7 +379,7 @@ class ObservedError(NamedTuple):
     large_high: float
 
 
-def observed_error(predictions: Predictions, confidence: float) -> ObservedError:
+def observed_error_bounds(predictions: Predictions, confidence: float) -> ObservedError:
     """Return the lower limit, of one-sided level ``(1 + confidence) / 2``."""
     from scipy.special import ndtri
 
@@ -388,10 +389,10 @@ def observed_error(predictions: Predictions, confidence: float) -> ObservedError
     # Each of the three limits has a third; that in the large, of either sign, half of its third.
     quantile_of_third = float(ndtri(1.0 - error_probability / 3.0))
     quantile_of_sixth = float(ndtri(1.0 - error_probability / 3.0 / 2.0))
-    large, large_error = rows.mean(rows.hit - rows.top, rows.top)
+    large, large_error = rows.mean_and_error(rows.hit - rows.top, rows.top)
     limits = [abs(large) - quantile_of_sixth * large_error]
     for excess, prob in (rows.excess_of_classes(), rows.excess_of_top()):
-        mean, error = rows.mean(excess, prob)
+        mean, error = rows.mean_and_error(excess, prob)
         limits.append(mean - quantile_of_third * error)
     return ObservedError(
         at_least=max(0.0, *limits),
@@ -423,7 +424,7 @@ class _FoldedRows:
             places = np.unique(predictions.groups, return_inverse=True)[1]
         self.fold = places % N_FOLDS
 
-    def mean(self, excess: Floats, prob: Floats) -> tuple[float, float]:
+    def mean_and_error(self, excess: Floats, prob: Floats) -> tuple[float, float]:
         """Return the weighted mean of the excess of sets of probability `prob`, and its error.
 
         The error is the observed one, or that of labels drawn from the predictions if it is larger:
@@ -443,7 +444,7 @@ class _FoldedRows:
         And the predicted probability of that set; 0 where it is empty.
         """
         residual = self.hit - self.top
-        sign = self._direction(self.top, residual, self.weight)
+        sign = self._sign_of_similar_rows(self.top, residual, self.weight)
         return sign * residual, np.where(sign != 0.0, self.top, 0.0)
 
     def excess_of_classes(self) -> tuple[Floats, Floats]:
@@ -454,12 +455,14 @@ class _FoldedRows:
             prob = self.probs[:, j]
             residual = (self.codes == j) - prob
             variance = self.weight * prob * (1.0 - prob)
-            is_in_set = self._direction(prob, residual, variance) > 0.0
+            is_in_set = self._sign_of_similar_rows(prob, residual, variance) > 0.0
             excess[is_in_set] += residual[is_in_set]
             prob_of_set[is_in_set] += prob[is_in_set]
         return excess, np.minimum(prob_of_set, 1.0)
 
-    def _direction(self, values: Floats, residual: Floats, size: Floats) -> Floats:
+    def _sign_of_similar_rows(
+        self, values: Floats, residual: Floats, size: Floats
+    ) -> Floats:
         """Return, for each row, the sign of the residuals of similar rows of other folds, or 0.
 
         Rows are similar if their `values` fall into the same group; groups are about equal in
@@ -468,7 +471,7 @@ class _FoldedRows:
         variance = self.weight * values * (1.0 - values)
         # A group whose count has a variance below 8 would show no more than chance.
         n_groups = int(min(8, max(1.0, variance.sum() / 8.0)))
-        group = equal_parts(values, size, n_groups)
+        group = equal_weight_parts(values, size, n_groups)
         cell = self.fold * n_groups + group
         n_cells = N_FOLDS * n_groups
         shape = (N_FOLDS, n_groups)

@@ -1,4 +1,4 @@
-"""`run_test`: is delta = gamma = 1? And `same_map`: do two samples follow one map?
+"""`run_test`: is delta = gamma = 1? And `common_map_test`: do two samples follow one map?
 
 Tests of the identity by likelihood ratio, score and Wald; chi-square and exact:
 
@@ -14,7 +14,7 @@ exact p-value       labels drawn from the predictions        any n (`_inference/
 bound               ``p <= 1 / E`` by the split likelihood   any n (`split_bound`)
                     ratio
 quicker bound       the same by the mean ratio of            any n
-                    temperatures                             (`temperature_ratio_bound`)
+                    temperatures                             (`temperature_mixture_pvalue`)
 ==================  =======================================  =======================================
 
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
@@ -41,7 +41,7 @@ directions has the same property (Wasserman, Ramdas and Balakrishnan 2020). The 
 of alternatives chosen beforehand has mean 1 with no rows to learn from; the mean of some
 temperatures needs a pass for each, and sees what is most often wrong.
 
-`same_map`: do two samples follow one map? Likelihood ratio, labels of both drawn anew.
+`common_map_test`: do two samples follow one map? Likelihood ratio, labels of both drawn anew.
 
 =========  =========================================================================================
 statistic  ``2 [sup l_t + sup l_h - sup (l_t + l_h)]`` over MCLLO maps: training rows t, holdout h,
@@ -111,10 +111,10 @@ from .hypothesis_test import (
 )
 from .monte_carlo import (
     Seed,
-    StatisticDraws,
-    check_resamples,
+    SufficientStatisticDraws,
+    check_n_resamples,
     expand_weights,
-    monte_carlo_p,
+    monte_carlo_pvalue,
     seed_entropy,
 )
 
@@ -151,7 +151,7 @@ class LikelihoodHalf:
     """Largest log likelihood of the smaller model."""
 
 
-def split_ratio_bound(
+def split_likelihood_ratio_pvalue(
     halves: Sequence[LikelihoodHalf], basis: Floats | None = None
 ) -> float:
     """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model.
@@ -177,7 +177,7 @@ def _split_log_ratio(
     return -terms.value - judge.supremum
 
 
-def temperature_ratio_bound(predictions: Predictions) -> float:
+def temperature_mixture_pvalue(predictions: Predictions) -> float:
     """Return ``min(1, 1 / E)``, E the mean of ``L(gamma = u) / L(1)``.
 
     Over the u of `SPLIT_RATIO_EXPONENTS`.
@@ -209,7 +209,7 @@ def split_pvalue(predictions: Predictions) -> float:
         rows = np.arange(first, predictions.n_samples, 2)
         likelihood = build_negative_log_likelihood(predictions.take(rows))
         halves.append(LikelihoodHalf(likelihood, null, -likelihood(null).value))
-    return split_ratio_bound(halves)
+    return split_likelihood_ratio_pvalue(halves)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -287,17 +287,17 @@ def run_test(
     A sequential run stops at `exceedances`; the default depends on the size of the table. `quick`,
     where a decision is all that is asked for, takes the bound that needs no fit.
     """
-    check_choices(statistic, method)
-    check_resamples(n_resamples)
+    check_statistic_and_method(statistic, method)
+    check_n_resamples(n_resamples)
     chosen = method
     why = Reason("asked")
     if method == "auto":
         chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-        if is_score_better(predictions, statistic, why):
+        if prefers_score_test(predictions, statistic, why):
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
             why = why.noting(TOO_MANY_REFITS_NOTE)
-    value = statistic_value(fit, statistic, predictions)
+    value = compute_statistic(fit, statistic, predictions)
     # A bound is reported where it is far below what draws could show; it costs four fits.
     sequential = False
     if chosen == "chi2":
@@ -314,12 +314,12 @@ def run_test(
             )
         bound = 1.0
         if method == "auto":
-            guaranteed = temperature_ratio_bound if quick else split_pvalue
+            guaranteed = temperature_mixture_pvalue if quick else split_pvalue
             bound = guaranteed(predictions)
         found = TestResult(value, fit.df, bound, "bound")
         if bound * MIN_BOUND_FACTOR * (n_resamples + 1) >= 1.0:
             sequential = chosen == "sequential"
-            found = exact_pvalue(
+            found = simulated_pvalue(
                 predictions,
                 statistic,
                 value,
@@ -356,8 +356,8 @@ def choose_method(
     reason notes that the score test is to be used instead.
     """
     errors = expected_errors(predictions) / max(df, 1)
-    least = partial(_least_variance, predictions)
-    why = trust_chi2(
+    least = partial(_least_class_variance, predictions)
+    why = chi2_trust_reason(
         statistic, errors, n_clipped=predictions.n_clipped, least_variance=least
     )
     if not why.wants_draws:
@@ -366,12 +366,12 @@ def choose_method(
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but("size")
-    if is_score_better(predictions, statistic, why):
+    if prefers_score_test(predictions, statistic, why):
         why = why.noting(SCORE_INSTEAD_NOTE)
     return "chi2", why
 
 
-def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bool:
+def prefers_score_test(predictions: Predictions, statistic: str, why: Reason) -> bool:
     """Whether the likelihood ratio has too many parameters for chi-square and for refits alike.
 
     The mean of a score statistic is that of chi-square at any n, so that its p-value can be used.
@@ -382,7 +382,7 @@ def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bo
     return statistic == "lr" and refits_are_too_many and is_chi2_far_off and has_score
 
 
-def trust_chi2(
+def chi2_trust_reason(
     statistic: str,
     errors: float,
     *,
@@ -415,7 +415,7 @@ def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
     return cells * (1.0 + predictions.n_classes / 50.0) + df**3 / 100.0
 
 
-def _least_variance(predictions: Predictions) -> float:
+def _least_class_variance(predictions: Predictions) -> float:
     """Return ``sum_i x_ij (1 - x_ij)`` of the class where it is least."""
     probs = predictions.probs
     weight = predictions.sample_weight
@@ -426,7 +426,7 @@ def _least_variance(predictions: Predictions) -> float:
     return float(variance.min())
 
 
-def check_choices(statistic: str, method: str) -> None:
+def check_statistic_and_method(statistic: str, method: str) -> None:
     """Refuse an unknown statistic or method, and a pair that does not go together."""
     if statistic not in get_args(Statistic):
         message = "{argument} must be 'lr', 'score' or 'wald'; got {value}."
@@ -444,7 +444,7 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(message, argument="statistic", value=statistic)
 
 
-def statistic_value(
+def compute_statistic(
     fit: MCLLOFit, statistic: str, predictions: Predictions | None = None
 ) -> float:
     """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
@@ -465,7 +465,7 @@ def statistic_value(
             assert predictions is not None
             likelihood = FreeParameterObjective.from_predictions(predictions)
             if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
-                return _score_by_products(likelihood, predictions, score)
+                return _score_by_conjugate_gradients(likelihood, predictions, score)
             hessian = likelihood(likelihood.identity[likelihood.free]).hessian
         return float(score @ np.linalg.solve(hessian, score))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
@@ -475,7 +475,7 @@ def statistic_value(
     return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
 
 
-def _score_by_products(
+def _score_by_conjugate_gradients(
     likelihood: FreeParameterObjective[NegativeLogLikelihood],
     predictions: Predictions,
     free_score: Floats,
@@ -495,7 +495,7 @@ def _score_by_products(
     return float(score @ solution)
 
 
-def exact_pvalue(
+def simulated_pvalue(
     predictions: Predictions,
     statistic: str,
     value: float,
@@ -506,7 +506,7 @@ def exact_pvalue(
     exceedances: int | None = None,
 ) -> TestResult:
     """Return how often labels drawn from the predictions give at least `value`."""
-    draws = StatisticDraws(predictions, seed)
+    draws = SufficientStatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
     ratio = LikelihoodRatio(predictions.log_odds, predictions.sample_weight, free)
 
@@ -521,13 +521,13 @@ def exact_pvalue(
         is_large = predictions.n_expanded_probs > LARGE_TABLE_ENTRIES
         usual = N_EXCEEDANCES_LARGE_TABLE if is_large else N_EXCEEDANCES
         stop_at = usual if exceedances is None else exceedances
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at
     )
     return replace(found, statistic=value)
 
 
-class TwoSamples:
+class CommonMapDraws:
     """Both samples under the one map that their labels are drawn from."""
 
     def __init__(self, train: Predictions, holdout: Predictions, seed: int) -> None:
@@ -547,8 +547,8 @@ class TwoSamples:
         self.holdout_ratio = _likelihood_ratio(self.holdout)
         self.common_ratio = _likelihood_ratio(both)
         holdout_seed = int(np.random.default_rng([seed, 3]).integers(2**63))
-        self.train_draws = StatisticDraws(self.train, seed)
-        self.holdout_draws = StatisticDraws(self.holdout, holdout_seed)
+        self.train_draws = SufficientStatisticDraws(self.train, seed)
+        self.holdout_draws = SufficientStatisticDraws(self.holdout, holdout_seed)
 
     @property
     def batch(self) -> int:
@@ -580,7 +580,7 @@ def _likelihood_ratio(rows: Predictions) -> LikelihoodRatio:
     return LikelihoodRatio(rows.log_odds, None, free_parameters(rows.log_odds))
 
 
-def same_map(
+def common_map_test(
     train: Predictions,
     holdout: Predictions,
     *,
@@ -589,14 +589,14 @@ def same_map(
     exceedances: int | None = None,
 ) -> TestResult:
     """Test whether one MCLLO map holds in both samples; weights must be whole numbers."""
-    samples = TwoSamples(train, holdout, seed)
+    samples = CommonMapDraws(train, holdout, seed)
     value = samples.observed()
     threshold = value - RELATIVE_TIE_TOL * max(1.0, value)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         return np.asarray(samples.draw_statistics(start, size) >= threshold)
 
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds,
         n_resamples=n_resamples,
         batch=samples.batch,

@@ -55,7 +55,7 @@ def seed_entropy(seed: Seed) -> int:
     return int(seed)
 
 
-def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
+def uniform_draws(seed: int, start: int, size: int, n_samples: int) -> Floats:
     """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
     # One number of the stream for each row of each draw: a batch can start anywhere.
     stream = np.random.PCG64(seed)
@@ -65,10 +65,10 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
 
 def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
-    return labels_at(probs, uniforms(seed, start, size, len(probs)))
+    return labels_from_uniforms(probs, uniform_draws(seed, start, size, len(probs)))
 
 
-def labels_at(probs: Floats, u: Floats) -> Codes:
+def labels_from_uniforms(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     found = compiled.labels_from_uniforms(probs.T, u)
     if found is not None:
@@ -89,7 +89,7 @@ def labels_at(probs: Floats, u: Floats) -> Codes:
     return labels.astype(np.intp)
 
 
-def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
+def class_counts_and_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     """Return, for each class, the rows that drew it and their sums of `values` (c, n): (B, c)."""
     found = compiled.count_and_sum_by_label(labels, values)
     if found is not None:
@@ -105,7 +105,7 @@ def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     return counts.reshape(size, c), sums.reshape(size, c)
 
 
-class StatisticDraws:
+class SufficientStatisticDraws:
     """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
@@ -119,7 +119,7 @@ class StatisticDraws:
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
         labels = draw_labels(self.probs, self.seed, start, size)
-        counts, sums = label_sums(labels, self._log_odds)
+        counts, sums = class_counts_and_sums(labels, self._log_odds)
         return np.hstack([counts[:, self.columns], sums[:, self.columns]])
 
     @property
@@ -136,7 +136,7 @@ def expand_weights(predictions: Predictions) -> Predictions:
 
 
 @one_blas_thread()
-def monte_carlo_p(
+def monte_carlo_pvalue(
     exceeds: Callable[[int, int], NDArray[np.bool_]],
     *,
     n_resamples: int,
@@ -150,7 +150,7 @@ def monte_carlo_p(
     A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
     how many draws to begin with and changes no answer. The statistic is for the caller to fill in.
     """
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     done = 0
     n_exceed = 0
     while done < n_resamples:
@@ -185,7 +185,7 @@ def _draws_needed(stop_at: int, n_exceed: int, done: int, guess: float | None) -
     return max(16, int(likely))
 
 
-def check_resamples(n_resamples: Any) -> None:
+def check_n_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
     whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(
         n_resamples, bool
@@ -255,7 +255,7 @@ def metric_nulls(
     batch: int | None = None,
 ) -> dict[str, MetricNull]:
     """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     check_share("level", level)
     entropy = seed_entropy(seed)
     rows = expand_weights(predictions)

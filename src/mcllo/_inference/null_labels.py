@@ -45,7 +45,12 @@ from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
 from .hypothesis_test import TestResult
-from .monte_carlo import draw_labels, labels_at, monte_carlo_p, uniforms
+from .monte_carlo import (
+    draw_labels,
+    labels_from_uniforms,
+    monte_carlo_pvalue,
+    uniform_draws,
+)
 
 TIE_TOL = 1e-9  # relative difference of statistics that counts as none
 WEIGHT_EFFECT_LEVEL = 0.05  # of the test that weights have to do with labels
@@ -58,7 +63,7 @@ MAX_SKEWNESS = {"score": 0.3, "group": 1.0}
 Round numbers: the flips' null distribution is symmetric."""
 
 
-class NullRows:
+class RowsUnderNull:
     """Rows that count, in an order of their own, with q, w and what makes up the scores.
 
     The baseline is the last class. Frequencies are expanded, other weights looked at label by
@@ -81,7 +86,7 @@ class NullRows:
         log_effects = np.zeros(self.probs.shape)  # log a_ij
         self.weights_depend_on_labels = False
         if not rows.counts_rows:
-            log_effects, self.weights_depend_on_labels = label_effects(
+            log_effects, self.weights_depend_on_labels = log_weight_effects(
                 self.probs, self.odds, self.codes, np.log(row_weight)
             )
         # The weight that is known is that of the label that came true: b_i = w_i / a_i,y_i.
@@ -113,12 +118,12 @@ class NullRows:
         return self._features(weighted) - mean_weight * self.expected
 
     @cached_property
-    def mean(self) -> Floats:
+    def score_mean(self) -> Floats:
         """Mean of U, shape (2K,); 0 but for rounding unless a class was left out."""
         return np.asarray(self._row_means.sum(axis=0))
 
     @cached_property
-    def variance(self) -> Floats:
+    def score_variance(self) -> Floats:
         """Variance of U for independent rows, shape (2K, 2K).
 
         The score of a row under label j is ``w_j (f_j - m)``, f_j the features of the label and m
@@ -142,12 +147,12 @@ class NullRows:
         return np.asarray(features - cross - cross.T + expected - square_of_mean)
 
     @cached_property
-    def root(self) -> Floats:
+    def score_whitening(self) -> Floats:
         """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
-        varies = np.diagonal(self.variance) > 0.0
-        return whitening_matrix(self.variance, self.free & varies)
+        varies = np.diagonal(self.score_variance) > 0.0
+        return whitening_matrix(self.score_variance, self.free & varies)
 
-    def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
+    def group_scores(self, labels: Codes, starts: Codes | None = None) -> Floats:
         """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""
         if starts is None:
             starts = np.zeros(1, dtype=np.intp)
@@ -200,7 +205,7 @@ def _sort_rows(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes,
     return order[by_group], np.flatnonzero(is_first)
 
 
-def label_effects(
+def log_weight_effects(
     probs: Floats, odds: Floats, codes: Codes, log_weights: Floats
 ) -> tuple[Floats, bool]:
     """Return ``log a`` of each row and class, and whether weights depend on labels at all.
@@ -245,15 +250,17 @@ def label_effects(
     return table - table.mean(axis=1, keepdims=True), bool(effects.any())
 
 
-def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> TestResult:
+def drawn_labels_pvalue(
+    rows: RowsUnderNull, *, n_resamples: int, seed: int
+) -> TestResult:
     """Test independent rows by T: how often do drawn labels give as much?
 
     Of large tables drawing stops once enough draws did.
     """
 
     def statistics(labels: Codes) -> Floats:
-        score = rows.totals(labels)[:, 0]
-        standardized = (score - rows.mean) @ rows.root
+        score = rows.group_scores(labels)[:, 0]
+        standardized = (score - rows.score_mean) @ rows.score_whitening
         return np.asarray((standardized**2).sum(axis=1))
 
     statistic = float(statistics(rows.codes[None])[0])
@@ -264,14 +271,14 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> TestResult:
         return np.asarray(statistics(labels) >= threshold)
 
     is_large = float(rows.chance.size) * n_resamples > WORK_WITHOUT_EARLY_STOP
-    found = monte_carlo_p(
+    found = monte_carlo_pvalue(
         exceeds,
         n_resamples=n_resamples,
         batch=max(1, min(512, BATCH_ENTRIES // rows.n)),
         seed=seed,
         stop_at=N_EXCEEDANCES if is_large else None,
     )
-    return replace(found, statistic=statistic, df=rows.root.shape[1])
+    return replace(found, statistic=statistic, df=rows.score_whitening.shape[1])
 
 
 class ScoreSkewness:
@@ -282,7 +289,7 @@ class ScoreSkewness:
     of as many equal parts.
     """
 
-    def __init__(self, rows: NullRows, root: Floats) -> None:
+    def __init__(self, rows: RowsUnderNull, root: Floats) -> None:
         n_points = 400
         third = np.zeros(root.shape[1])
         second = np.zeros(len(rows.starts))
@@ -291,8 +298,8 @@ class ScoreSkewness:
             points = np.arange(start, min(n_points, start + batch))
             levels = (points + 0.5) / n_points
             shared_by_all = np.repeat(levels[:, None], rows.n, axis=1)
-            labels = labels_at(rows.chance, shared_by_all)
-            scores = rows.totals(labels, rows.starts) @ root
+            labels = labels_from_uniforms(rows.chance, shared_by_all)
+            scores = rows.group_scores(labels, rows.starts) @ root
             squares = (scores**2).sum(axis=2)
             second += squares.sum(axis=0) / n_points
             third += np.einsum("dg,dgk->k", squares, scores) / n_points
@@ -306,8 +313,8 @@ class ScoreSkewness:
         self.is_large = is_group_skewed and of_score > MAX_SKEWNESS["score"]
 
 
-def dependent_pvalue(
-    rows: NullRows, root: Floats, skewness: Floats, *, n_resamples: int, seed: int
+def dependent_labels_pvalue(
+    rows: RowsUnderNull, root: Floats, skewness: Floats, *, n_resamples: int, seed: int
 ) -> float:
     """Return the largest p-value over the strengths of dependence that Q does not rule out.
 
@@ -316,7 +323,7 @@ def dependent_pvalue(
 
     def statistics(labels: Codes) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return Q, ``S / Q`` and the side of k."""
-        scores = rows.totals(labels, rows.starts) @ root
+        scores = rows.group_scores(labels, rows.starts) @ root
         total = scores.sum(axis=1)
         sum_of_squares = np.asarray((scores**2).sum(axis=(1, 2)))
         ratio = np.zeros(len(total))
@@ -338,13 +345,13 @@ def dependent_pvalue(
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         # All strengths share the uniform numbers, so that p-values differ by strength alone.
-        u = uniforms(seed, start, size, 2 * n + n_groups)
+        u = uniform_draws(seed, start, size, 2 * n + n_groups)
         own = u[:, :n]
         choice = u[:, n : 2 * n]
         shared = u[:, 2 * n :][:, group_of_row]
         for place, strength in enumerate(DEPENDENCE_STRENGTHS):
             u_of_row = np.where(choice < strength, shared, own)
-            labels = labels_at(rows.chance, u_of_row)
+            labels = labels_from_uniforms(rows.chance, u_of_row)
             squares, ratio, side = statistics(labels)
             same_side = side == observed_side
             exceeds = ratio >= observed_ratio * (1.0 - TIE_TOL)

@@ -54,7 +54,7 @@ from .._validation.predictions import (
 )
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
-from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
+from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_SINGLE
 from .hypothesis_test import TestResult
 from .likelihood_tests import chi2_sf
 from .monte_carlo import MetricNull, Seed, metric_nulls
@@ -152,15 +152,15 @@ class OmnibusTest(TestResult):
         excess = groups.observed(predictions.codes[None])[0] - groups.expected
         form = None
         if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
-            form = _form_of_pooled_columns(predictions.probs, groups.group, excess)
+            form = _quadratic_form_by_columns(predictions.probs, groups.group, excess)
         if form is None:
-            form = filled_form(excess, groups.spread)
+            form = pooled_quadratic_form(excess, groups.spread)
         return cls.of_form(*form)
 
     @classmethod
     def of_groups(cls, excess: Floats, spread: Floats) -> OmnibusTest:
         """Return the same from counts less what was expected, (g, c), and their covariances."""
-        return cls.of_form(*filled_form(excess, spread))
+        return cls.of_form(*pooled_quadratic_form(excess, spread))
 
     @classmethod
     def of_form(cls, value: float, df: int) -> OmnibusTest:
@@ -194,12 +194,16 @@ class OmnibusTest(TestResult):
     @property
     def statistic_text(self) -> str:
         """The statistic, with as many digits as tell it from the end of its range."""
-        return self._rounded[0]
+        return self._rounded_value_and_end[0]
 
     @property
     def null_text(self) -> str:
         """What calibrated predictions would show; agrees with the p-value as printed."""
-        return f"95 % below {self._rounded[1]}" if math.isfinite(self.high) else "-"
+        return (
+            f"95 % below {self._rounded_value_and_end[1]}"
+            if math.isfinite(self.high)
+            else "-"
+        )
 
     @property
     def how(self) -> str:
@@ -215,7 +219,7 @@ class OmnibusTest(TestResult):
         )
 
     @property
-    def _rounded(self) -> tuple[str, str]:
+    def _rounded_value_and_end(self) -> tuple[str, str]:
         """Statistic and end of its range, with as many digits as tell them apart."""
         for digits in range(3, 9):
             statistic = format_number(self.statistic, digits)
@@ -290,7 +294,7 @@ def omnibus_test(
     *,
     kind: Kind = "hosmer_lemeshow",
     n_groups: int = N_GROUPS,
-    n_resamples: int = N_RESAMPLES_OMNIBUS,
+    n_resamples: int = N_RESAMPLES_SINGLE,
     seed: Seed = None,
     baseline: Hashable | None = None,
     **data: Unpack[TableOptions],
@@ -384,14 +388,14 @@ def kernel_omnibus_test(
     )
 
 
-def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
+def pooled_quadratic_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     """Return the quadratic form of what varies enough for chi-square, and its df."""
     # Groups wait until a count among them varies enough; those that wait at the end join the last.
     merged: list[list[int]] = []
     waiting: list[int] = []
     for k in range(len(spread)):
         waiting.append(k)
-        if len(_cells(spread[waiting].sum(axis=0))) > 0:
+        if len(_classes_of_counts(spread[waiting].sum(axis=0))) > 0:
             merged.append(waiting)
             waiting = []
     if merged:
@@ -400,7 +404,7 @@ def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     df = 0
     for groups in merged:
         covariance = spread[groups].sum(axis=0)
-        cells = _cells(covariance)
+        cells = _classes_of_counts(covariance)
         pooled_excess = cells @ excess[groups].sum(axis=0)
         own_value, own_df = _quadratic_form(pooled_excess, cells @ covariance @ cells.T)
         value += own_value
@@ -417,7 +421,7 @@ def _quadratic_form(excess: Floats, covariance: Floats) -> tuple[float, int]:
     return value, int(varies.sum())
 
 
-def _form_of_pooled_columns(
+def _quadratic_form_by_columns(
     probs: Floats, group: NDArray[np.intp], excess: Floats
 ) -> tuple[float, int] | None:
     """Return the same from the rows, without covariances of all classes.
@@ -425,7 +429,7 @@ def _form_of_pooled_columns(
     None where more than `MAX_MERGED_GROUPS` groups had to be merged, rows and all.
     """
 
-    def form_of(groups: list[int]) -> tuple[float, int] | None:
+    def form_of_groups(groups: list[int]) -> tuple[float, int] | None:
         """Return the form of merged groups; None where no count varies enough."""
         rows = np.flatnonzero(np.isin(group, groups))
         columns, pooled_excess = _pooled_columns(
@@ -443,7 +447,7 @@ def _form_of_pooled_columns(
         waiting.append(k)
         if len(waiting) > MAX_MERGED_GROUPS:
             return None
-        form = form_of(waiting)
+        form = form_of_groups(waiting)
         if form is not None:
             forms.append(form)
             merged = waiting
@@ -452,7 +456,7 @@ def _form_of_pooled_columns(
         merged = merged + waiting
         if len(merged) > MAX_MERGED_GROUPS:
             return None
-        forms[-1] = form_of(merged) or forms[-1]
+        forms[-1] = form_of_groups(merged) or forms[-1]
     value = sum(value for value, _ in forms)
     df = sum(df for _, df in forms)
     return value, df
@@ -489,7 +493,7 @@ def _pooled_columns(
     return np.array(pooled), np.array(pooled_excess)
 
 
-def _cells(spread: Floats) -> Floats:
+def _classes_of_counts(spread: Floats) -> Floats:
     """Return which classes make up each count that varies enough, shape (n_cells, n_classes)."""
     n_classes = len(spread)
     cells = []

@@ -136,7 +136,7 @@ class PairedLoss:
         largest = float(np.abs(self.differences).max(initial=0.0))
         self.is_same = largest < LOG_PROB_TOL
         if not self.is_same:
-            sd = float(np.sqrt(self._at(0.0).curvature / self.total_kept))
+            sd = float(np.sqrt(self._family_at(0.0).curvature / self.total_kept))
             # A standard deviation that is rounding is no unit to count in.
             self.scale = max(sd, 1e-4 * largest)
             self.differences /= self.scale
@@ -144,7 +144,7 @@ class PairedLoss:
             self.mean / self.scale * self.total_kept
         )  # S, scaled, of rows kept
 
-    def _at(self, t: float) -> _FamilyPoint:
+    def _family_at(self, t: float) -> _FamilyPoint:
         """Return the family at t, here in units of ``1 / scale``."""
         p = self.log_base + t * self.differences
         value = float(softmax_in_place(p) @ self.weight)
@@ -181,11 +181,11 @@ class PairedLoss:
             step = float(np.clip(newton, -MAX_ABS_T, MAX_ABS_T)) - here.t
             gain = slope * step
             if gain <= 1e-12:
-                return self._at(here.t + step)
+                return self._family_at(here.t + step)
             least = self._log_posterior(here, events)
             rounding = 1e-13 * (1.0 + abs(least))
             for _ in range(60):
-                there = self._at(here.t + step)
+                there = self._family_at(here.t + step)
                 value = self._log_posterior(there, events)
                 if (
                     math.isfinite(value)
@@ -204,17 +204,17 @@ class PairedLoss:
         return log_likelihood + events * math.log(max(point.curvature, TINY))
 
     @cached_property
-    def typical(self) -> _FamilyPoint:
+    def firth_estimate(self) -> _FamilyPoint:
         """Where spreads are measured: an estimate that never lies at the family's end.
 
         With half of ``log A''`` as a prior, Firth's (1993, Biometrika 80:27-38).
         """
-        return self._most_likely(self._at(0.0), events=0.5)
+        return self._most_likely(self._family_at(0.0), events=0.5)
 
     @cached_property
     def estimate(self) -> _FamilyPoint:
         """Where the family's mean is the observed one."""
-        return self._most_likely(self.typical, events=0.0)
+        return self._most_likely(self.firth_estimate, events=0.0)
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
@@ -224,13 +224,13 @@ class PairedLoss:
     @cached_property
     def rows_error(self) -> float:
         """The part of the standard error that is due to the rows, whatever their labels."""
-        means = self.typical.means
+        means = self.firth_estimate.means
         return self._error((means - np.average(means, weights=self.weight)) ** 2)
 
     @cached_property
     def labels_error(self) -> float:
         """The part that is due to the labels of given rows, under the family."""
-        return self._error(self.typical.variances)
+        return self._error(self.firth_estimate.variances)
 
     @cached_property
     def expected_error(self) -> float:
@@ -264,14 +264,14 @@ class PairedLoss:
         if self.labels_error <= MIN_LABEL_ERROR_SHARE * self.error:
             margin = quantile * self.error
             return self.mean - margin, self.mean + margin
-        low = self._limit(quantile, -1.0) * self.scale
-        high = self._limit(quantile, 1.0) * self.scale
+        low = self._mean_at_deviance(quantile, -1.0) * self.scale
+        high = self._mean_at_deviance(quantile, 1.0) * self.scale
         margin_of_rows = quantile * self.rows_error
         low = min(low, self.mean - margin_of_rows)
         high = max(high, self.mean + margin_of_rows)
         return low, high
 
-    def _limit(self, quantile: float, side: float) -> float:
+    def _mean_at_deviance(self, quantile: float, side: float) -> float:
         """Return the family's mean where the deviance reaches its goal, or at the family's end.
 
         By Newton's method inside a bracket: bisection, or twice as far, where it would leave that.
@@ -279,14 +279,14 @@ class PairedLoss:
         """
         best = self.estimate
         error_of_mean_kept = quantile * self.error / self.scale * self.total_kept
-        curvature = self.typical.curvature
+        curvature = self.firth_estimate.curvature
         first_distance = error_of_mean_kept / curvature  # were the deviance a parabola
         goal = min(curvature * first_distance * first_distance, 1e200)
         inside = 0.0
         outside = MAX_ABS_T
         distance = min(first_distance, 0.5 * MAX_ABS_T)
         for _ in range(100):
-            here = self._at(best.t + side * distance)
+            here = self._family_at(best.t + side * distance)
             deviance = 2.0 * (
                 here.value - best.value - side * distance * self._observed_sum
             )

@@ -202,7 +202,7 @@ def calibration_posterior(
     predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
-    total = counted_rows(predictions)
+    total = bic_n_rows(predictions)
     return posterior_of_fit(fit_predictions(predictions), total, prior)
 
 
@@ -271,7 +271,7 @@ def format_posterior(posterior: float) -> str:
     return format_number(posterior)
 
 
-def counted_rows(predictions: Predictions) -> float:
+def bic_n_rows(predictions: Predictions) -> float:
     """Return the n of BIC: the sum of the weights, which must count rows."""
     total = predictions.facts.n_observations(predictions.n_samples)
     if predictions.sample_weight is not None and total <= 1.0:
@@ -446,14 +446,14 @@ def boldness_recalibrate(
     predictions = predictions_for_inference(
         probs, y, independent=True, baseline=baseline, **data
     )
-    total = counted_rows(predictions)
-    fit = _existing_fit(predictions)
-    kappa = log_likelihood_to_spend(fit.df, total, t, prior)
-    search = _Search(predictions, fit, total, kappa)
-    best = search.best()
+    total = bic_n_rows(predictions)
+    fit = _fit_that_exists(predictions)
+    kappa = log_likelihood_allowance(fit.df, total, t, prior)
+    search = _BoldnessSearch(predictions, fit, total, kappa)
+    best = search.find_boldest()
     theta = search.theta(best)
     k = len(fit.tau)
-    lost_log_likelihood = search.kappa * (1.0 - search.at(best).slack)
+    lost_log_likelihood = search.kappa * (1.0 - search.evaluate(best).slack)
     statistic = 2.0 * lost_log_likelihood
     posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
     pvalue = chi2_sf(statistic, fit.df)
@@ -475,7 +475,7 @@ def boldness_recalibrate(
     )
 
 
-def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
+def log_likelihood_allowance(df: int, total: float, t: float, prior: float) -> float:
     """Return kappa: how far the log likelihood may fall before the posterior is below `t`."""
     log_factor_of_estimate = log_bayes_factor(0.0, df, total)
     prior_odds = prior / (1.0 - prior)
@@ -489,7 +489,7 @@ def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> fl
     return kappa
 
 
-def _existing_fit(predictions: Predictions) -> MCLLOFit:
+def _fit_that_exists(predictions: Predictions) -> MCLLOFit:
     """Return the fit; refuse rows without one, for then no finite map is the boldest."""
     if not free_parameters(predictions.log_odds)[predictions.n_classes - 1 :].any():
         raise InputError(
@@ -513,7 +513,7 @@ def _existing_fit(predictions: Predictions) -> MCLLOFit:
     )
 
 
-class _Spread:
+class _SquaredBoldness:
     """``theta -> (V, gradient)``: the square of the boldness of the recalibrated rows."""
 
     def __init__(self, log_odds: Floats, weight: Floats | None, total: float) -> None:
@@ -540,7 +540,7 @@ class _Spread:
         return math.sqrt(square)
 
 
-class _SearchPoint(NamedTuple):
+class _BoldnessPoint(NamedTuple):
     """V over its scale and ``1 - [l_hat - l] / kappa`` at a point u, with their gradients."""
 
     spread: float
@@ -549,7 +549,7 @@ class _SearchPoint(NamedTuple):
     slack_gradient: Floats
 
 
-class _Search:
+class _BoldnessSearch:
     """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
 
     def __init__(
@@ -559,22 +559,26 @@ class _Search:
         self.minimum = -fit.log_likelihood
         self.origin = fit.theta
         self.likelihood = build_negative_log_likelihood(predictions)
-        self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
+        self.spread = _SquaredBoldness(
+            predictions.log_odds, predictions.sample_weight, total
+        )
         # u counts standard errors along each axis: there the constraint is about the unit ball, and
         # SLSQP needs few steps whatever the units of theta.
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
         self.axes[free] = math.sqrt(2.0 * kappa) * factor
-        squares_at_starts = [self.spread(self.theta(u))[0] for u in self.starts()]
+        squares_at_starts = [
+            self.spread(self.theta(u))[0] for u in self.starting_points()
+        ]
         self.scale = max(squares_at_starts)
-        self._last: tuple[bytes, _SearchPoint] | None = None
+        self._last: tuple[bytes, _BoldnessPoint] | None = None
 
     def theta(self, u: Floats) -> Floats:
         """Return the parameters at u."""
         return self.origin + self.axes @ u
 
-    def starts(self) -> list[Floats]:
+    def starting_points(self) -> list[Floats]:
         """Return the estimate, sharper versions of it, and the identity."""
         k = len(self.origin) // 2
         sharper = [
@@ -588,7 +592,7 @@ class _Search:
             starts.append(np.asarray(u, dtype=np.float64))
         return starts
 
-    def at(self, u: Floats) -> _SearchPoint:
+    def evaluate(self, u: Floats) -> _BoldnessPoint:
         """Evaluate at u; the last answer is kept, for a solver asks four times."""
         key = u.tobytes()
         if self._last is not None and self._last[0] == key:
@@ -596,7 +600,7 @@ class _Search:
         theta = self.theta(u)
         spread, spread_gradient = self.spread(theta)
         terms = self.likelihood(theta)
-        point = _SearchPoint(
+        point = _BoldnessPoint(
             spread=spread / self.scale,
             spread_gradient=self.axes.T @ spread_gradient / self.scale,
             slack=1.0 - (terms.value - self.minimum) / self.kappa,
@@ -605,15 +609,15 @@ class _Search:
         self._last = (key, point)
         return point
 
-    def best(self) -> Floats:
+    def find_boldest(self) -> Floats:
         """Return the boldest of what the starts lead to, and of the starts themselves."""
         # V is not concave, so that a single start may end at a lower place; a start itself may be
         # the boldest where the solver fails.
-        starts = self.starts()
-        solutions = [self._inside(self._solve(start)) for start in starts]
-        allowed = [u for u in starts[1:] if self.at(u).slack >= -CONSTRAINT_TOL]
+        starts = self.starting_points()
+        solutions = [self._draw_into_constraint(self._solve(start)) for start in starts]
+        allowed = [u for u in starts[1:] if self.evaluate(u).slack >= -CONSTRAINT_TOL]
         candidates = [starts[0], *allowed, *solutions]
-        return max(candidates, key=lambda u: self.at(u).spread)
+        return max(candidates, key=lambda u: self.evaluate(u).spread)
 
     def _solve(self, start: Floats) -> Floats:
         """Return where SLSQP leads to, which may lie a little outside of the constraint."""
@@ -621,12 +625,12 @@ class _Search:
 
         constraint: Any = {
             "type": "ineq",
-            "fun": lambda u: self.at(u).slack,
-            "jac": lambda u: self.at(u).slack_gradient,
+            "fun": lambda u: self.evaluate(u).slack,
+            "jac": lambda u: self.evaluate(u).slack_gradient,
         }
         objective: Any = {
-            "fun": lambda u: -self.at(u).spread,
-            "jac": lambda u: -self.at(u).spread_gradient,
+            "fun": lambda u: -self.evaluate(u).spread,
+            "jac": lambda u: -self.evaluate(u).spread_gradient,
         }
         options: Any = {"ftol": 1e-11, "maxiter": 500}
         found = minimize(
@@ -641,15 +645,15 @@ class _Search:
             return np.zeros_like(start)
         return solution
 
-    def _inside(self, u: Floats) -> Floats:
+    def _draw_into_constraint(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""
-        if self.at(u).slack >= -CONSTRAINT_TOL:
+        if self.evaluate(u).slack >= -CONSTRAINT_TOL:
             return u
         inside = 0.0
         outside = 1.0
         while outside - inside > CONSTRAINT_TOL:
             middle = 0.5 * (inside + outside)
-            if self.at(middle * u).slack >= 0.0:
+            if self.evaluate(middle * u).slack >= 0.0:
                 inside = middle
             else:
                 outside = middle
@@ -657,7 +661,7 @@ class _Search:
 
     def free_gradient_share(self, u: Floats) -> float:
         """Return the part of V's gradient that does not push against the constraint."""
-        point = self.at(u)
+        point = self.evaluate(u)
         uphill = point.spread_gradient
         size = float(np.linalg.norm(uphill))
         if point.slack < 1e-6:  # the constraint holds the search back

@@ -84,14 +84,20 @@ from . import budget
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .hypothesis_test import TestResult
 from .likelihood_tests import chi2_sf
-from .monte_carlo import Seed, check_resamples, monte_carlo_p, seed_entropy, uniforms
+from .monte_carlo import (
+    Seed,
+    check_n_resamples,
+    monte_carlo_pvalue,
+    seed_entropy,
+    uniform_draws,
+)
 from .null_labels import (
     DEPENDENCE_STRENGTHS,
     TIE_TOL,
-    NullRows,
+    RowsUnderNull,
     ScoreSkewness,
-    dependent_pvalue,
-    draw_pvalue,
+    dependent_labels_pvalue,
+    drawn_labels_pvalue,
 )
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
@@ -152,7 +158,7 @@ class ChiSquareMixture:
         return pvalue, smallest_pvalue
 
 
-def flip_pvalue(
+def sign_flip_pvalue(
     scores: Floats, root: Floats, *, n_resamples: int, seed: int
 ) -> TestResult:
     """Return how often random signs of the units' scores give at least the observed S.
@@ -171,13 +177,13 @@ def flip_pvalue(
     threshold = observed * (1.0 - TIE_TOL)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        u = uniforms(seed, start, size, n_units)
+        u = uniform_draws(seed, start, size, n_units)
         signs = np.where(u < 0.5, -1.0, 1.0)
         drawn = ((signs @ standardized) ** 2).sum(axis=1)
         return np.asarray(drawn >= threshold)
 
     batch = max(1, min(512, BATCH_ENTRIES // n_units))
-    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
+    found = monte_carlo_pvalue(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
     return replace(found, statistic=observed, method="flip")
 
 
@@ -414,11 +420,11 @@ def robust_test(
         raise InputError(
             f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}."
         )
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     is_grouped = predictions.groups is not None
     theta0 = identity_theta(len(predictions.log_odds))
     sums = sum_unit_scores(predictions, theta0)
-    _check_units(sums.n_units, is_grouped=is_grouped)
+    _check_at_least_two_units(sums.n_units, is_grouped=is_grouped)
     hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(
         theta0
     ).hessian
@@ -447,7 +453,7 @@ def robust_test(
             test, unit_scores(predictions, theta0), root, sums.n_units, n_resamples
         )
     if chosen == "draw":
-        test = _draw_labels(test, NullRows(predictions), n_resamples)
+        test = _draw_labels(test, RowsUnderNull(predictions), n_resamples)
     else:
         test = _raise_pvalue(test, predictions, root, null.score, n_resamples)
     obstacle = test.obstacle
@@ -460,7 +466,7 @@ def robust_test(
     return replace(test, reason="; ".join([reason, *test.limits]), obstacle=obstacle)
 
 
-def _check_units(n_units: float, *, is_grouped: bool) -> None:
+def _check_at_least_two_units(n_units: float, *, is_grouped: bool) -> None:
     """Refuse a single unit: nothing shows how units vary."""
     if n_units > 1.0:
         return
@@ -524,7 +530,7 @@ def _flip_signs(
 ) -> RobustTest:
     """Return the test by sign flips."""
     assert test.seed is not None
-    flipped = flip_pvalue(scores, root, n_resamples=n_resamples, seed=test.seed)
+    flipped = sign_flip_pvalue(scores, root, n_resamples=n_resamples, seed=test.seed)
     smallest_by_draws = 1.0 / (n_resamples + 1.0)
     smallest_by_signs = 2.0 ** (1.0 - n_units)  # all signs equal, or all opposite
     smallest = max(smallest_by_signs, smallest_by_draws)
@@ -542,7 +548,7 @@ def _flip_signs(
     )
 
 
-def _draw_labels(test: RobustTest, rows: NullRows, n_resamples: int) -> RobustTest:
+def _draw_labels(test: RobustTest, rows: RowsUnderNull, n_resamples: int) -> RobustTest:
     """Return the test by drawn labels."""
     if rows.one_label:
         return replace(
@@ -554,11 +560,11 @@ def _draw_labels(test: RobustTest, rows: NullRows, n_resamples: int) -> RobustTe
             obstacle=ONE_LABEL,
         )
     assert test.seed is not None
-    found = draw_pvalue(rows, n_resamples=n_resamples, seed=test.seed)
+    found = drawn_labels_pvalue(rows, n_resamples=n_resamples, seed=test.seed)
     return replace(
         test,
         statistic=found.statistic,
-        df=rows.root.shape[1],
+        df=rows.score_whitening.shape[1],
         pvalue=found.pvalue,
         smallest_pvalue=1.0 / (n_resamples + 1.0),
         n_resamples=found.n_resamples,
@@ -580,7 +586,9 @@ def _raise_pvalue(
     of_independent_rows = "the p-value of independent rows is larger"
     is_counted = predictions.counts_rows
     if is_counted:
-        test = _at_least(test, chi2_sf(score, root.shape[1]), of_independent_rows)
+        test = _raise_to_pvalue(
+            test, chi2_sf(score, root.shape[1]), of_independent_rows
+        )
     seed = test.seed
     if predictions.groups is None or seed is None:
         return test
@@ -592,35 +600,37 @@ def _raise_pvalue(
     )
     work_of_draw = n_rows * root.shape[0] * len(DEPENDENCE_STRENGTHS)
     n_draws = int(
-        min(budget.N_RESAMPLES_DEPENDENT, budget.DEPENDENT_WORK / work_of_draw)
+        min(budget.N_RESAMPLES_REPEATED, budget.DEPENDENT_WORK / work_of_draw)
     )
     asks_skewness = test.pvalue <= MAX_PVALUE_IN_DOUBT
-    if asks_skewness and n_draws < budget.MIN_DEPENDENT_DRAWS:
+    if asks_skewness and n_draws < budget.MIN_COSTLY_DRAWS:
         asks_skewness = False
         test = replace(test, limits=(*test.limits, TOO_MANY_ROWS_FOR_SKEWNESS))
     if not (draws_rows or asks_skewness):
         return test
-    rows = NullRows(predictions)
+    rows = RowsUnderNull(predictions)
     if rows.one_label:
         return replace(test, obstacle=ONE_LABEL)
     # 1. Each p-value has a stream of its own: seed, seed + 1, seed + 2.
     if draws_rows:
-        found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed + 1)
-        test = _at_least(test, found.pvalue, of_independent_rows)
+        found = drawn_labels_pvalue(rows, n_resamples=n_resamples, seed=seed + 1)
+        test = _raise_to_pvalue(test, found.pvalue, of_independent_rows)
     # 2.
     if not asks_skewness or test.pvalue > MAX_PVALUE_IN_DOUBT:
         return test
     skewness = ScoreSkewness(rows, root)
     if not skewness.is_large:
         return test
-    largest = dependent_pvalue(
+    largest = dependent_labels_pvalue(
         rows, root, skewness.vector, n_resamples=n_draws, seed=seed + 2
     )
     smallest = max(test.smallest_pvalue, 1.0 / (n_draws + 1.0))
-    return _at_least(replace(test, smallest_pvalue=smallest), largest, SKEWED_NOTE)
+    return _raise_to_pvalue(
+        replace(test, smallest_pvalue=smallest), largest, SKEWED_NOTE
+    )
 
 
-def _at_least(test: RobustTest, pvalue: float, why: str) -> RobustTest:
+def _raise_to_pvalue(test: RobustTest, pvalue: float, why: str) -> RobustTest:
     """Return the test, with the other p-value where that is larger, and why."""
     if pvalue <= test.pvalue:
         return test

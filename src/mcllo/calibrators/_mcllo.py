@@ -27,12 +27,12 @@ from .._fit.map import AllBaselinesMap
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
-    honest_fit,
     likeliest_baseline,
     max_score_test,
-    needs_robust,
-    refuse_choice,
-    split_baseline,
+    needs_robust_covariance,
+    refuse_baseline_choice,
+    robust_fit_if_needed,
+    split_baseline_rule,
 )
 from .._inference.likelihood_tests import run_test
 from .._utils.formatting import format_pvalue
@@ -114,7 +114,7 @@ def decide_gate(
     stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
     fit = None
     drawing: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-    refuse_choice(predictions, rule)
+    refuse_baseline_choice(predictions, rule)
     with suppress_warnings(*ESTIMATION_WARNINGS):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
@@ -123,7 +123,7 @@ def decide_gate(
             )
             is_rejected = over_all.pvalue <= alpha
             return GateDecision(is_rejected, over_all.pvalue, alpha, "max_score"), None
-        if rule or needs_robust(predictions):
+        if rule or needs_robust_covariance(predictions):
             test = fit_and_test(predictions, rule, **drawing).test
         else:
             fit = fit_predictions(predictions)
@@ -317,10 +317,10 @@ class MCLLOCalibrator(GatedCalibrator):
         return super().fit(X, y, sample_weight, logits=logits)
 
     def _check_options(self) -> None:
-        split_baseline(self.baseline, allowed=RESERVED_LABELS)
+        split_baseline_rule(self.baseline, allowed=RESERVED_LABELS)
 
     def _learn(self, predictions: Predictions) -> None:
-        rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
+        rule, _ = split_baseline_rule(self.baseline, allowed=RESERVED_LABELS)
         self.gate_ = None
         tested_fit = None
         if self.gate is not None:
@@ -346,11 +346,11 @@ class MCLLOCalibrator(GatedCalibrator):
         if tested_fit is not None and tested_fit.converged and self.penalty == 0.0:
             return tested_fit
         fit = fit_predictions(predictions, **options)
-        return honest_fit(predictions, fit)
+        return robust_fit_if_needed(predictions, fit)
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, logits: Any) -> Self:
         """Fit rows that stay with their workers."""
-        rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
+        rule, _ = split_baseline_rule(self.baseline, allowed=RESERVED_LABELS)
         is_asked_for = {
             "gate": self.gate is not None,
             "center": self.center != "identity",

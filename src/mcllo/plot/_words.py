@@ -20,7 +20,7 @@ from typing import Any
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
-from .._inference.calibration_test import needs_robust
+from .._inference.calibration_test import needs_robust_covariance
 from .._utils.formatting import ellipsis, format_count, format_number, format_pvalue
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
@@ -195,7 +195,7 @@ def _explain_boxes(predictions: Predictions) -> str:
 
 
 def _explain_dependent_rows(predictions: Predictions) -> str:
-    if needs_robust(predictions):
+    if needs_robust_covariance(predictions):
         return (
             " They assume independent rows that each count once, which these are not."
         )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._inference.budget import N_RESAMPLES_STUDY
-from .._inference.monte_carlo import Seed, check_resamples, seed_entropy
+from .._inference.monte_carlo import Seed, check_n_resamples, seed_entropy
 from .._model.likelihood import identity_theta
 from .._utils.atomic_files import StrPath
 from .._validation.predictions import Predictions
@@ -200,7 +200,7 @@ def power(
     True
     """
     design = named_design(distribution, n_classes, concentration, scale)
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     test = "exact" if exact else "chi2"
     plan = StudyPlan(design, test, int(n_resamples), check_count(reps, "reps"))
     level = check_alpha(alpha)
@@ -316,7 +316,7 @@ def power_for(
             "Pass, say, gamma=0.8, or delta=1 for the size of the test."
         )
     design = table_design(probs, classes, baseline)
-    check_resamples(n_resamples)
+    check_n_resamples(n_resamples)
     plan = StudyPlan(design, "auto", int(n_resamples), check_count(reps, "reps"))
     effect = build_map(delta, gamma, design.classes, design.baseline_index)
     level = check_alpha(alpha)

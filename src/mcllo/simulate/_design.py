@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
-from .._inference.monte_carlo import labels_at
+from .._inference.monte_carlo import labels_from_uniforms
 from .._model.kernel import probabilities_and_log_sums
 from .._utils.formatting import format_count
 from .._utils.parallel import check_memory
@@ -75,7 +75,7 @@ class Design:
         unlabelled = self._unlabelled(np.concatenate(rows))
         chances, _ = probabilities_and_log_sums(theta, unlabelled.log_odds)
         one_draw = np.concatenate(uniform)[None]
-        labels = labels_at(chances.T, one_draw)[0]
+        labels = labels_from_uniforms(chances.T, one_draw)[0]
         # The map has the baseline last.
         b = self.baseline_index
         others = np.delete(np.arange(len(self.classes)), b)

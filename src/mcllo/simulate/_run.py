@@ -33,7 +33,7 @@ import numpy as np
 
 from .._fit.objective import free_parameters
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
-from .._inference.likelihood_tests import choose_method, exact_pvalue
+from .._inference.likelihood_tests import choose_method, simulated_pvalue
 from .._model.batched import BatchedProblems
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
@@ -190,7 +190,7 @@ def _simulate_pvalues(
             method, _ = choose_method(predictions, int(fits.df[b]), "lr", N_RESAMPLES)
             if method == "chi2":
                 continue
-        found = exact_pvalue(
+        found = simulated_pvalue(
             predictions,
             "lr",
             float(fits.statistic[b]),

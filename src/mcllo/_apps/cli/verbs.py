@@ -358,14 +358,14 @@ def assess(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
-    from ..._inference.calibration_test import split_baseline
+    from ..._inference.calibration_test import split_baseline_rule
     from ..streaming.assess_file import assess_file
 
     options.check_report_output(html, show)
     options.check_between_0_and_1(alpha, "--alpha")
     options.check_between_0_and_1(tolerance, "--tolerance")
     reading["label"] = label
-    rule, named = split_baseline(reading["baseline"])
+    rule, named = split_baseline_rule(reading["baseline"])
     options.preload_matplotlib(html)
     with suppress_warnings():  # the report says the same in its notes
         result = assess_file(
@@ -416,12 +416,12 @@ def fit(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
-    from ..._inference.calibration_test import split_baseline
+    from ..._inference.calibration_test import split_baseline_rule
     from ..._validation.labels import RESERVED_LABELS
     from ..streaming.fit_file import fit_method
 
     options.check_model_output(output, file)
-    rule, named = split_baseline(reading["baseline"], allowed=RESERVED_LABELS)
+    rule, named = split_baseline_rule(reading["baseline"], allowed=RESERVED_LABELS)
     reading |= {"label": label, "baseline": named}
     given = {
         "penalty": options.parse_penalty(penalty),

@@ -24,7 +24,7 @@ from ..._assessment.sentences import allows_class_attribution
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.attribution import ClassAttribution
 from ..._diagnostics.left_out import MiscalibratedClass
-from ..._inference.calibration_test import needs_robust
+from ..._inference.calibration_test import needs_robust_covariance
 from ..._utils.formatting import ellipsis, format_interval, format_number
 from ..._utils.statements import Statement, select_statements
 from ...plot._reliability_diagram import columns_worst_first
@@ -147,7 +147,7 @@ def shares_table(
     classes = a.predictions.classes
     counts = a.predictions.class_weight
     table = a.in_the_large
-    tested = not needs_robust(a.predictions)
+    tested = not needs_robust_covariance(a.predictions)
     caption = (
         "How often each class was predicted on average, and how often it came true; "
     )

@@ -19,7 +19,7 @@ from ..._assessment.assessment import Assessment
 from ..._assessment.details import INDEPENDENT
 from ..._diagnostics.attribution import OTHER_SHAPE_CAVEAT
 from ..._diagnostics.zero_sensitivity import floor_text
-from ..._inference.calibration_test import needs_robust
+from ..._inference.calibration_test import needs_robust_covariance
 from ..._inference.hypothesis_test import Reason
 from ..._inference.posterior import bic_warning, format_posterior
 from ..._utils.formatting import format_count, format_number
@@ -116,7 +116,7 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
 def left_out(a: Assessment, what: str, name: str) -> str:
     """Return a sentence that says what is missing, and why."""
     why = a.details.skipped.get(name, "the weights do not count rows")
-    if needs_robust(a.predictions):
+    if needs_robust_covariance(a.predictions):
         one = name in ("posterior", "miscalibrated_classes")
         why = f"{'it assumes' if one else 'they assume'} {INDEPENDENT}"
     return f"{what} left out: {why}."

@@ -27,7 +27,7 @@ from ..._assessment.sentences import verdict_meaning
 from ..._assessment.verdict import Verdict
 from ..._diagnostics.attribution import ClassAttribution
 from ..._diagnostics.left_out import MiscalibratedClass
-from ..._inference.effect_size_text import shown_level
+from ..._inference.effect_size_text import level_texts
 from ..._inference.levels import RightAt
 from ..._utils.formatting import ellipsis, format_count
 from ..._utils.statements import Statement, select_statements
@@ -139,7 +139,7 @@ def example(a: Assessment, judged: Verdict) -> RightAt | None:
 
 def as_right(level: RightAt) -> Right:
     """Return a level as words."""
-    return Right(*shown_level(level))
+    return Right(*level_texts(level))
 
 
 def levels(a: Assessment, judged: Verdict) -> tuple[Right, ...]:

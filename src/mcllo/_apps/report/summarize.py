@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..._assessment.assessment import Assessment, assess_predictions
 from ..._assessment.verdict import TOLERANCE
 from ..._comparison.comparison import Comparison
-from ..._inference.budget import N_RESAMPLES_COMPARE
+from ..._inference.budget import N_RESAMPLES_REPEATED
 from ..._inference.likelihood_tests import CalibrationTest, choose_method
 from ..._utils.statements import select_statements, suppress_warnings
 from ..._version import __version__
@@ -63,7 +63,7 @@ def assessment_to_report(
             left_out=NOT_ASKED_REASON,
         )
     row = result["uncalibrated"]
-    why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
+    why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_REPEATED)[1]
     test = CalibrationTest(
         statistic=row.statistic,
         df=row.df,

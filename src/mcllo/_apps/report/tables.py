@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._assessment.assessment import Assessment
-from ..._inference.calibration_test import needs_robust
+from ..._inference.calibration_test import needs_robust_covariance
 from ..._inference.omnibus import TEST_NAMES
 from ..._utils.formatting import format_count, format_number
 from .views import Column, Part, TableCell, TableView, capital, percent, typeset
@@ -15,7 +15,7 @@ def null_lead(a: Assessment) -> str:
     """Return what calibrated predictions would show, in a sentence."""
     if "ece" not in a.null_distributions:
         why = "the weights are not whole numbers, or the table is too large"
-        if needs_robust(a.predictions):
+        if needs_robust_covariance(a.predictions):
             why = "that assumes independent rows that each count once"
         return f"What calibrated predictions would show was not simulated: {why}."
     ece = a.null_distributions["ece"]

@@ -14,7 +14,7 @@ import math
 from ..._assessment.assessment import Assessment
 from ..._assessment.verdict import Verdict as Judged
 from ..._inference.effect_size import EffectSize
-from ..._inference.effect_size_text import MIN_UNINFORMATIVE_BOUND, points
+from ..._inference.effect_size_text import MIN_UNINFORMATIVE_BOUND, percentage_points
 from ..._inference.likelihood_tests import STATISTIC_NAMES, CalibrationTest
 from ..._inference.omnibus import TEST_NAMES as OMNIBUS
 from ..._utils.formatting import format_count, format_number
@@ -154,7 +154,12 @@ def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
     sure = f"{50 * (1 + size.confidence):g} % confidence"
     note = f"of probability on the wrong classes, whatever the kind of error ({sure})"
     return (
-        Fact("size", "Average error", f"at least {points(size.at_least)} points", note),
+        Fact(
+            "size",
+            "Average error",
+            f"at least {percentage_points(size.at_least)} points",
+            note,
+        ),
     )
 
 
@@ -183,4 +188,4 @@ def _size_fact(size: EffectSize) -> Fact | None:
 
 def _points(share: float, width: float = math.nan) -> str:
     """Return a change in percentage points; what rounds to nothing is less than 0.1."""
-    return "less than 0.1" if share < 0.001 else points(share, width)
+    return "less than 0.1" if share < 0.001 else percentage_points(share, width)

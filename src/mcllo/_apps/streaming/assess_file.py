@@ -59,13 +59,13 @@ from ..._inference.likelihood_tests import (
     CalibrationTest,
     Method,
     Statistic,
-    check_choices,
+    check_statistic_and_method,
     chi2_sf,
+    chi2_trust_reason,
+    compute_statistic,
     run_test,
-    statistic_value,
-    trust_chi2,
 )
-from ..._inference.monte_carlo import Seed, check_resamples, seed_entropy
+from ..._inference.monte_carlo import Seed, check_n_resamples, seed_entropy
 from ..._inference.omnibus import N_GROUPS
 from ..._inference.posterior import posterior_of_fit
 from ..._model.kernel import Derivatives
@@ -227,8 +227,8 @@ def assess_blocks(
     subsample_rows : int
         Rows of a subsample, at most.
     """
-    check_choices(statistic, method)
-    check_resamples(n_resamples)
+    check_statistic_and_method(statistic, method)
+    check_n_resamples(n_resamples)
     entropy = seed_entropy(seed)
     options: dict[str, Any] = {
         "statistic": statistic,
@@ -356,14 +356,14 @@ def _test_calibration(
     statistic = options["statistic"]
     why = Reason("asked")
     if options["method"] == "auto":
-        why = trust_chi2(
+        why = chi2_trust_reason(
             statistic,
             sums.metric_sums.expected_errors / max(fit.df, 1),
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.metric_sums.spread.min()),
         )
         why = why.but("size") if why.wants_draws else why
-    value = statistic_value(fit, statistic)
+    value = compute_statistic(fit, statistic)
     found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2").because(why)
     test = CalibrationTest.from_result(found, kind=statistic)
     if "size" not in why.limits:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..._fit.linear_fit import transposed_scores
-from ..._inference.calibration_test import needs_robust
+from ..._inference.calibration_test import needs_robust_covariance
 from ..._utils.formatting import format_count
 from ..._utils.results import Floats
 from ..._validation.predictions import Predictions
@@ -308,7 +308,9 @@ class AutoCalibrator(GatedCalibrator):
         # The score test costs a simulation, which could not show a smaller p than a tenth of the
         # level: up to there the split ratio decides alone.
         if p > 0.1 * level:
-            is_plain = not needs_robust(predictions.with_importance_weights())
+            is_plain = not needs_robust_covariance(
+                predictions.with_importance_weights()
+            )
             # Over all baselines up to 20 classes; beyond, and for weights or groups, the default.
             rule = "all" if is_plain and predictions.n_classes <= 20 else ""
             test, _ = decide_gate(predictions, level, rule)

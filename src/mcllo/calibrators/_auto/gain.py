@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._inference.effect_size_text import NATS, amount
+from ..._inference.effect_size_text import NATS, amount_and_interval
 from ..._inference.paired_loss import PairedLoss
 from ..._utils.formatting import format_count
 from ..._utils.linalg import TINY
@@ -72,7 +72,7 @@ class CrossFittedGain(Result):
             words = f"{lead} does not lower the log loss of the others beyond chance."
             return Statement("effect_size.recalibration", words, numbers=numbers)
         sure = f"{100.0 * self.confidence:g} % confidence"
-        value, known = amount(self.gain, self.low, self.high, NATS, sure)
+        value, known = amount_and_interval(self.gain, self.low, self.high, NATS, sure)
         words = f"{lead} lowers the log loss of the others by {value} a row{known}."
         return Statement("effect_size.recalibration", words, numbers=numbers)
 
