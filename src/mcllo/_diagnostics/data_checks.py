@@ -46,7 +46,7 @@ from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
-from .duplicate_rows import check_copies
+from .duplicate_rows import state_copies
 
 # The numbers below are round. What they do together is measured: studies/claims/data_checks.py.
 FALSE_CHECK_LEVEL = 1e-6
@@ -83,22 +83,22 @@ class LabelPredictionCounts(NamedTuple):
     @property
     def accuracy(self) -> float:
         """Share of rows whose most probable class is the true one."""
-        return float(self.table.trace() / self._total)
+        return float(self.table.trace() / self._total_weight)
 
     @property
-    def _total(self) -> float:
+    def _total_weight(self) -> float:
         """Number of rows; of no rows a number to divide by."""
         return max(float(self.table.sum()), 1e-150)
 
     @property
     def agreement(self) -> float:
         """Accuracy beyond that of labels which know nothing of the rows (Cohen's kappa)."""
-        shares_of_labels = self.table.sum(axis=1) / self._total
-        shares_of_predictions = self.table.sum(axis=0) / self._total
+        shares_of_labels = self.table.sum(axis=1) / self._total_weight
+        shares_of_predictions = self.table.sum(axis=0) / self._total_weight
         by_chance = float(shares_of_labels @ shares_of_predictions)
         return (self.accuracy - by_chance) / max(1.0 - by_chance, 1e-12)
 
-    def ordered(self, order: Codes) -> LabelPredictionCounts:
+    def with_columns_ordered(self, order: Codes) -> LabelPredictionCounts:
         """Return the table with column ``order[k]`` in the place of column k."""
         return self._replace(table=self.table[:, order])
 
@@ -109,34 +109,34 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
     Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict.
     """
     statements = []
-    if judged_on_its_own_rows(predictions, fit, test):
+    if is_recalibrated_on_same_rows(predictions, fit, test):
         statements.append(OWN_ROWS)
     if not isinstance(predictions, Predictions):
         return statements
-    copies = check_copies(predictions, fit)
+    copies = state_copies(predictions, fit)
     if copies is not None:
         statements.append(copies)
 
     sample = predictions.take(
-        np.arange(0, predictions.n_samples, subsample_step(predictions))
+        np.arange(0, predictions.n_samples, subsample_stride(predictions))
     )
-    hits = _hits(sample)
+    hits = _count_labels_by_top_class(sample)
     covariances = None
     # Where labels and most probable classes clearly belong together, they are those of these rows.
     if hits.agreement < 0.2 and hits.table.any():
         covariances = LabelCovariances.from_predictions(sample, hits.worth)
-    order = columns_order(hits)
+    order = find_column_permutation(hits)
     is_reversed = covariances is not None and covariances.are_reversed
     if order is None and is_reversed and predictions.n_classes == 2:
         order = np.array([1, 0])
     if order is not None:
-        statements.append(_columns(predictions, order))
+        statements.append(_permuted_columns_statement(predictions, order))
     elif covariances is not None and covariances.are_unrelated:
-        statements.append(_rows(predictions))
+        statements.append(_labels_of_other_rows_statement(predictions))
     return statements
 
 
-def subsample_step(predictions: Predictions) -> int:
+def subsample_stride(predictions: Predictions) -> int:
     """Return which of so many rows are looked at: every one of a small table."""
     # far more than any of these checks needs, and read in no time
     max_probs = 1_000_000
@@ -152,7 +152,9 @@ OWN_ROWS = Statement(
 )
 
 
-def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> bool:
+def is_recalibrated_on_same_rows(
+    predictions: RowCounts, fit: MCLLOFit, test: Any
+) -> bool:
     """Whether the likelihood has its maximum at the identity, as after a fit to the same rows."""
     from scipy.special import gammaincinv
 
@@ -177,7 +179,7 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     return probs is not None and len(np.unique(probs, axis=0)) >= 20
 
 
-def columns_order(hits: LabelPredictionCounts) -> Codes | None:
+def find_column_permutation(hits: LabelPredictionCounts) -> Codes | None:
     """Return the column in which each class seems to be, or None when each is in its own."""
     if not _may_be_permuted(hits):
         return None
@@ -187,7 +189,7 @@ def columns_order(hits: LabelPredictionCounts) -> Codes | None:
     own_column_wins_ties = 1e-9 * np.eye(n_classes)
     _, best = linear_sum_assignment(hits.table + own_column_wins_ties, maximize=True)
     order = np.arange(n_classes)
-    for cycle in _cycles(best):
+    for cycle in _nontrivial_cycles(best):
         if _is_surely_permuted(hits, cycle, best[cycle]):
             order[cycle] = best[cycle]
     if (order == np.arange(n_classes)).all():
@@ -205,7 +207,7 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
     # number of cycles by itself, or it makes a cycle less sure.
     log_bound = 0.0
     for k in np.flatnonzero(most > own):
-        log_tail = _log_binomial_tail(most[k], own[k])
+        log_tail = _log_binomial_tail_bound(most[k], own[k])
         log_bound += min(0.0, log_tail + math.log(n_classes))
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
@@ -221,7 +223,10 @@ def _is_surely_permuted(
     log_n_cycles = len(cycle) * math.log(len(hits.table))
     n_moved = hits.worth * moved.sum()
     n_own = hits.worth * own.sum()
-    if _log_binomial_tail(n_moved, n_own) >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
+    if (
+        _log_binomial_tail_bound(n_moved, n_own)
+        >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles
+    ):
         return False
 
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
@@ -229,7 +234,7 @@ def _is_surely_permuted(
     others = np.delete(rows, moved.argmax())
     n_moved = hits.worth * moved[others].sum()
     n_own = hits.worth * own[others].sum()
-    if _log_binomial_tail(n_moved, n_own) >= math.log(1e-3):
+    if _log_binomial_tail_bound(n_moved, n_own) >= math.log(1e-3):
         return False
 
     # A model that calls everything a dog is no exchange of cats and dogs: in most classes of the
@@ -316,17 +321,17 @@ class LabelCovariances(NamedTuple):
         return is_negative and self.n_other_labels >= MIN_OTHER_LABEL_ROWS
 
 
-def _hits(predictions: Predictions) -> LabelPredictionCounts:
+def _count_labels_by_top_class(predictions: Predictions) -> LabelPredictionCounts:
     """Return how often rows of each label have each class as the most probable one."""
     c = predictions.n_classes
     top, _ = top_label(predictions.probs)
     label_and_top = predictions.codes * c + top
     counts = np.bincount(label_and_top, predictions.sample_weight, c * c)
     table = counts.reshape(c, c).astype(np.float64)
-    return LabelPredictionCounts(table, _worth(predictions))
+    return LabelPredictionCounts(table, _independent_rows_per_weight(predictions))
 
 
-def _worth(predictions: Predictions) -> float:
+def _independent_rows_per_weight(predictions: Predictions) -> float:
     """Return independent rows for each unit of weight: 1 for rows that were counted (Kish)."""
     if predictions.groups is None and predictions.has_whole_weights:
         return 1.0
@@ -337,7 +342,7 @@ def _worth(predictions: Predictions) -> float:
     return float(weight.sum() / (independent_weights**2).sum())
 
 
-def _cycles(order: Codes) -> list[Codes]:
+def _nontrivial_cycles(order: Codes) -> list[Codes]:
     """Return the cycles of a permutation that move something."""
     cycles = []
     left = set(np.flatnonzero(order != np.arange(len(order))).tolist())
@@ -353,7 +358,7 @@ def _cycles(order: Codes) -> list[Codes]:
     return cycles
 
 
-def _log_binomial_tail(many: float, few: float) -> float:
+def _log_binomial_tail_bound(many: float, few: float) -> float:
     """Return Chernoff's bound of log P(Binomial(many + few, 1/2) >= many); 0 unless many > few."""
     if many <= few:
         return 0.0
@@ -365,9 +370,9 @@ def _log_binomial_tail(many: float, few: float) -> float:
     return total * (entropy - math.log(2.0))
 
 
-def _columns(predictions: Predictions, order: Codes) -> Statement:
+def _permuted_columns_statement(predictions: Predictions, order: Codes) -> Statement:
     """Return which classes seem to be in which columns."""
-    hits = _hits(predictions)
+    hits = _count_labels_by_top_class(predictions)
     classes = predictions.classes
     moved = np.flatnonzero(order != np.arange(len(order)))
     column_of_class = {classes[k]: classes[order[k]] for k in moved}
@@ -378,7 +383,7 @@ def _columns(predictions: Predictions, order: Codes) -> Statement:
     if len(pairs) > 4:
         pairs = [*pairs[:4], f"{len(pairs) - 4} more"]
     accuracy = hits.accuracy
-    exchanged = hits.ordered(order).accuracy
+    exchanged = hits.with_columns_ordered(order).accuracy
     template = (
         "The columns seem to be in another order: {order}. Accuracy is "
         f"{100 * accuracy:.1f} %, and would be {100 * exchanged:.1f} % with them exchanged. "
@@ -389,9 +394,9 @@ def _columns(predictions: Predictions, order: Codes) -> Statement:
     return Statement.filled("data_check.columns", template, values, "bad", numbers)
 
 
-def _rows(predictions: Predictions) -> Statement:
+def _labels_of_other_rows_statement(predictions: Predictions) -> Statement:
     """Return that the labels seem to belong to other rows."""
-    accuracy = _hits(predictions).accuracy
+    accuracy = _count_labels_by_top_class(predictions).accuracy
     top_probs = predictions.probs.max(axis=1)
     expected = float(np.average(top_probs, weights=predictions.sample_weight))
     largest_class = float(

@@ -66,7 +66,7 @@ from .._model.kernel import predicted_probabilities
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
-from ..metrics._scores import error_of_mean
+from ..metrics._scores import standard_error_of_mean
 from .effect_size_distribution import MapChanges
 from .goodness_of_fit import equal_parts
 
@@ -431,7 +431,7 @@ class _FoldedRows:
         too small.
         """
         mean = float(np.average(excess, weights=self.weight))
-        observed, _ = error_of_mean(excess - mean, self.weight, self.units)
+        observed, _ = standard_error_of_mean(excess - mean, self.weight, self.units)
         squares = self.weight if self.units is None else self.weight**2
         variance = squares @ (prob * (1.0 - prob))
         expected = float(np.sqrt(variance)) / float(self.weight.sum())

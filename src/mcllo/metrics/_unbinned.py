@@ -125,10 +125,10 @@ def kernel_calibration_error(
             f"estimator={estimator!r} must have two rows at least; got {total:g}."
         )
     if estimator == "linear":
-        return _linear(p, width, distance)
+        return _mean_kernel_of_disjoint_pairs(p, width, distance)
     weight = p.row_weight
     residual = residuals(p.probs, p.codes)
-    pairs = _sum_of_pairs(p.probs, residual * weight[:, None], width, distance)
+    pairs = _sum_kernel_over_pairs(p.probs, residual * weight[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2
     pairs_of_a_row_with_itself = float(
@@ -265,7 +265,7 @@ def resolve_bandwidth(
     return float(np.average(found, weights=weight))
 
 
-def _sum_of_pairs(
+def _sum_kernel_over_pairs(
     probs: Floats, residual: Floats, width: float, distance: Distance
 ) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
@@ -284,7 +284,9 @@ def _sum_of_pairs(
     return total
 
 
-def _linear(p: Predictions, width: float, distance: Distance) -> float:
+def _mean_kernel_of_disjoint_pairs(
+    p: Predictions, width: float, distance: Distance
+) -> float:
     """Return the mean over the disjoint pairs (0, 1), (2, 3), ..."""
     if p.sample_weight is not None:
         if not p.has_whole_weights:
@@ -365,7 +367,7 @@ def smooth_calibration_error(
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     top, confidence = top_label(p.probs)
     residual = (top == p.codes) - confidence
-    spectrum = dct(_on_grid(confidence, residual, p.sample_weight))
+    spectrum = dct(_split_residuals_on_grid(confidence, residual, p.sample_weight))
     frequency = np.pi * np.arange(N_GRID_POINTS)
 
     def error_at(bandwidth: float) -> float:
@@ -386,7 +388,9 @@ def smooth_calibration_error(
     return 0.5 * (low + high) if low > 0.0 else 0.0
 
 
-def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
+def _split_residuals_on_grid(
+    values: Floats, residuals: Floats, weight: Floats | None
+) -> Floats:
     """Return the mean residual's share of each cell, split linearly between cell centres."""
     if weight is None:
         weight = np.ones(len(values))

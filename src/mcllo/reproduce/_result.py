@@ -89,7 +89,7 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     )
 
 
-def by_set(table: str) -> dict[str, dict[str, Any]]:
+def read_printed_rows_by_set(table: str) -> dict[str, dict[str, Any]]:
     """Return Table 2 or 4 by the set of probabilities."""
     return {row["set"]: row for row in printed(table)}
 
