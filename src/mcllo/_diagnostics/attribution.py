@@ -211,7 +211,7 @@ class Explanations:
         if tests([]).pvalue > self.alpha:
             return None
         singles = [tests([k]) for k in range(n_classes)]
-        accepted = smallest_accepted_sets(tests, singles, self.alpha, most=most)
+        accepted = smallest_accepted_sets(tests, singles, self.alpha, max_size=most)
         if not accepted:
             return None
         best = max(accepted, key=lambda test: test.pvalue)

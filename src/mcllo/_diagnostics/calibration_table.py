@@ -644,6 +644,7 @@ def _joint_test_row(
 def _parameter_table(rows: list[ParameterEstimate]) -> Table:
     """Return the estimates with p-values, Holm's within each model's intercepts and slopes."""
     pvalues = np.array([row.pvalue for row in rows])
+    # Holm over the classes alone: each model's intercepts and slopes answer another question.
     families = [(row.model, row.parameter, row.label is None) for row in rows]
     adjusted = pvalues.copy()
     for family in dict.fromkeys(families):

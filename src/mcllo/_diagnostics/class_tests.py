@@ -197,10 +197,11 @@ class ClassTests(Result, NotebookResult):
         self, adjusted: Sequence[float], alpha: float
     ) -> tuple[Any, ...]:
         """Return the labels of classes whose adjusted p-value is at most `alpha`; NaN is none."""
-        labels = self.table["class"]
-        return tuple(
-            label for label, p in zip(labels, adjusted, strict=True) if p <= alpha
-        )
+        rejected = []
+        for label, pvalue in zip(self.table["class"], adjusted, strict=True):
+            if pvalue <= alpha:
+                rejected.append(label)
+        return tuple(rejected)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""
@@ -422,15 +423,19 @@ def _wald_tests(
 
 
 def fit_with_class_at_identity(
-    family: Family, whole: RestrictedFit, j: int
+    family: Family, mcllo_fit: RestrictedFit, j: int
 ) -> RestrictedFit:
     """Fit the model with class j at the identity, from the others' estimates."""
     n_free = len(family.identity) // 2
     is_own = np.zeros(2 * n_free, dtype=bool)
     is_own[[j, n_free + j]] = True
-    moves_own = whole.basis[is_own].any(axis=0)
-    basis = whole.basis[:, ~moves_own]
-    start = np.where(is_own, family.identity, whole.theta) if whole.settled else None
+    moves_own = mcllo_fit.basis[is_own].any(axis=0)
+    basis = mcllo_fit.basis[:, ~moves_own]
+    start = (
+        np.where(is_own, family.identity, mcllo_fit.theta)
+        if mcllo_fit.settled
+        else None
+    )
     return restricted_fit(family, basis, start)
 
 
@@ -447,7 +452,7 @@ def in_the_large_columns(predictions: Predictions) -> dict[str, list[float]]:
     exact = None
     if predictions.has_whole_weights and total <= MAX_ROWS_FOR_EXACT_TAIL:
         exact = _exact_pvalues_of_classes(predictions, observed)
-    return shares(observed, expected, variance, total, exact)
+    return share_test_columns(observed, expected, variance, total, exact)
 
 
 def _exact_pvalues_of_classes(predictions: Predictions, observed: Floats) -> Floats:
@@ -471,7 +476,7 @@ def _exact_pvalues_of_classes(predictions: Predictions, observed: Floats) -> Flo
     return np.array(pvalues)
 
 
-def shares(
+def share_test_columns(
     observed: Floats,
     expected: Floats,
     variance: Floats,

@@ -179,29 +179,31 @@ def is_recalibrated_on_same_rows(
     return probs is not None and len(np.unique(probs, axis=0)) >= 20
 
 
-def find_column_permutation(hits: LabelPredictionCounts) -> Codes | None:
+def find_column_permutation(label_counts: LabelPredictionCounts) -> Codes | None:
     """Return the column in which each class seems to be, or None when each is in its own."""
-    if not _may_be_permuted(hits):
+    if not _may_be_permuted(label_counts):
         return None
     from scipy.optimize import linear_sum_assignment
 
-    n_classes = len(hits.table)
+    n_classes = len(label_counts.table)
     own_column_wins_ties = 1e-9 * np.eye(n_classes)
-    _, best = linear_sum_assignment(hits.table + own_column_wins_ties, maximize=True)
+    _, best = linear_sum_assignment(
+        label_counts.table + own_column_wins_ties, maximize=True
+    )
     order = np.arange(n_classes)
     for cycle in _nontrivial_cycles(best):
-        if _is_surely_permuted(hits, cycle, best[cycle]):
+        if _is_surely_permuted(label_counts, cycle, best[cycle]):
             order[cycle] = best[cycle]
     if (order == np.arange(n_classes)).all():
         return None
     return order
 
 
-def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
+def _may_be_permuted(label_counts: LabelPredictionCounts) -> bool:
     """Whether any cycle of columns can be sure: a table of 1,000 classes need not be assigned."""
-    n_classes = len(hits.table)
-    most = hits.worth * hits.table.max(axis=1)
-    own = hits.worth * hits.table.diagonal()
+    n_classes = len(label_counts.table)
+    most = label_counts.worth * label_counts.table.max(axis=1)
+    own = label_counts.worth * label_counts.table.diagonal()
     # The logarithm of Chernoff's bound is concave and homogeneous in the two counts: that of the
     # sums of a cycle is at least the sum of those of its classes. Each class must pay for the
     # number of cycles by itself, or it makes a cycle less sure.
@@ -213,16 +215,16 @@ def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
 
 
 def _is_surely_permuted(
-    hits: LabelPredictionCounts, cycle: Codes, columns: Codes
+    label_counts: LabelPredictionCounts, cycle: Codes, columns: Codes
 ) -> bool:
     """Whether the classes of a cycle surely have each other's `columns`."""
-    counts = hits.table[cycle]
+    counts = label_counts.table[cycle]
     rows = np.arange(len(cycle))
     moved = counts[rows, columns]
     own = counts[rows, cycle]
-    log_n_cycles = len(cycle) * math.log(len(hits.table))
-    n_moved = hits.worth * moved.sum()
-    n_own = hits.worth * own.sum()
+    log_n_cycles = len(cycle) * math.log(len(label_counts.table))
+    n_moved = label_counts.worth * moved.sum()
+    n_own = label_counts.worth * own.sum()
     if (
         _log_binomial_tail_bound(n_moved, n_own)
         >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles
@@ -232,8 +234,8 @@ def _is_surely_permuted(
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
     # predicted too often, no other class speaks for the cycle.
     others = np.delete(rows, moved.argmax())
-    n_moved = hits.worth * moved[others].sum()
-    n_own = hits.worth * own[others].sum()
+    n_moved = label_counts.worth * moved[others].sum()
+    n_own = label_counts.worth * own[others].sum()
     if _log_binomial_tail_bound(n_moved, n_own) >= math.log(1e-3):
         return False
 
@@ -241,7 +243,7 @@ def _is_surely_permuted(
     # cycle the new column must lead all others, and clearly in the sum.
     counts[rows, columns] = 0.0
     runner_up = counts.max(axis=1)
-    occurs = hits.table[cycle].sum(axis=1) > 0.0
+    occurs = label_counts.table[cycle].sum(axis=1) > 0.0
     if not occurs.any() or np.mean(moved[occurs] > runner_up[occurs]) < 0.8:
         return False
     return bool(moved.sum() >= MIN_LEAD_FACTOR * runner_up.sum())
@@ -342,29 +344,32 @@ def _independent_rows_per_weight(predictions: Predictions) -> float:
     return float(weight.sum() / (independent_weights**2).sum())
 
 
-def _nontrivial_cycles(order: Codes) -> list[Codes]:
+def _nontrivial_cycles(permutation: Codes) -> list[Codes]:
     """Return the cycles of a permutation that move something."""
     cycles = []
-    left = set(np.flatnonzero(order != np.arange(len(order))).tolist())
+    left = set(np.flatnonzero(permutation != np.arange(len(permutation))).tolist())
     while left:
         first = min(left)
         cycle = [first]
-        following = int(order[first])
+        following = int(permutation[first])
         while following != first:
             cycle.append(following)
-            following = int(order[following])
+            following = int(permutation[following])
         left -= set(cycle)
         cycles.append(np.array(cycle))
     return cycles
 
 
-def _log_binomial_tail_bound(many: float, few: float) -> float:
-    """Return Chernoff's bound of log P(Binomial(many + few, 1/2) >= many); 0 unless many > few."""
-    if many <= few:
+def _log_binomial_tail_bound(n_more: float, n_fewer: float) -> float:
+    """Return Chernoff's bound of log P(Binomial(n, 1/2) >= n_more), n the sum of both.
+
+    0 unless there are more than `n_fewer`.
+    """
+    if n_more <= n_fewer:
         return 0.0
-    total = many + few
+    total = n_more + n_fewer
     entropy = 0.0
-    for count in (many, few):
+    for count in (n_more, n_fewer):
         if count > 0.0:
             entropy -= count / total * math.log(count / total)
     return total * (entropy - math.log(2.0))

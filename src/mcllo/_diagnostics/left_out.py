@@ -326,18 +326,18 @@ class RemainingClasses:
 
 def smallest_accepted_sets(
     leave_out: LeaveOut,
-    singles: list[LeaveOutTest],
+    single_tests: list[LeaveOutTest],
     alpha: float,
-    most: int | None = None,
+    max_size: int | None = None,
 ) -> list[LeaveOutTest]:
     """Return the smallest sets whose H_S is not rejected; empty beyond half of the classes."""
-    if most is None:
-        most = leave_out.n_classes // 2
-    frontier = sorted(singles, key=_misfit_of_kept_classes)
+    if max_size is None:
+        max_size = leave_out.n_classes // 2
+    frontier = sorted(single_tests, key=_misfit_of_kept_classes)
     width = leave_out.n_classes
     size = 1
     while not any(test.pvalue > alpha for test in frontier):
-        if leave_out.remaining_work < 0.0 or size + 1 > most:
+        if leave_out.remaining_work < 0.0 or size + 1 > max_size:
             return []
         frontier = grow_and_test_sets(leave_out, frontier[:width])
         size += 1
@@ -355,15 +355,15 @@ def _misfit_of_kept_classes(test: LeaveOutTest) -> float:
 
 
 def grow_and_test_sets(
-    leave_out: LeaveOut, sets: list[LeaveOutTest], without: int = -1
+    leave_out: LeaveOut, sets: list[LeaveOutTest], excluded: int = -1
 ) -> list[LeaveOutTest]:
-    """Return sets with one class more, one of those most off but `without`; the best first."""
+    """Return sets with one class more, one of those most off but `excluded`; the best first."""
     grown: dict[
         frozenset[int], None
     ] = {}  # a dict keeps the order, which decides where work ends
     for test in sets:
         suspects = [
-            j for j in test.kept_classes_most_off_first.tolist() if j != without
+            j for j in test.kept_classes_most_off_first.tolist() if j != excluded
         ]
         for j in suspects[:MAX_BRANCHES]:
             grown[test.classes | {j}] = None
@@ -422,7 +422,7 @@ def _accepted_sets_without_class(
     outside = [j for j in range(leave_out.n_classes) if j not in classes]
     swapped = [leave_out((classes - {k}) | {j}) for j in outside]
     larger = grow_and_test_sets(
-        leave_out, sorted(swapped, key=_misfit_of_kept_classes), without=k
+        leave_out, sorted(swapped, key=_misfit_of_kept_classes), excluded=k
     )
     return [test for test in larger if test.pvalue > level]
 
@@ -605,11 +605,13 @@ def _example_probability(
     }
 
 
-def fit_odds_of_class(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
-    """Fit the odds of class k against all classes that are not in `out`, on their rows."""
+def fit_odds_of_class(
+    predictions: Predictions, excluded: list[int], k: int
+) -> MCLLOFit:
+    """Fit the odds of class k against all classes that are not in `excluded`, on their rows."""
     p = predictions
     is_free = np.ones(p.n_classes, dtype=bool)
-    is_free[out] = False
+    is_free[excluded] = False
     rows = np.flatnonzero(is_free[p.codes] | (p.codes == k))
     own = p.probs[rows, k]
     free_columns = np.flatnonzero(is_free)

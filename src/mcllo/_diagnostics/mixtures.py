@@ -204,10 +204,10 @@ class MixtureRows:
         return self.score(log_likelihood - self.log_likelihood, df=1)
 
     def slope_interval(
-        self, out: frozenset[int], slope: float
+        self, excluded: frozenset[int], slope: float
     ) -> tuple[float, float, float]:
-        """Return a slope that was fitted without the classes `out`, with its 95 % interval."""
-        kept = np.array([j for j in range(len(self.logs)) if j not in out])
+        """Return a slope that was fitted without the classes `excluded`, with its 95 % interval."""
+        kept = np.array([j for j in range(len(self.logs)) if j not in excluded])
         rows = np.flatnonzero(np.isin(self.codes, kept))
         logs = self.logs[np.ix_(kept, rows)]
         q = slope * logs
@@ -324,10 +324,12 @@ def _fit_confusion(rows: MixtureRows, a: int, b: int) -> FittedMixture:
     return FittedMixture(mixture, g)
 
 
-def _fit_share_with_interval(d: Floats, weight: Floats) -> tuple[Share, float]:
+def _fit_share_with_interval(
+    change_per_share: Floats, weight: Floats
+) -> tuple[Share, float]:
     """Return the best share with its interval, and its gain in log likelihood."""
-    share, gain = maximise_over_share(d, weight)
-    low, high = likelihood_interval_of_share(d, weight, share)
+    share, gain = maximise_over_share(change_per_share, weight)
+    low, high = likelihood_interval_of_share(change_per_share, weight, share)
     return Share(share, low, high), gain
 
 
@@ -361,19 +363,23 @@ def _sum_rows_by_label(values: Floats, codes: Codes, c: int) -> Floats:
     return sums
 
 
-def maximise_over_share(d: Floats, weight: Floats) -> tuple[float, float]:
+def maximise_over_share(
+    change_per_share: Floats, weight: Floats
+) -> tuple[float, float]:
     """Return the e in [0, 1) that maximises ``sum w log(1 + e d)``, and that maximum.
+
+    d is `change_per_share`: how a row's likelihood ratio changes with the share.
 
     By Newton's steps inside a bracket that shrinks: SciPy's optimisers take a tenth of a second to
     import, which ``mcllo assess`` does not pay.
     """
-    if len(d) == 0 or weight @ d <= 0.0:
+    if len(change_per_share) == 0 or weight @ change_per_share <= 0.0:
         return 0.0, 0.0
     low = 0.0
     high = MAX_SHARE
     share = 0.02
     for _ in range(100):
-        terms = d / (1.0 + share * d)
+        terms = change_per_share / (1.0 + share * change_per_share)
         slope = float(weight @ terms)
         curvature = float(weight @ (terms * terms))
         if slope > 0.0:
@@ -386,19 +392,19 @@ def maximise_over_share(d: Floats, weight: Floats) -> tuple[float, float]:
         if abs(trial - share) <= SHARE_TOL * share:
             break
         share = trial
-    return share, float(weight @ np.log1p(share * d))
+    return share, float(weight @ np.log1p(share * change_per_share))
 
 
 def likelihood_interval_of_share(
-    d: Floats, weight: Floats, share: float
+    change_per_share: Floats, weight: Floats, share: float
 ) -> tuple[float, float]:
     """Return the shares whose likelihood ratio to the best is within chi-square's 95 %."""
     if share == 0.0:
         return 0.0, 0.0
-    least = float(weight @ np.log1p(share * d)) - 0.5 * Z95**2
+    least = float(weight @ np.log1p(share * change_per_share)) - 0.5 * Z95**2
 
     def above(e: float) -> float:
-        return float(weight @ np.log1p(e * d)) - least
+        return float(weight @ np.log1p(e * change_per_share)) - least
 
     low = 0.0
     if above(0.0) < 0.0:

@@ -253,8 +253,8 @@ class NestedModelRow(Result):
     left_out = ("larger_too_costly",)
 
 
-def columns_of_model_test(test: TestResult, before: str = "") -> dict[str, Any]:
-    """Return what a row holds of a model's test against another; `before` precedes each name."""
+def columns_of_model_test(test: TestResult, prefix: str = "") -> dict[str, Any]:
+    """Return what a row holds of a model's test against another; `prefix` precedes each name."""
     has_test = test.method != ""
     columns = {
         "statistic": test.statistic,
@@ -264,7 +264,7 @@ def columns_of_model_test(test: TestResult, before: str = "") -> dict[str, Any]:
         "n_resamples": test.n_resamples,
         "reason": test.reason,
     }
-    return {before + name: value for name, value in columns.items()}
+    return {prefix + name: value for name, value in columns.items()}
 
 
 def nested_models_rows(
@@ -299,10 +299,12 @@ def nested_models_rows(
     return tuple(rows)
 
 
-def closed_testing_pvalues(above: Mapping[str, TestResult]) -> dict[str, float]:
+def closed_testing_pvalues(
+    tests_against_larger: Mapping[str, TestResult],
+) -> dict[str, float]:
     """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
-    local = {name: test.pvalue for name, test in above.items()}
-    full = above["mcllo"]
+    local = {name: test.pvalue for name, test in tests_against_larger.items()}
+    full = tests_against_larger["mcllo"]
     # Chi-square with so many parameters rejects too often where information is missing.
     if full.df == 0 or (full.is_too_costly and full.method == "chi2"):
         return local | {"mcllo": math.nan}
@@ -470,13 +472,13 @@ class NestedModels(NotebookResult):
             statements.append(Statement("kind.weak", words, "doubt"))
         return statements
 
-    def _evidence_text(self, chosen: NestedModelRow, p: PStyle) -> str:
+    def _evidence_text(self, chosen: NestedModelRow, p_style: PStyle) -> str:
         """Return on which evidence a model is chosen."""
         if chosen.model == "full":
-            return self._full_map_text(p)
+            return self._full_map_text(p_style)
         if chosen.larger is None:
             return f"Every smaller model is rejected at level {self.alpha:g}."
-        pvalue = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
+        pvalue = p_style(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
         if chosen.model == "identity":
             return f"At level {self.alpha:g}, p {pvalue}; that is not proof of calibration."
         if self.separated:
@@ -508,10 +510,10 @@ class NestedModels(NotebookResult):
             words = f"AIC prefers {names[0]}, and BIC {names[1]}"
         return Statement("kind.name", f"{self.kind} But {words}.", "doubt", numbers)
 
-    def _full_map_text(self, p: PStyle) -> str:
+    def _full_map_text(self, p_style: PStyle) -> str:
         """Return the evidence for the full map, and what the best of the others would be."""
         mcllo = self.row("mcllo")
-        pvalue = p(mcllo.larger_pvalue, bound=mcllo.larger_method == "bound")
+        pvalue = p_style(mcllo.larger_pvalue, bound=mcllo.larger_method == "bound")
         words = (
             f"The full map fits better than MCLLO at level {self.alpha:g} (p {pvalue}): look at "
             "how classes are confused."
@@ -519,7 +521,7 @@ class NestedModels(NotebookResult):
         if self.simple in ("", "mcllo", "full"):
             return words
         simple = self.row(self.simple)
-        pvalue = p(simple.larger_pvalue, bound=simple.larger_method == "bound")
+        pvalue = p_style(simple.larger_pvalue, bound=simple.larger_method == "bound")
         return (
             f"{words} Of the simpler recalibrations, {NAMES[self.simple]} may do as well as "
             f"shifts and slopes (p {pvalue})."
@@ -728,12 +730,14 @@ def _smallest_below_full(
     )
 
 
-def smallest_model(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
-    """Return the smallest model that is not `off`.
+def smallest_model(
+    rows: Sequence[NestedModelRow], excluded: Set[str]
+) -> NestedModelRow:
+    """Return the smallest model that is not `excluded`.
 
     Of equals the likelier; models that coincide for two classes are equal.
     """
-    kept = [row for row in rows if row.model not in off]
+    kept = [row for row in rows if row.model not in excluded]
     fewest_parameters = min(row.df for row in kept)
     smallest_rows = [row for row in kept if row.df == fewest_parameters]
     # Rounding of the likelihood must not choose among models that coincide.

@@ -152,9 +152,9 @@ class ZeroSensitivity(Result):
             statements.append(Statement("zeros.resolution", words, "plain", numbers))
         return statements
 
-    def _clip_values_statement(self, alpha: float, p: PStyle) -> Statement:
+    def _clip_values_statement(self, alpha: float, p_style: PStyle) -> Statement:
         """Return how many zeros there are, and what the p-value is with each floor."""
-        pvalues = [_p_cell(test, p) for test in self.tests]
+        pvalues = [_p_cell(test, p_style) for test in self.tests]
         if len(set(pvalues)) == 1:
             found = f"{pvalues[0]} with zeros clipped to any of"
         else:
@@ -382,8 +382,8 @@ def format_clip_value(value: float) -> str:
     return "1e-4" if text == "0.0001" else text
 
 
-def _p_cell(test: CalibrationTest, p: PStyle = p_words) -> str:
+def _p_cell(test: CalibrationTest, style: PStyle = p_words) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
     smallest_possible = 1.0 / (test.n_resamples + 1)
     is_smallest = test.method == "exact" and test.pvalue <= smallest_possible
-    return p(test.pvalue, bound=is_smallest or test.method == "bound").bare
+    return style(test.pvalue, bound=is_smallest or test.method == "bound").bare

@@ -182,19 +182,21 @@ def rank_blocks(total: float, n_blocks: int) -> Floats:
     count = min(n_blocks, int(total))
     size, longer = divmod(int(total), count)
     steps = np.arange(count + 1)
-    return (steps * size + np.minimum(steps, longer)).astype(np.float64)
+    # The first runs are longer by one row each, as many as are left over.
+    ends = steps * size + np.minimum(steps, longer)
+    return ends.astype(np.float64)
 
 
 def weight_and_sums_by_block(
-    key: Floats, columns: Floats, n_blocks: int, weight: Floats | None = None
+    sort_key: Floats, columns: Floats, n_blocks: int, weight: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Return weight and sums of `columns` (k, n) over the runs of rows sorted by `key`.
+    """Return weight and sums of `columns` (k, n) over the runs of rows sorted by `sort_key`.
 
     A row that stands across a cut gives each side its part of the weight, as its copies would.
     """
-    order = np.argsort(key, kind="stable")
-    own = np.ones(len(key)) if weight is None else weight[order]
-    cuts = rank_blocks(total_weight(key, weight), n_blocks)
+    order = np.argsort(sort_key, kind="stable")
+    own = np.ones(len(sort_key)) if weight is None else weight[order]
+    cuts = rank_blocks(total_weight(sort_key, weight), n_blocks)
     # Cumulated sums as a function of cumulated weight: straight lines within a row give each side
     # of a cut its part.
     cumulated = np.concatenate([[0.0], np.cumsum(own)])

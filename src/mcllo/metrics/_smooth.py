@@ -85,7 +85,7 @@ BAND_END_TOL = 1e-4
 """Part of z^2 by which an end may miss it, and log odds by which a turn may still move it."""
 
 
-def choose_n_knots(expected: float) -> int:
+def choose_n_knots(n_expected_events: float) -> int:
     """Return how many knots rows have that expect so many of the rarer outcome.
 
     Examples
@@ -94,7 +94,7 @@ def choose_n_knots(expected: float) -> int:
     [5, 5, 6, 9, 10]
     """
     max_knots = 10  # a round number; more did not help, see the module's text
-    return int(np.clip(round(1.6 * expected**0.2), MIN_KNOTS, max_knots))
+    return int(np.clip(round(1.6 * n_expected_events**0.2), MIN_KNOTS, max_knots))
 
 
 def log_odds(probs: Floats) -> Floats:
@@ -103,7 +103,7 @@ def log_odds(probs: Floats) -> Floats:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def chances(x: Floats) -> Floats:
+def inverse_log_odds(x: Floats) -> Floats:
     """Return the probabilities of log odds."""
     from scipy.special import expit
 
@@ -208,15 +208,15 @@ def _decorrelating_root(covariance: Floats, has_lapses: bool) -> Floats:
     return root
 
 
-def _distinct_weighted_quantiles(x: Floats, weight: Floats, count: int) -> Floats:
+def _distinct_weighted_quantiles(values: Floats, weight: Floats, count: int) -> Floats:
     """Return the distinct ones of evenly spaced weighted quantiles."""
-    order = np.argsort(x, kind="stable")
+    order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weight[order])
     levels = (cumulated - 0.5 * weight[order]) / cumulated[-1]
     # The first of 5 knots at 5 %, as Harrell (2015), section 2.4.6; of more of them further out.
     first = 0.25 / max(count, MIN_KNOTS)
     asked = np.linspace(first, 1.0 - first, count)
-    quantiles = np.interp(asked, levels, x[order])
+    quantiles = np.interp(asked, levels, values[order])
     return np.unique(quantiles.round(9))
 
 
@@ -244,7 +244,7 @@ class SplineLikelihood:
 
     def __call__(self, beta: Floats) -> Derivatives:
         """Return Q, its gradient and Hessian at `beta`."""
-        chance = chances(self.x + self.rows @ beta)
+        chance = inverse_log_odds(self.x + self.rows @ beta)
         value = float(self.objective_values(beta[None])[0])
         gradient = self.rows.T @ (self.weight * chance) - self.statistic + RIDGE * beta
         curvature = self.weight * chance * (1.0 - chance)
@@ -261,7 +261,7 @@ class SplineLikelihood:
     def derivatives(self, betas: Floats) -> tuple[Floats, Floats]:
         """Return gradients (T, size) and Hessians (T, size, size) at each row of `betas`."""
         size = betas.shape[1]
-        chance = chances(self.x[:, None] + self.rows @ betas.T)
+        chance = inverse_log_odds(self.x[:, None] + self.rows @ betas.T)
         weighted = self.weight[:, None] * chance
         gradients = weighted.T @ self.rows - self.statistic + RIDGE * betas
         # All Hessians in one product: the columns of `products` are those of x x', row by row.
@@ -309,7 +309,7 @@ class Spline:
     def __call__(self, probs: Floats) -> Floats:
         """Return the curve at predictions."""
         x = log_odds(probs)
-        return chances(x + self.basis(x) @ self.beta)
+        return inverse_log_odds(x + self.basis(x) @ self.beta)
 
     def calibrated_ici(self, n_draws: int, seed: int = 0) -> Floats:
         """Return the ICI of curves fitted to hits that follow the predictions, draw by draw.
@@ -320,7 +320,7 @@ class Spline:
         x = self.likelihood.x
         rows = self.likelihood.rows
         counts = self.likelihood.weight
-        p = chances(x)
+        p = inverse_log_odds(x)
         variance = p * (1.0 - p)
         rng = np.random.default_rng(seed)
         n_trials = np.rint(counts).astype(np.int64)
@@ -419,7 +419,7 @@ class Spline:
             value = likelihood.weight @ np.logaddexp(0.0, eta_at) - goal
             value += scale * (0.5 * scale * quadratic - linear)
             slope = (
-                likelihood.weight @ (chances(eta_at) * slopes)
+                likelihood.weight @ (inverse_log_odds(eta_at) * slopes)
                 - linear
                 + scale * quadratic
             )
@@ -437,9 +437,9 @@ def _rowwise_dot(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> 
 
 
 def _find_zero_crossings(
-    excess: Callable[[Floats], tuple[Floats, Floats]], size: int, close: Floats
+    excess: Callable[[Floats], tuple[Floats, Floats]], size: int, tolerance: Floats
 ) -> Floats:
-    """Return where convex functions that are negative at 0 cross 0, within `close` in value.
+    """Return where convex functions that are negative at 0 cross 0, within `tolerance` in value.
 
     Doubled until outside; from there Newton's steps come down from the right and never pass it.
     """
@@ -447,13 +447,13 @@ def _find_zero_crossings(
     scale = np.ones(size)
     value, slope = excess(scale)
     for _ in range(max_evaluations):
-        is_inside = value < -close
+        is_inside = value < -tolerance
         if not is_inside.any():
             break
         scale = np.where(is_inside, 2.0 * scale, scale)
         value, slope = excess(scale)
     for _ in range(max_evaluations):
-        is_outside = value > close
+        is_outside = value > tolerance
         if not is_outside.any():
             break
         scale = np.where(is_outside, scale - value / slope, scale)
@@ -691,13 +691,13 @@ def smooth_curve(
     low, high = spline.band(band_points, normal_quantile, sandwich)
     return SmoothCurve(
         label=label,
-        predicted=chances(points),
-        observed=spline(chances(points)),
-        low=chances(np.interp(points, band_points, low)),
-        high=chances(np.interp(points, band_points, high)),
+        predicted=inverse_log_odds(points),
+        observed=spline(inverse_log_odds(points)),
+        low=inverse_log_odds(np.interp(points, band_points, low)),
+        high=inverse_log_odds(np.interp(points, band_points, high)),
         level=level,
-        knots=chances(spline.basis.knots),
-        **distances(spline(values), values, weight)._asdict(),
+        knots=inverse_log_odds(spline.basis.knots),
+        **distances_from_curve(spline(values), values, weight)._asdict(),
         ici_null=np.nan if sandwich is not None else _ici_null_quantile(spline),
         robust=sandwich is not None,
         spline=spline,
@@ -735,13 +735,15 @@ def _sandwich_covariance(
 
 def _log_odds_of_curve_points(low: float, high: float) -> Floats:
     """Return log odds, evenly over probabilities and again over log odds."""
-    lowest, highest = chances(np.array([low, high]))
+    lowest, highest = inverse_log_odds(np.array([low, high]))
     over_probs = log_odds(np.linspace(lowest, highest, N_POINTS)).clip(low, high)
     over_log_odds = np.linspace(low, high, N_POINTS)
     return np.unique(np.concatenate([over_probs, over_log_odds]))
 
 
-def distances(observed: Floats, values: Floats, weight: Floats | None) -> Distances:
+def distances_from_curve(
+    observed: Floats, values: Floats, weight: Floats | None
+) -> Distances:
     """Return ICI, E50, E90 and Emax of a curve at the rows' predictions."""
     if weight is None:
         weight = np.ones(len(values))
@@ -901,7 +903,7 @@ def calibration_distances(
     for label in labels:
         values, hits = values_and_hits(p, label)
         spline = fit_spline(p, values, hits, n_knots)
-        found.append(distances(spline(values), values, p.sample_weight))
+        found.append(distances_from_curve(spline(values), values, p.sample_weight))
         nulls.append(
             _ici_null_quantile(spline) if _are_independent_counts(p) else np.nan
         )
@@ -932,4 +934,4 @@ def _distances_of_class(
     """Return the distances of one class's curve, or of the most probable class's."""
     values, hits = values_and_hits(p, label)
     spline = fit_spline(p, values, hits, n_knots)
-    return distances(spline(values), values, p.sample_weight)
+    return distances_from_curve(spline(values), values, p.sample_weight)

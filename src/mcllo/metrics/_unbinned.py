@@ -127,7 +127,7 @@ def kernel_calibration_error(
     if estimator == "linear":
         return _mean_kernel_of_disjoint_pairs(p, width, distance)
     weight = p.row_weight
-    residual = residuals(p.probs, p.codes)
+    residual = label_residuals(p.probs, p.codes)
     pairs = _sum_kernel_over_pairs(p.probs, residual * weight[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2
@@ -155,7 +155,7 @@ class KernelError:
                 "KernelError must have rows without weights. Write them out first."
             )
         probs = predictions.probs
-        kernel = distances(probs, probs, distance)
+        kernel = pairwise_distances(probs, probs, distance)
         kernel /= -resolve_bandwidth(predictions, bandwidth, distance, kernel)
         np.exp(kernel, out=kernel)
         self.kernel = kernel
@@ -191,14 +191,14 @@ class KernelError:
         return pairs / (n * (n - 1.0))
 
 
-def residuals(probs: Floats, codes: Codes) -> Floats:
+def label_residuals(probs: Floats, codes: Codes) -> Floats:
     """Return ``onehot(y) - x``."""
     residual = -probs
     residual[np.arange(len(codes)), codes] += 1.0
     return residual
 
 
-def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
+def pairwise_distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     """Return the distance of every row of `first` to every row of `second`."""
     if distance not in ("euclidean", "tv"):
         raise InputError(
@@ -247,7 +247,7 @@ def resolve_bandwidth(
         if apart is not None:
             apart = apart[np.ix_(some, some)]
     if apart is None:
-        apart = distances(p.probs, p.probs, distance)
+        apart = pairwise_distances(p.probs, p.probs, distance)
     is_pair = ~np.tri(p.n_samples, dtype=bool)
     found = apart[is_pair]
     weight = None
@@ -274,7 +274,7 @@ def _sum_kernel_over_pairs(
     total = 0.0
     for start in range(0, n, n_rows):
         stop = min(start + n_rows, n)
-        apart = distances(probs[start:stop], probs[start:], distance)
+        apart = pairwise_distances(probs[start:stop], probs[start:], distance)
         kernel = np.exp(apart / -width)
         products = residual[start:stop] @ residual[start:].T
         products *= kernel
@@ -296,7 +296,7 @@ def _mean_kernel_of_disjoint_pairs(
             )
         p = p.expand_weights()
     n_paired = p.n_samples // 2 * 2
-    residual = residuals(p.probs, p.codes)[:n_paired]
+    residual = label_residuals(p.probs, p.codes)[:n_paired]
     difference = p.probs[0:n_paired:2] - p.probs[1:n_paired:2]
     if distance == "tv":
         apart = np.abs(difference).sum(axis=1) * 0.5

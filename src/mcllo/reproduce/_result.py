@@ -82,11 +82,9 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     >>> printed("table2")[2]["p"], printed("table4")[0]["set"]
     (0.133, 'uncalibrated_train')
     """
-    text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(
-        {name: _parse_cell(cell) for name, cell in row.items()} for row in rows
-    )
+    path = files(__package__) / "printed" / f"{table}.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(_parse_line(line) for line in csv.DictReader(lines))
 
 
 def read_printed_rows_by_set(table: str) -> dict[str, dict[str, Any]]:
@@ -122,6 +120,11 @@ def format_own_p(pvalue: float | None, method: str = "exact") -> str:
     if pvalue is None or method == "chi2":
         return "-"
     return p_words(pvalue, bound=method == "bound").bare
+
+
+def _parse_line(line: dict[str, str]) -> dict[str, Any]:
+    """Return a row of a table by column."""
+    return {name: _parse_cell(cell) for name, cell in line.items()}
 
 
 def _parse_cell(cell: str) -> float | str | None:

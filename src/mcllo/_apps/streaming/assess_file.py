@@ -39,7 +39,7 @@ from ..._assessment.assess import assess
 from ..._assessment.assessment import Assessment, assess_predictions, shares_table
 from ..._assessment.details import Details
 from ..._assessment.verdict import TOLERANCE
-from ..._diagnostics.class_tests import shares
+from ..._diagnostics.class_tests import share_test_columns
 from ..._diagnostics.data_checks import check_data
 from ..._fit.covariance import ScoreSums, row_sums, sandwich
 from ..._fit.estimate import ridge_estimate
@@ -253,7 +253,9 @@ def assess_blocks(
         posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     )
     curves = bins.reliability(facts.classes)
-    columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
+    columns = share_test_columns(
+        sums.class_weight, scores.predicted, scores.spread, scores.weight
+    )
     return BlockAssessment(
         test=test,
         fit=fit,
