@@ -119,7 +119,7 @@ def paper_p(value: float | None) -> str:
     return "< 0.001" if value == MIN_PRINTED_PVALUE else p_word(value)
 
 
-def method_words(row: Row) -> dict[str, Any]:
+def format_method_rows(row: Row) -> dict[str, Any]:
     """Return a row of `compared_rows` with the words that are no single number."""
     change = say("{paper_label_change:%2} / {label_change:%2}", row)
     difference = "–"

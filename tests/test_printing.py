@@ -47,8 +47,15 @@ COMPUTING_METHODS = {"recalibrate", "profile", "bootstrap", "bold"}
 SENTENCES = {"_inference/effect_size_text.py"}
 """Files of nothing but sentences."""
 WRITERS = {
-    *("p_entry", "_p_word", "floor_text", "format_posterior", "_percent", "_range"),
-    "preferred_models",  # which of the fitted models AIC and BIC prefer: the smallest of a column
+    *(
+        "format_p_cell",
+        "_p_cell",
+        "format_clip_value",
+        "format_posterior",
+        "_percent",
+        "_percent_range",
+    ),
+    "models_preferred_by_criteria",  # the smallest AIC and BIC of a column
 }
 """Functions that write one number, or look one up."""
 

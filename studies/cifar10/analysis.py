@@ -305,7 +305,7 @@ def facts(t: Tables) -> dict[str, object]:
             ]
             for part in ("X_t", "X_h")
         },
-        "table2": map(tables.method_words, t["table2"]),
+        "table2": map(tables.format_method_rows, t["table2"]),
         "classes": class_words(t["classes"]),
         "nested_models": nested_models_words(t["nested_models"]),
         "planes": [row for k, row in enumerate(t["planes"]) if k % 10 < 5],

@@ -23,7 +23,7 @@ from scipy.special import chdtrc, chdtri
 import mcllo
 from mcllo.datasets import N_CIFAR10_TRAIN, Dataset
 from mcllo.metrics import accuracy, expected_calibration_error, log_loss
-from mcllo.reproduce._result import by_set, printed
+from mcllo.reproduce._result import printed, read_printed_rows_by_set
 
 from .. import tables
 from ..pages import Row, Rows, Words, column
@@ -33,7 +33,7 @@ from ..tables import LEVEL, fit_maximum_likelihood
 METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
 JUDGED = ("uncalibrated", *METHODS)
 N_SPLITS = 50
-PAPER = by_set("table2")
+PAPER = read_printed_rows_by_set("table2")
 """Table 2 and section 4.2; p-values of 0.001 are printed as "< 0.001"."""
 NETWORKS = {
     "large": "ours",

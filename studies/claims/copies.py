@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mcllo import Predictions
-from mcllo._diagnostics.duplicate_rows import check_copies
+from mcllo._diagnostics.duplicate_rows import state_copies
 from mcllo._fit.fit import fit_predictions
 from studies.claims import Rows, draw, rows_like, scaled
 from studies.pages import fill
@@ -90,7 +90,7 @@ def run(reps: int, seed: int = 5, sizes: tuple[int, ...] = SIZES) -> Rows:
 
 def _checked(probs: np.ndarray, y: np.ndarray) -> bool:
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]), normalize=True)
-    return check_copies(p, fit_predictions(p)) is not None
+    return state_copies(p, fit_predictions(p)) is not None
 
 
 def table(rows: Rows) -> str:

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from mcllo import Predictions, calibration_test, subgroups
 from mcllo._diagnostics.class_tests import holm
-from mcllo._diagnostics.subgroups import homogeneity_test, own_tests
+from mcllo._diagnostics.subgroups import homogeneity_test, run_test_of_each_subgroup
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
 from studies.claims import Rows, draw, rows_like, scaled, share
@@ -178,7 +178,10 @@ def _calibrated(
     design: Design, honest: np.ndarray, rows: Predictions, seed: int
 ) -> dict[str, float]:
     adjusted = holm(
-        [own.test.pvalue for own in own_tests(rows, n_resamples=999, seed=seed)]
+        [
+            own.test.pvalue
+            for own in run_test_of_each_subgroup(rows, n_resamples=999, seed=seed)
+        ]
     )
     return {"innocent": bool(adjusted.min() <= 0.05)}
 

@@ -29,7 +29,7 @@ from mcllo.metrics import (
     maximum_calibration_error,
 )
 from mcllo.reproduce import figure6
-from mcllo.reproduce._result import by_set, printed
+from mcllo.reproduce._result import printed, read_printed_rows_by_set
 from mcllo.reproduce._tables import OBESITY_METHODS, CaseStudy, obesity
 
 from .. import choices, rule, tables
@@ -54,7 +54,7 @@ CLASSES += ("Obesity_Type_III", "Overweight_Level_I", "Overweight_Level_II")
 METRICS = {"ece": expected_calibration_error, "mce": maximum_calibration_error}
 TABLE4 = """set n clip paper_p statistic p_chi2 p p_method p_corrected paper_ece ece mce
 paper_accuracy accuracy paper_label_change label_change log_loss brier zero_labels"""
-PAPER = by_set("table4")
+PAPER = read_printed_rows_by_set("table4")
 """Table 4; the p-value of 0.001 is printed as "< 0.001"."""
 PAPER_PARAMETERS = printed("table3")
 """Table 3; its columns have no names, and are taken to be in alphabetical order."""
@@ -397,7 +397,7 @@ def facts(t: Tables) -> dict[str, object]:
         **rule.verdict_facts(t["verdicts"]),
         **{
             f"table4_{name}": [
-                tables.method_words(r) for r in t["table4"] if r["clip"] == clip
+                tables.format_method_rows(r) for r in t["table4"] if r["clip"] == clip
             ]
             for name, clip in (("testing", TESTING), ("half_vote", HALF_VOTE))
         },

@@ -475,12 +475,12 @@ def test_votes_are_no_copies():
 def test_many_equal_rows_are_no_fold_of_their_own():
     # 5 numbers: 0 three times, 1 twice. Up to 2 equal rows stay together, 3 are each their own.
     copies = Copies(3, None, np.array([0, 1, 0, 1, 0]))
-    groups = copies.group_rows(2)
+    groups = copies.number_inseparable_rows(2)
     assert groups[1] == groups[3]
     assert len(set(groups[[0, 2, 4]])) == 3
-    assert len(set(copies.group_rows(3))) == 2
+    assert len(set(copies.number_inseparable_rows(3))) == 2
     # a table that is there twice: 4 equal rows are two rows, twice
-    twice = Copies(3, 2, np.array([0, 0, 0, 0, 1, 1])).group_rows(1)
+    twice = Copies(3, 2, np.array([0, 0, 0, 0, 1, 1])).number_inseparable_rows(1)
     assert np.bincount(twice).tolist() == [2, 2, 2]
 
 

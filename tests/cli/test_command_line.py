@@ -275,7 +275,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
     from scipy.optimize import brentq
     from scipy.stats import chi2, ncx2
 
-    from mcllo.simulate._study import solve
+    from mcllo.simulate._study import solve_for_sample_size
 
     critical = chi2.ppf(0.95, 6)
 
@@ -283,7 +283,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
         return round(20_000 * ncx2.sf(critical, 6, noncentrality * n)), 20_000
 
     right = brentq(lambda n: ncx2.sf(critical, 6, noncentrality * n) - 0.8, 1, 1e6)
-    found = solve(rejected, 6, 0.8, 0.05)
+    found = solve_for_sample_size(rejected, 6, 0.8, 0.05)
     assert found.n == pytest.approx(right, rel=0.03)
     assert found.low <= right * 1.02
     assert found.high >= right * 0.98
@@ -293,7 +293,7 @@ def test_the_solver_finds_the_n_of_a_known_curve(noncentrality):
 def test_what_is_too_large_to_simulate_is_extrapolated():
     from scipy.stats import chi2, ncx2
 
-    from mcllo.simulate._study import MAX_ROWS, solve
+    from mcllo.simulate._study import MAX_ROWS, solve_for_sample_size
 
     sizes = []
 
@@ -301,7 +301,7 @@ def test_what_is_too_large_to_simulate_is_extrapolated():
         sizes.append(n)
         return round(20_000 * ncx2.sf(chi2.ppf(0.95, 6), 6, 1e-6 * n)), 20_000
 
-    found = solve(rejected, 6, 0.8, 0.05)
+    found = solve_for_sample_size(rejected, 6, 0.8, 0.05)
     assert max(sizes) <= MAX_ROWS
     assert found.extrapolated
     assert "extrapolation" in str(found)

@@ -11,8 +11,8 @@ from independent import draw, simplex
 from mcllo import Predictions, calibration_test
 from mcllo._diagnostics.attribution import (
     attribute_miscalibration,
-    name_classes,
-    smallest_sets,
+    smallest_accepted_sets,
+    split_named_and_alternatives,
 )
 from mcllo._diagnostics.left_out import LeaveOut, MiscalibratedClass, describe_class
 from mcllo._diagnostics.nested_models import fit_nested_models
@@ -158,9 +158,9 @@ def test_rivals_one_class_larger_take_a_name_back():
     p = rows(n=500, shift=((0, 0.4), (3, 0.4)), seed=28)
     tests = LeaveOut(p, alpha=0.05, seed=0)
     singles = [tests([k]) for k in range(4)]
-    (accepted,) = smallest_sets(tests, singles, 0.05)
+    (accepted,) = smallest_accepted_sets(tests, singles, 0.05)
     assert accepted.classes == {1}  # calibrated: two others are off
-    named, others = name_classes(tests, [accepted], 0.05)
+    named, others = split_named_and_alternatives(tests, [accepted], 0.05)
     assert named == frozenset()
     assert {0, 3} in others
 

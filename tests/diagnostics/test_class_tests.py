@@ -10,13 +10,13 @@ from scipy.stats import binom, chi2, norm
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, class_tests
-from mcllo._diagnostics.class_tests import closed_test, holm, in_the_large
+from mcllo._diagnostics.class_tests import closed_test, holm, in_the_large_columns
 
 
 def test_in_the_large_by_hand():
     # ten rows at (.3, .7), one label 0: P(Bin(10, .3) <= 1) = .7^10 + 10 .3 .7^9 = .1493083459
     p = Predictions.from_arrays([[0.3, 0.7]] * 10, [0] + [1] * 9)
-    found = in_the_large(p)
+    found = in_the_large_columns(p)
     assert found["predicted"] == pytest.approx([0.3, 0.7])
     assert found["observed"] == pytest.approx([0.1, 0.9])
     assert found["large_pvalue"] == pytest.approx([2 * 0.1493083459] * 2, abs=1e-9)
@@ -25,16 +25,16 @@ def test_in_the_large_by_hand():
 
 
 def test_weights_that_are_not_whole_use_the_normal_distribution():
-    half = in_the_large(
+    half = in_the_large_columns(
         Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
     )
-    whole = in_the_large(Predictions.from_arrays(TOY_X, TOY_Y))
+    whole = in_the_large_columns(Predictions.from_arrays(TOY_X, TOY_Y))
     np.testing.assert_allclose(np.array(half["z"]), np.array(whole["z"]) / np.sqrt(2.0))
     np.testing.assert_allclose(half["large_pvalue"], 2 * norm.sf(np.abs(half["z"])))
-    twice = in_the_large(
+    twice = in_the_large_columns(
         Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0))
     )
-    rows = in_the_large(
+    rows = in_the_large_columns(
         Predictions.from_arrays(np.tile(TOY_X, (2, 1)), np.tile(TOY_Y, 2))
     )
     np.testing.assert_allclose(twice["large_pvalue"], rows["large_pvalue"], rtol=1e-9)

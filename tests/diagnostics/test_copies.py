@@ -8,10 +8,10 @@ import mcllo
 from mcllo import Predictions
 from mcllo._apps.cli.options import FLAG_NAMES
 from mcllo._diagnostics.duplicate_rows import (
-    check_copies,
-    equal_rows,
+    hash_rows,
     labels_agree_too_often,
-    row_keys,
+    number_equal_rows,
+    state_copies,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
@@ -28,7 +28,7 @@ def finding(probs, y, **options):
     """Return the finding of these rows, or None."""
     with suppress_warnings():
         p = Predictions.from_arrays(probs, y, **options)
-        return check_copies(p, fit_predictions(p))
+        return state_copies(p, fit_predictions(p))
 
 
 def test_rows_that_differ_are_no_copies(rows):
@@ -88,7 +88,7 @@ def test_copies_among_votes_that_are_equal_anyway_are_seen(seed):
     p = Predictions.from_arrays(x[copied], y[copied])
     as_auto = COPIES_KEPT_TOGETHER_LEVEL
     assert labels_agree_too_often(
-        p, lambda rows: rows.probs, equal_rows(p), chance=as_auto
+        p, lambda rows: rows.probs, number_equal_rows(p), chance=as_auto
     )
 
 
@@ -134,23 +134,26 @@ def test_equal_rows_share_a_number_and_others_do_not():
     x = np.array(
         [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
     )
-    sets = equal_rows(Predictions.from_arrays(x, [0, 1, 2, 0]))
+    sets = number_equal_rows(Predictions.from_arrays(x, [0, 1, 2, 0]))
     assert sets[0] == sets[2]
     assert len(set(sets.tolist())) == 3
-    assert equal_rows(Predictions.from_arrays(x[:2], [0, 1], classes=range(3))) is None
+    assert (
+        number_equal_rows(Predictions.from_arrays(x[:2], [0, 1], classes=range(3)))
+        is None
+    )
 
 
 def test_logits_that_differ_are_no_copies_however_sure_they_are():
     z = np.column_stack([np.arange(800.0, 830.0), np.zeros(30)])
     p = Predictions.from_arrays(None, [0] * 29 + [1], logits=z)
     assert (p.probs[:, 0] == 1.0).all()
-    assert equal_rows(p) is None
+    assert number_equal_rows(p) is None
 
 
 def test_keys_of_votes_do_not_collide():
     grid = np.array([(i, j, 8 - i - j) for i in range(9) for j in range(9 - i)]) / 8
-    assert len(np.unique(row_keys(grid))) == len(grid) == 45
-    assert row_keys(np.array([[0.0, 1.0]])) == row_keys(np.array([[-0.0, 1.0]]))
+    assert len(np.unique(hash_rows(grid))) == len(grid) == 45
+    assert hash_rows(np.array([[0.0, 1.0]])) == hash_rows(np.array([[-0.0, 1.0]]))
 
 
 def test_text_json_and_report_say_so(rows):

@@ -15,8 +15,8 @@ from mcllo._diagnostics.data_checks import (
     LabelCovariances,
     LabelPredictionCounts,
     check_data,
-    columns_order,
-    judged_on_its_own_rows,
+    find_column_permutation,
+    is_recalibrated_on_same_rows,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
@@ -70,7 +70,7 @@ def test_few_distinct_rows_may_fit_exactly_by_chance():
     fit = fit_predictions(p)
     assert fit.statistic < 1e-9
     assert fit.converged
-    assert not judged_on_its_own_rows(p, fit, NO_TEST)
+    assert not is_recalibrated_on_same_rows(p, fit, NO_TEST)
 
 
 def test_weights_that_sum_to_one_make_no_small_statistic(rows):
@@ -81,7 +81,7 @@ def test_weights_that_sum_to_one_make_no_small_statistic(rows):
     with suppress_warnings():
         fit = fit_predictions(p)
     assert fit.statistic < 1e-6
-    assert not judged_on_its_own_rows(p, fit, NO_TEST)
+    assert not is_recalibrated_on_same_rows(p, fit, NO_TEST)
 
 
 def test_rows_out_of_memory_have_only_the_first_data_check(rows):
@@ -129,16 +129,18 @@ def said_of_columns(x, y):
     c = x.shape[1]
     table = np.zeros((c, c))
     np.add.at(table, (y, x.argmax(axis=1)), 1.0)
-    return columns_order(LabelPredictionCounts(table, 1.0))
+    return find_column_permutation(LabelPredictionCounts(table, 1.0))
 
 
 def test_one_bias_is_no_other_order():
     # everything is called 'dog': cats look like dogs, but dogs do not look like cats
     table = np.array([[5.0, 900.0], [3.0, 200.0]])
-    assert columns_order(LabelPredictionCounts(table, 1.0)) is None
+    assert find_column_permutation(LabelPredictionCounts(table, 1.0)) is None
     # and a class without rows looks like nothing
     assert (
-        columns_order(LabelPredictionCounts(np.array([[0.0, 900.0], [0.0, 0.0]]), 1.0))
+        find_column_permutation(
+            LabelPredictionCounts(np.array([[0.0, 900.0], [0.0, 0.0]]), 1.0)
+        )
         is None
     )
 
@@ -146,12 +148,14 @@ def test_one_bias_is_no_other_order():
 def test_few_rows_or_dependent_ones_are_not_enough():
     # 2 classes: log(1e-6) - 2 log 2 = -15.2 needs 22 rows, each of which counts log 2
     swapped = np.array([[0.0, 11.0], [11.0, 0.0]])
-    assert columns_order(LabelPredictionCounts(swapped, 1.0)) is not None
+    assert find_column_permutation(LabelPredictionCounts(swapped, 1.0)) is not None
     assert (
-        columns_order(LabelPredictionCounts(swapped - np.array([[0, 1], [0, 0]]), 1.0))
+        find_column_permutation(
+            LabelPredictionCounts(swapped - np.array([[0, 1], [0, 0]]), 1.0)
+        )
         is None
     )
-    assert columns_order(LabelPredictionCounts(swapped, 0.5)) is None
+    assert find_column_permutation(LabelPredictionCounts(swapped, 0.5)) is None
 
 
 def test_labels_of_other_rows_are_noticed(rows):

@@ -16,16 +16,16 @@ from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._diagnostics.nested_models import mcllo_bases
+from mcllo._diagnostics.nested_models import free_directions_by_model
 from mcllo._diagnostics.restricted_models import (
     Family,
-    FullDraws,
-    FullPartition,
+    FullMapLogPartition,
+    FullMapStatisticDraws,
     design_matrix,
-    full_identity,
-    full_statistic,
+    full_map_identity,
+    full_map_sufficient_statistic,
     likelihood_ratio,
-    mcllo_places,
+    mcllo_positions_in_full_map,
     restricted_fit,
 )
 from mcllo._fit.fit import fit_predictions
@@ -34,7 +34,7 @@ from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import sufficient_statistic
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-BASES = mcllo_bases(2)
+BASES = free_directions_by_model(2)
 
 
 def test_no_freedom_is_the_identity():
@@ -48,7 +48,7 @@ def test_no_freedom_is_the_identity():
 def test_a_shift_by_hand():
     # four rows at (1/2, 1/2), three of class 0: odds 3, so tau = log 3
     p = Predictions.from_arrays([[0.5, 0.5]] * 4, [0, 0, 0, 1])
-    fit = restricted_fit(Family(p), mcllo_bases(1)["shift"])
+    fit = restricted_fit(Family(p), free_directions_by_model(1)["shift"])
     assert fit.theta[0] == pytest.approx(np.log(3.0), abs=1e-8)
     assert fit.log_likelihood == pytest.approx(
         3 * np.log(0.75) + np.log(0.25), abs=1e-10
@@ -70,11 +70,15 @@ def test_constant_log_odds_leave_one_parameter_less():
     probs = np.column_stack([np.full(12, 0.2), middle, 0.6 - middle, np.full(12, 0.2)])
     p = Predictions.from_arrays(probs, [0, 2, 1, 3, 2, 1, 0, 1, 2, 3, 1, 2])
     family = Family(p)
-    bases = mcllo_bases(3)
-    assert family.identified(bases["mcllo"]).shape[1] == fit_predictions(p).df == 5
-    assert family.identified(bases["scale"]).shape[1] == 2
-    assert family.identified(bases["shift"]).shape[1] == 3
-    fit = restricted_fit(family, family.identified(bases["mcllo"]))
+    bases = free_directions_by_model(3)
+    assert (
+        family.identified_directions(bases["mcllo"]).shape[1]
+        == fit_predictions(p).df
+        == 5
+    )
+    assert family.identified_directions(bases["scale"]).shape[1] == 2
+    assert family.identified_directions(bases["shift"]).shape[1] == 3
+    fit = restricted_fit(family, family.identified_directions(bases["mcllo"]))
     assert fit.log_likelihood == pytest.approx(
         fit_predictions(p).log_likelihood, abs=1e-7
     )
@@ -111,9 +115,9 @@ def test_the_full_map_in_batches():
 def test_larger_models_fit_better(design):
     probs, codes = design
     p = Predictions.from_arrays(probs, codes, classes=list(range(probs.shape[1])))
-    family, bases = Family(p), mcllo_bases(probs.shape[1] - 1)
+    family, bases = Family(p), free_directions_by_model(probs.shape[1] - 1)
     reached = {
-        m: restricted_fit(family, family.identified(b)).log_likelihood
+        m: restricted_fit(family, family.identified_directions(b)).log_likelihood
         for m, b in bases.items()
     }
     for small, large in [
@@ -130,16 +134,20 @@ def test_larger_models_fit_better(design):
 
 def test_the_identity_gives_back_the_rows():
     # A(theta0) = sum_i log(1 + sum_j x_ij / x_ic) = -sum_i log x_ic
-    value = FullPartition(design_matrix(log_odds_of(TOY_X)))(full_identity(2)).value
+    value = FullMapLogPartition(design_matrix(log_odds_of(TOY_X)))(
+        full_map_identity(2)
+    ).value
     assert value == pytest.approx(-np.log(TOY_X[:, -1]).sum(), abs=1e-12)
 
 
 def test_statistic_by_hand():
     # labels 0, 1, 2 (baseline), 0; features (1, l1, l2)
     odds = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
-    found = full_statistic(design_matrix(odds), np.array([0, 1, 2, 0]), None)
+    found = full_map_sufficient_statistic(
+        design_matrix(odds), np.array([0, 1, 2, 0]), None
+    )
     assert found.tolist() == [2.0, 5.0, 13.0, 1.0, 2.0, 6.0]
-    twice = full_statistic(
+    twice = full_map_sufficient_statistic(
         design_matrix(odds), np.array([0, 1, 2, 0]), np.array([1.0, 2.0, 1.0, 0.0])
     )
     assert twice.tolist() == [1.0, 1.0, 5.0, 2.0, 4.0, 12.0]
@@ -151,13 +159,13 @@ def test_value_and_derivatives_against_a_direct_sum():
         design_matrix(log_odds_of(simplex(rng, 30, 4))),
         rng.uniform(0.5, 2.0, 30),
     )
-    partition = FullPartition(x, weight)
+    partition = FullMapLogPartition(x, weight)
 
     def direct(theta):
         eta = np.vstack([theta.reshape(3, 4) @ x, np.zeros(30)])
         return float(logsumexp(eta, axis=0) @ weight)
 
-    theta = full_identity(3) + rng.normal(scale=0.3, size=12)
+    theta = full_map_identity(3) + rng.normal(scale=0.3, size=12)
     terms = partition(theta)
     assert terms.value == pytest.approx(direct(theta), rel=1e-12)
     np.testing.assert_allclose(
@@ -170,13 +178,13 @@ def test_value_and_derivatives_against_a_direct_sum():
 def test_chunks_do_not_matter():
     # more rows than one chunk of the full map holds, against the sum of two halves
     x = design_matrix(log_odds_of(simplex(np.random.default_rng(1), 40_000, 3)))
-    whole, partition = FullPartition(x), FullPartition(x[:, :9000])
+    whole, partition = FullMapLogPartition(x), FullMapLogPartition(x[:, :9000])
     assert whole._rows < 40_000
     first, second = (
-        partition(full_identity(2)),
-        FullPartition(x[:, 9000:])(full_identity(2)),
+        partition(full_map_identity(2)),
+        FullMapLogPartition(x[:, 9000:])(full_map_identity(2)),
     )
-    found = whole(full_identity(2))
+    found = whole(full_map_identity(2))
     assert found.value == pytest.approx(first.value + second.value, rel=1e-12)
     np.testing.assert_allclose(
         found.hessian, first.hessian + second.hessian, rtol=1e-10
@@ -188,15 +196,18 @@ def test_chunks_do_not_matter():
 def test_a_diagonal_map_is_mcllo(design):
     probs, codes = design
     odds, k = log_odds_of(probs), probs.shape[1] - 1
-    theta, places = np.linspace(-0.5, 1.5, 2 * k), mcllo_places(k)
+    theta, places = np.linspace(-0.5, 1.5, 2 * k), mcllo_positions_in_full_map(k)
     whole = np.zeros(k * (k + 1))
     whole[places] = theta
-    ours, theirs = FullPartition(design_matrix(odds))(whole), LogPartition(odds)(theta)
+    ours, theirs = (
+        FullMapLogPartition(design_matrix(odds))(whole),
+        LogPartition(odds)(theta),
+    )
     assert ours.value == pytest.approx(theirs.value, rel=1e-10)
     np.testing.assert_allclose(
         ours.gradient[places], theirs.gradient, rtol=1e-8, atol=1e-10
     )
-    statistic = full_statistic(design_matrix(odds), codes, None)[places]
+    statistic = full_map_sufficient_statistic(design_matrix(odds), codes, None)[places]
     np.testing.assert_allclose(statistic, sufficient_statistic(odds, codes), atol=1e-10)
 
 
@@ -204,12 +215,14 @@ def test_a_diagonal_map_is_mcllo(design):
 def test_draws_are_the_statistics_of_drawn_labels(baseline):
     p = Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline)
     labels = draw_labels(p.probs, 5, 2, 3)
-    found = FullDraws(p, 5)(2, 3)
+    found = FullMapStatisticDraws(p, 5)(2, 3)
     for drawn, row in zip(labels, found, strict=True):
         again = Predictions.from_arrays(
             TOY_X, drawn, classes=[0, 1, 2], baseline=baseline
         )
-        expected = full_statistic(design_matrix(p.log_odds), again.model_codes, None)
+        expected = full_map_sufficient_statistic(
+            design_matrix(p.log_odds), again.model_codes, None
+        )
         np.testing.assert_allclose(row, expected, atol=1e-12)
 
 

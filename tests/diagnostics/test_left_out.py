@@ -27,7 +27,7 @@ def test_by_hand():
     )
     assert found.statistic == pytest.approx(4 / 3)
     np.testing.assert_allclose(found.scores, [4 / 3, 4 / 3, 0.0])
-    assert found.suspects.tolist() == [0, 1]  # of equals the first
+    assert found.kept_classes_most_off_first.tolist() == [0, 1]  # of equals the first
 
 
 @pytest.mark.parametrize("out", [0, 1, 2])
@@ -70,7 +70,7 @@ def test_each_class_is_held_to_its_own_odds():
         min(1.0, 3 * min(test.pvalue for test in tests))
     )
     assert (
-        found.suspects[0]
+        found.kept_classes_most_off_first[0]
         == [0, 2, 3][int(np.argmax([test.statistic for test in tests]))]
     )
 

@@ -14,13 +14,13 @@ from mcllo._diagnostics.attribution import Explanations, attribute_miscalibratio
 from mcllo._diagnostics.mixtures import (
     Mixture,
     MixtureRows,
-    best_share,
-    best_two_shares,
-    constant_rate,
+    constant_lapse_rate_pvalue,
+    fit_confused_pair,
     fit_lapse,
-    fit_pair,
-    has_sure_rows,
-    share_interval,
+    has_confident_rows,
+    likelihood_interval_of_share,
+    maximise_over_share,
+    maximise_over_two_shares,
 )
 from mcllo._diagnostics.nested_models import fit_nested_models
 from mcllo._utils.statements import suppress_warnings
@@ -41,23 +41,23 @@ def counted(rows, counts):
 
 def test_a_share_by_hand():
     # log(1 + e) + log(1 - e / 2): slope 1 / (1 + e) - 1 / (2 - e) = 0 at e = 1/2; 3/2 * 3/4 = 9/8
-    share, gain = best_share(np.array([1.0, -0.5]), np.ones(2))
+    share, gain = maximise_over_share(np.array([1.0, -0.5]), np.ones(2))
     assert share == pytest.approx(0.5)
     assert gain == pytest.approx(np.log(9 / 8))
 
 
 def test_a_share_without_rows_for_it_is_nothing():
-    assert best_share(np.array([-1.0, 0.5]), np.ones(2)) == (0.0, 0.0)
-    assert best_share(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
-    assert share_interval(np.array([-1.0]), np.ones(1), 0.0) == (0.0, 0.0)
+    assert maximise_over_share(np.array([-1.0, 0.5]), np.ones(2)) == (0.0, 0.0)
+    assert maximise_over_share(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
+    assert likelihood_interval_of_share(np.array([-1.0]), np.ones(1), 0.0) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_the_interval_is_where_the_likelihood_ratio_is_chi_squares(weight):
     d = np.exp(np.random.default_rng(0).normal(-0.3, 1.2, 200)) - 1.0
     w = np.full(200, weight)
-    share, gain = best_share(d, w)
-    for end in share_interval(d, w, share):
+    share, gain = maximise_over_share(d, w)
+    for end in likelihood_interval_of_share(d, w, share):
         lost = gain - weight * np.log1p(end * d).sum()
         assert 2.0 * lost == pytest.approx(3.8415, abs=1e-3)
 
@@ -89,9 +89,9 @@ def test_however_sure_needs_sure_rows():
     unsure = counted(
         [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]], [(500, 250, 250), (250, 500, 250)]
     )
-    assert not has_sure_rows(unsure, fit_lapse(unsure))
+    assert not has_confident_rows(unsure, fit_lapse(unsure))
     sure = counted([[0.98, 0.01, 0.01]], [(900, 50, 50)])
-    assert has_sure_rows(sure, fit_lapse(sure))
+    assert has_confident_rows(sure, fit_lapse(sure))
 
 
 def test_few_lapses_are_no_rate():
@@ -100,7 +100,7 @@ def test_few_lapses_are_no_rate():
 
 def test_a_leak_by_hand():
     # of 50 % that should be class 0, 3 in 10 are labelled 1: (.5, .3, .2) becomes (.35, .45, .2)
-    found = fit_pair(counted([[0.5, 0.3, 0.2]], [(350, 450, 200)])).mixture
+    found = fit_confused_pair(counted([[0.5, 0.3, 0.2]], [(350, 450, 200)])).mixture
     assert (found.model, found.labels) == ("leak", (0, 1))
     assert found.share == pytest.approx(0.3, rel=1e-4)
     assert (found.back, found.back_low, found.back_high) == (0.0, 0.0, 0.0)
@@ -111,7 +111,7 @@ def test_a_swap_by_hand():
     rows = counted(
         [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]], [(500, 300, 200), (300, 500, 200)]
     )
-    found = fit_pair(rows)
+    found = fit_confused_pair(rows)
     assert (found.mixture.model, found.mixture.labels) == ("swap", (0, 1))
     assert found.mixture.share == found.mixture.back == pytest.approx(0.25, rel=1e-4)
     np.testing.assert_allclose(
@@ -122,7 +122,9 @@ def test_a_swap_by_hand():
 def test_a_confusion_has_two_shares():
     # .6 - .4 * .6 + .1 * .2 = .38 and .2 - .4 * .2 + .1 * .6 = .18
     counts = [(3800, 4200, 2000), (1800, 6200, 2000)]
-    found = fit_pair(counted([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]], counts)).mixture
+    found = fit_confused_pair(
+        counted([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2]], counts)
+    ).mixture
     assert (found.model, found.labels) == ("confusion", (0, 1))
     assert (found.share, found.back) == pytest.approx((0.4, 0.1), rel=1e-3)
     assert found.low < 0.4 < found.high
@@ -133,7 +135,7 @@ def test_two_shares_are_the_maximum():
     rng = np.random.default_rng(1)
     forth, back = rng.exponential(1.5, (2, 300)) - 1.0
     weight = np.ones(300)
-    found = best_two_shares(forth, back, weight)
+    found = maximise_over_two_shares(forth, back, weight)
     shares = np.array([found.forth[0], found.back[0]])
     for step in ([0.01, 0.0], [-0.01, 0.0], [0.0, 0.01], [0.0, -0.01], [0.01, -0.01]):
         moved = np.clip(shares + step, 0.0, None)
@@ -294,7 +296,7 @@ def test_whole_weights_are_repeated_rows():
     p = rows("both", n=1500)
     twice = MixtureRows(replace(p, sample_weight=np.full(p.n_samples, 2.0)), 0)
     again = MixtureRows(p.take(np.repeat(np.arange(p.n_samples), 2)), 0)
-    for fit in (fit_lapse, fit_pair):
+    for fit in (fit_lapse, fit_confused_pair):
         a, b = fit(twice).mixture.to_dict(), fit(again).mixture.to_dict()
         assert a.pop("model") == b.pop("model")
         assert a.pop("labels") == b.pop("labels")
@@ -317,9 +319,9 @@ def test_a_rate_that_falls_with_confidence_is_no_lapse():
     truth = 0.5 * tempered(probs, 0.4) + 0.5 * tempered(probs, 1.6)
     p = Predictions.from_arrays(probs, draw(truth, rng), classes=range(5))
     own = MixtureRows(p, 0)
-    assert constant_rate(own, fit_lapse(own)) < 0.01
+    assert constant_lapse_rate_pvalue(own, fit_lapse(own)) < 0.01
     true = MixtureRows(rows("lapse"), 0)
-    assert constant_rate(true, fit_lapse(true)) > 0.05
+    assert constant_lapse_rate_pvalue(true, fit_lapse(true)) > 0.05
 
 
 def test_many_rows_are_judged_by_some(monkeypatch):

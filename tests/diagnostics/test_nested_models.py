@@ -19,19 +19,19 @@ from mcllo._diagnostics.class_tests import closed_test
 from mcllo._diagnostics.nested_models import (
     INSIDE,
     UNTOLD,
-    Models,
+    FittedNestedModels,
+    closed_testing_pvalues,
+    describe_kind,
     fit_nested_models,
-    kind_words,
-    local_pvalues,
-    mcllo_bases,
+    free_directions_by_model,
     nested_models_rows,
 )
 from mcllo._diagnostics.restricted_models import (
     Family,
     PValuePlan,
     RestrictedFit,
-    against_identity,
-    gain,
+    nested_lr_statistic,
+    pvalue_of_identity,
     restricted_fit,
 )
 from mcllo._fit.fit import fit_predictions
@@ -131,20 +131,21 @@ def nested_models_pvalues(predictions, seed):
     plan = PValuePlan.from_predictions(
         predictions, method="exact", n_resamples=39, seed=seed, n_tests=8
     )
-    bases = mcllo_bases(2)
+    bases = free_directions_by_model(2)
     null = restricted_fit(family, bases.pop("identity"))
     values = {
-        m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()
+        m: nested_lr_statistic(null, restricted_fit(family, basis))
+        for m, basis in bases.items()
     }
     return [
-        against_identity(plan, family, bases[m], value).pvalue
+        pvalue_of_identity(plan, family, bases[m], value).pvalue
         for m, value in values.items()
     ]
 
 
 def models_of(probs, y, **options):
     p = Predictions.from_arrays(probs, y, **options)
-    return Models(p, fit_predictions(p))
+    return FittedNestedModels(p, fit_predictions(p))
 
 
 def test_the_lattice_is_closed_under_intersection():
@@ -158,7 +159,7 @@ def test_the_lattice_is_closed_under_intersection():
 
 
 def test_inside_says_what_the_directions_say():
-    bases = mcllo_bases(3)
+    bases = free_directions_by_model(3)
     for model in MODELS[:-1]:
         for other in MODELS[:-1]:
             both = np.hstack([bases[model], bases[other]])
@@ -205,8 +206,10 @@ def test_the_full_map_is_left_out_with_a_reason():
     p = Predictions.from_arrays(
         TOY_X, TOY_Y
     )  # 16 rows x 6^2 = 576 products at 200 a cell
-    assert "too much data" in Models(p, fit_predictions(p), work=2.0).skipped
-    assert Models(p, fit_predictions(p), work=3.0).skipped == ""
+    assert (
+        "too much data" in FittedNestedModels(p, fit_predictions(p), work=2.0).skipped
+    )
+    assert FittedNestedModels(p, fit_predictions(p), work=3.0).skipped == ""
 
 
 def rows_of(alpha, y=TOY_Y, method="chi2"):
@@ -216,7 +219,10 @@ def rows_of(alpha, y=TOY_Y, method="chi2"):
         p, method=method, n_resamples=99, seed=0, n_tests=10
     )
     test = run_test(p, fit, method=method, n_resamples=99, seed=0)
-    return {r.model: r for r in nested_models_rows(Models(p, fit), plan, test, alpha)}
+    return {
+        r.model: r
+        for r in nested_models_rows(FittedNestedModels(p, fit), plan, test, alpha)
+    }
 
 
 def test_statistics_add_up_along_the_nested_models():
@@ -270,7 +276,7 @@ def climbed(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
         )
         for row in NESTED_MODELS.rows
     ]
-    kind = kind_words(
+    kind = describe_kind(
         chosen, RestrictedFit(np.array(theta), -1.0, np.eye(4), True), TOY
     )
     return replace(NESTED_MODELS, rows=tuple(rows), chosen=chosen, kind=kind)
@@ -335,7 +341,7 @@ def test_the_full_map_belongs_to_the_closed_test():
         local |= {"common_slope": 0.001, "mcllo": full}
         above = {k: TestResult(1.0, 1, p, "exact") for k, p in local.items()}
         above["mcllo"] = TestResult(1.0, 1, full, **({"method": "exact"} | tail))
-        return closed_test(local_pvalues(above), INSIDE, 0.05)
+        return closed_test(closed_testing_pvalues(above), INSIDE, 0.05)
 
     assert not found(0.3, 0.02)["mcllo"]  # not said: 0.02 is above a fifth of the level
     assert all(found(0.3, 0.01).values())
@@ -374,7 +380,9 @@ LOADERS = {
 @pytest.fixture(scope="module", params=LOADERS)
 def fitted(request):
     predictions = LOADERS[request.param]()
-    return VGAM[request.param], Models(predictions, fit_predictions(predictions)).fits
+    return VGAM[request.param], FittedNestedModels(
+        predictions, fit_predictions(predictions)
+    ).fits
 
 
 def free_part(model, theta):

@@ -9,18 +9,18 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
-from mcllo._diagnostics.nested_models import mcllo_bases
+from mcllo._diagnostics.nested_models import free_directions_by_model
 from mcllo._diagnostics.restricted_models import (
     Family,
-    FullDraws,
+    FullMapStatisticDraws,
     ProjectedScore,
     PValuePlan,
-    against_identity,
-    against_larger,
-    gain,
-    mcllo_places,
-    nested_bound,
+    mcllo_positions_in_full_map,
+    nested_lr_statistic,
+    pvalue_against_larger,
+    pvalue_of_identity,
     restricted_fit,
+    split_likelihood_ratio_bound,
 )
 from mcllo._inference.likelihood_tests import split_pvalue
 from mcllo._inference.monte_carlo import SufficientStatisticDraws
@@ -29,7 +29,7 @@ from mcllo._model.likelihood import recalibrate_from_log_odds
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-FAMILY, BASES = Family(TOY), mcllo_bases(2)
+FAMILY, BASES = Family(TOY), free_directions_by_model(2)
 
 
 def fitted(*models, family=FAMILY):
@@ -54,8 +54,8 @@ def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
 
 
 def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
-    value = gain(*fitted("identity", "mcllo"))
-    tail = against_identity(plan_for(n_resamples=1999), FAMILY, BASES["mcllo"], value)
+    value = nested_lr_statistic(*fitted("identity", "mcllo"))
+    tail = pvalue_of_identity(plan_for(n_resamples=1999), FAMILY, BASES["mcllo"], value)
     # methods specification 8e, TOY: B = 1999, seed 0
     assert tail.pvalue == pytest.approx(0.907, abs=1e-12)
     assert tail.method == "exact"
@@ -64,7 +64,7 @@ def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
 
 def test_chi_square_counts_the_difference_of_parameters():
     small, large = fitted("temperature", "mcllo")
-    tail = against_larger(plan_for(method="chi2"), FAMILY, small, FAMILY, large)
+    tail = pvalue_against_larger(plan_for(method="chi2"), FAMILY, small, FAMILY, large)
     # methods specification 8f, TOY: 1.146211420 - .601303196 on 2 c - 3 = 3 df
     assert tail.pvalue == pytest.approx(chi2.sf(1.146211420 - 0.601303196, 3), abs=1e-7)
 
@@ -88,9 +88,12 @@ def test_bootstrap_draws_from_the_fitted_smaller_model():
         codes = (u[:, None] > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
         other = Family(rows_of(probs, codes))
         hits += (
-            gain(*fitted("shift", "mcllo", family=other)) >= gain(small, large) - 1e-6
+            nested_lr_statistic(*fitted("shift", "mcllo", family=other))
+            >= nested_lr_statistic(small, large) - 1e-6
         )
-    tail = against_larger(plan_for(p, n_resamples=99), family, small, family, large)
+    tail = pvalue_against_larger(
+        plan_for(p, n_resamples=99), family, small, family, large
+    )
     assert (tail.method, tail.n_resamples) == ("bootstrap", 99)
     assert tail.pvalue == (1 + hits) / 100
 
@@ -105,7 +108,9 @@ def test_weights_are_rows_written_out():
     ):
         family = Family(p)
         small, large = fitted("scale", "mcllo", family=family)
-        found.append(against_larger(plan_for(p), family, small, family, large).pvalue)
+        found.append(
+            pvalue_against_larger(plan_for(p), family, small, family, large).pvalue
+        )
     assert found[0] == found[1]
 
 
@@ -127,7 +132,7 @@ def test_scores_of_the_fitted_smaller_model():
         if hits == 20:
             break
     plan = plan_for(method="auto", n_resamples=300, work=384 * 60)
-    tail = against_larger(plan, FAMILY, small, FAMILY, large)
+    tail = pvalue_against_larger(plan, FAMILY, small, FAMILY, large)
     assert tail.method == "score"
     assert tail.pvalue == 20 / tail.n_resamples
     assert hits == 20
@@ -141,13 +146,16 @@ def test_far_off_models_have_a_bound_and_no_draws():
     family, plan = Family(p), plan_for(p, "auto")
     identity, shift, mcllo = fitted("identity", "shift", "mcllo", family=family)
     for found in (
-        against_identity(plan, family, BASES["mcllo"], gain(identity, mcllo)),
-        against_larger(plan, family, shift, family, mcllo),
+        pvalue_of_identity(
+            plan, family, BASES["mcllo"], nested_lr_statistic(identity, mcllo)
+        ),
+        pvalue_against_larger(plan, family, shift, family, mcllo),
     ):
         assert (found.method, found.n_resamples) == ("bound", 0)
         assert found.pvalue < 1 / (20 * 200)
     assert (
-        against_larger(plan_for(p), family, shift, family, mcllo).method == "bootstrap"
+        pvalue_against_larger(plan_for(p), family, shift, family, mcllo).method
+        == "bootstrap"
     )
 
 
@@ -165,14 +173,19 @@ def test_arguments_are_checked():
 
 def test_too_few_rows_show_nothing():
     p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2])
-    assert nested_bound(p, BASES["identity"], BASES["mcllo"], full=False) == 1.0
+    assert (
+        split_likelihood_ratio_bound(p, BASES["identity"], BASES["mcllo"], full=False)
+        == 1.0
+    )
 
 
 def test_against_the_identity_it_is_the_split_ratio():
     p = Predictions.from_arrays(
         TOY_X[:, [2, 0, 1]], np.tile([0, 2], 8), classes=range(3)
     )
-    found = nested_bound(p, BASES["identity"], BASES["mcllo"], full=False)
+    found = split_likelihood_ratio_bound(
+        p, BASES["identity"], BASES["mcllo"], full=False
+    )
     assert found == pytest.approx(split_pvalue(p), rel=1e-8)
 
 
@@ -204,7 +217,7 @@ def test_against_scipy():
         gains.append(nll(rival, 1 - half) - nll(learned, 1 - half))
     expected = min(1.0, 2.0 / np.exp(gains).sum())
     p = rows_of(probs, y)
-    found = nested_bound(p, temperature, common, full=False)
+    found = split_likelihood_ratio_bound(p, temperature, common, full=False)
     assert found == pytest.approx(expected, rel=1e-5)
     assert found < 0.5  # the comparison says something
 
@@ -221,7 +234,10 @@ def test_weights_count_rows():
         TOY_X[halves], TOY_Y[halves], sample_weight=np.resize([1.0, 0.5], 32)
     )
     small, large = BASES["shift"], BASES["mcllo"]
-    found = [nested_bound(p, small, large, full=False) for p in (weighted, long)]
+    found = [
+        split_likelihood_ratio_bound(p, small, large, full=False)
+        for p in (weighted, long)
+    ]
     assert found[0] == pytest.approx(found[1], rel=1e-7)
 
 
@@ -234,7 +250,12 @@ def test_it_seldom_falls_below_the_level():
     low = 0
     for _ in range(200):
         p = rows_of(probs, draw(truth, rng))
-        low += nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) <= 0.2
+        low += (
+            split_likelihood_ratio_bound(
+                p, BASES["temperature"], BASES["mcllo"], full=False
+            )
+            <= 0.2
+        )
     assert low / 200 < 0.2
 
 
@@ -242,7 +263,7 @@ def test_two_rows_by_hand():
     # x = (.8, .2) and (.2, .8), both labelled 0: u = (1, log 4 (.2 - .8)) and
     # H = diag(.32, .32 log(4)^2). All: 1 / .32 + .36 / .32 = 4.25; tau's part is 1 / .32 = 3.125
     p = Predictions.from_arrays([[0.8, 0.2], [0.2, 0.8]], [0, 0], classes=[0, 1])
-    family, bases = Family(p), mcllo_bases(1)
+    family, bases = Family(p), free_directions_by_model(1)
     whole = ProjectedScore(family, family.identity, bases["identity"], bases["mcllo"])
     slope = ProjectedScore(family, family.identity, bases["shift"], bases["mcllo"])
     assert whole(family.statistic[None])[0] == pytest.approx(4.25)
@@ -259,11 +280,11 @@ def test_against_the_identity_it_is_the_score_of_the_calibration_test():
 
 
 def test_the_full_map():
-    full, places = Family(TOY, full=True), mcllo_places(2)
+    full, places = Family(TOY, full=True), mcllo_positions_in_full_map(2)
     inside = np.zeros((6, 4))
     inside[places] = np.eye(4)
     score = ProjectedScore(full, full.identity, inside, np.eye(6))
-    scores = score(FullDraws(TOY, 3)(0, 4000))
+    scores = score(FullMapStatisticDraws(TOY, 3)(0, 4000))
     assert scores.mean() == pytest.approx(2.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
 
@@ -278,7 +299,7 @@ def test_directions_without_information_are_left_out():
     middle = np.linspace(0.1, 0.5, 12)
     probs = np.column_stack([np.full(12, 0.2), middle, 0.6 - middle, np.full(12, 0.2)])
     p = Predictions.from_arrays(probs, np.resize([0, 1, 2, 3], 12))
-    family, bases = Family(p), mcllo_bases(3)
+    family, bases = Family(p), free_directions_by_model(3)
     score = ProjectedScore(family, family.identity, bases["identity"], bases["mcllo"])
     scores = score(SufficientStatisticDraws(p, 0)(0, 4000))
     assert scores.mean() == pytest.approx(5.0, abs=4.0 * scores.std() / np.sqrt(4000))
@@ -318,7 +339,7 @@ def test_size_on_a_sharp_network():
     # 500 rows of a network, few expected errors for 18 parameters: chi-square rejects a true
     # temperature in about 11 % at 5 %; scores must not exceed 5 % (200 samples, sd .0154)
     p = load_cifar10_vgg16_keras().take(np.arange(500))
-    basis = mcllo_bases(9)["temperature"]
+    basis = free_directions_by_model(9)["temperature"]
     fit = restricted_fit(Family(p), basis)
     truth = recalibrate_from_log_odds(fit.theta, p.log_odds, p.baseline_index)
     found = sizes(p, basis, truth, 200, 6)

@@ -14,8 +14,8 @@ from mcllo._diagnostics.subgroups import (
     assess_subgroups,
     estimate_slope,
     homogeneity_test,
-    own_tests,
-    power_at,
+    power_at_other_level,
+    run_test_of_each_subgroup,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.calibration_test import fit_and_test
@@ -224,7 +224,7 @@ def test_zeros_are_counted_where_they_are():
     probs[1] = [1.0, 0.0, 0.0]
     with suppress_warnings():
         zeros = Predictions.from_arrays(probs, p.codes, by=p.by, classes=range(3))
-        one, other = (own.test for own in own_tests(zeros, seed=1))
+        one, other = (own.test for own in run_test_of_each_subgroup(zeros, seed=1))
     assert "zeros" not in one.reason
     assert "zeros" in other.reason
 
@@ -252,11 +252,11 @@ def test_flat_predictions_have_no_slope():
 def test_power_at_a_stricter_level():
     shift = 7.0
     power = ncx2.sf(chi2.isf(0.05, 6), 6, shift)
-    assert power_at(power, 6, 0.01) == pytest.approx(
+    assert power_at_other_level(power, 6, 0.01) == pytest.approx(
         ncx2.sf(chi2.isf(0.01, 6), 6, shift)
     )
-    assert power_at(0.05, 6, 0.01) == 0.05
-    assert math.isnan(power_at(math.nan, 6, 0.01))
+    assert power_at_other_level(0.05, 6, 0.01) == 0.05
+    assert math.isnan(power_at_other_level(math.nan, 6, 0.01))
 
 
 def test_two_hundred_subgroups():

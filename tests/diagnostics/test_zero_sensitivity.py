@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, zero_sensitivity
 from mcllo._diagnostics.zero_sensitivity import (
     CLIP_VALUES,
-    _floors,
+    _clip_values_to_try,
     compute_zero_sensitivity,
 )
 from mcllo._fit.fit import fit_predictions
@@ -104,7 +104,7 @@ def test_floors_stay_below_1_over_c():
     probs = np.zeros((2, 20_000))
     probs[:, :2] = 0.5
     p = Predictions.from_arrays(probs, [0, 1], classes=range(20_000), clip=1e-5)
-    assert _floors(p) == (1e-12, 1e-6, 1e-5)  # 1e-4 is more than 1/20,000
+    assert _clip_values_to_try(p) == (1e-12, 1e-6, 1e-5)  # 1e-4 is more than 1/20,000
 
 
 def test_large_tables_with_enough_information_take_chi_square():

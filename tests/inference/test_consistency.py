@@ -14,7 +14,7 @@ from mcllo._inference.consistency import (
 from mcllo._inference.monte_carlo import uniform_draws
 from mcllo.exceptions import InputError
 from mcllo.metrics import decompose_isotonic
-from mcllo.metrics._isotonic import Pooled, isotonic
+from mcllo.metrics._isotonic import PooledPredictions, isotonic_fit
 
 
 def two(x):
@@ -70,8 +70,8 @@ def test_curves_of_draws_are_refitted():
     order = np.sort(x)
     drawn = []
     for row in uniform_draws(5, 0, 39, 30) < order:
-        pooled = Pooled.from_values(order, row.astype(float))
-        drawn.append(isotonic(pooled.frequency, pooled.weight))
+        pooled = PooledPredictions.from_values(order, row.astype(float))
+        drawn.append(isotonic_fit(pooled.frequency, pooled.weight))
     np.testing.assert_allclose(curve.band_low, np.min(drawn, axis=0))
     np.testing.assert_allclose(curve.band_high, np.max(drawn, axis=0))
 
@@ -135,13 +135,13 @@ def test_points_are_few_and_do_not_ask_labels():
     rng = np.random.default_rng(1)
     x = rng.beta(0.2, 0.2, 5000)
     points = [
-        select_band_values(Pooled.from_values(x, hits))
+        select_band_values(PooledPredictions.from_values(x, hits))
         for hits in (np.zeros(5000), np.ones(5000))
     ]
     np.testing.assert_array_equal(*points)
     assert MAX_BAND_POINTS / 2 <= len(points[0]) <= MAX_BAND_POINTS
     assert points[0][[0, -1]].tolist() == [0, len(np.unique(x)) - 1]
-    few = Pooled.from_values(np.array([0.1, 0.1, 0.9]), np.zeros(3))
+    few = PooledPredictions.from_values(np.array([0.1, 0.1, 0.9]), np.zeros(3))
     assert select_band_values(few).tolist() == [0, 1]
 
 

@@ -15,12 +15,12 @@ from mcllo.metrics import (
     decompose_isotonic,
     integrated_calibration_index,
 )
-from mcllo.metrics._isotonic import Pooled
+from mcllo.metrics._isotonic import PooledPredictions
 from mcllo.metrics._smooth import (
     MAX_DISTINCT_PREDICTIONS,
     MIN_PROB,
-    Basis,
     Spline,
+    SplineBasis,
     log_odds,
 )
 
@@ -69,7 +69,7 @@ def test_the_fit_is_that_of_the_min_max_formula(found):
     values, hits, weight = (
         np.array(column, dtype=float) for column in zip(*found, strict=True)
     )
-    pooled = Pooled.from_values(values / 10.0, hits, weight)
+    pooled = PooledPredictions.from_values(values / 10.0, hits, weight)
     np.testing.assert_allclose(
         pooled.curve(), min_max(pooled.frequency, pooled.weight), atol=1e-12
     )
@@ -406,7 +406,7 @@ def test_bad_options_are_refused():
 
 def test_columns_are_independent_and_knots_do_not_ask_labels():
     x, _ = sample(500)
-    basis = Basis.from_values(x, np.ones(500), 6)
+    basis = SplineBasis.from_values(x, np.ones(500), 6)
     rows_, info = basis(log_odds(x)), x * (1 - x) / (x * (1 - x)).sum()
     np.testing.assert_allclose(rows_.T @ (rows_ * info[:, None]), np.eye(6), atol=1e-9)
     a, b = (

@@ -23,7 +23,7 @@ from mcllo.metrics import (
     tcal_squared_calibration_error,
 )
 from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
-from mcllo.metrics._scores import error_of_mean
+from mcllo.metrics._scores import standard_error_of_mean
 from mcllo.metrics._unbinned import KernelError, resolve_bandwidth
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -38,7 +38,7 @@ def test_labels_that_match_the_predictions_give_zero():
 
 def test_each_class_by_name():
     # methods.md 4, TOY: classwise B=4 (.06875, .075, .1125)
-    per_class = ClasswiseECE(TOY, 4).per_class(TOY.codes[None])
+    per_class = ClasswiseECE(TOY, 4).errors_by_class(TOY.codes[None])
     np.testing.assert_allclose(per_class, [[0.06875, 0.075, 0.1125]], atol=1e-12)
 
 
@@ -355,13 +355,18 @@ def test_zeros_are_raised_with_a_warning():
 def test_the_error_of_a_mean_by_hand():
     # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
     deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
-    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx(
-        (1.0, 2)
+    assert standard_error_of_mean(
+        deviations, unit, np.array([4, 4, 7, 7])
+    ) == pytest.approx((1.0, 2))
+    assert standard_error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (
+        np.inf,
+        1,
     )
-    assert error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (np.inf, 1)
     # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
-    assert error_of_mean(deviations, unit) == pytest.approx((1.0 / np.sqrt(3.0), 4))
-    twice = error_of_mean(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
+    assert standard_error_of_mean(deviations, unit) == pytest.approx(
+        (1.0 / np.sqrt(3.0), 4)
+    )
+    twice = standard_error_of_mean(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
     assert twice == pytest.approx((1.0 / np.sqrt(3.0), 4))
 
 

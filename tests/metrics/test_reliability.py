@@ -13,12 +13,12 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, reliability_curve
 from mcllo._inference.monte_carlo import draw_labels
 from mcllo._utils.formatting import Table
-from mcllo.metrics._bins import bin_index, width_edges
+from mcllo.metrics._bins import bin_index, equal_width_edges
 from mcllo.metrics._reliability import (
     MAX_RARE_PROB,
-    central_range,
-    poisson_binomial,
-    poisson_binomial_of_rare,
+    central_range_of_hits,
+    poisson_binomial_pmf,
+    poisson_binomial_pmf_of_rare_hits,
 )
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -30,7 +30,7 @@ def test_band_is_that_of_simulated_labels():
     p = Predictions.from_arrays(probs, rng.integers(0, 3, 200))
     curve = reliability_curve(p, label=2, n_bins=5, level=0.9)
     hits = draw_labels(probs, 0, 0, 4000) == 2
-    index = bin_index(probs[:, 2], width_edges(5))
+    index = bin_index(probs[:, 2], equal_width_edges(5))
     for m in range(5):
         rate = hits[:, index == m].mean(axis=1)
         assert (rate < curve.band_low[m] - 1e-12).mean() < 0.05 + 0.011
@@ -55,9 +55,9 @@ probabilities = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(0,
 
 
 def test_one_row_and_certain_rows():
-    np.testing.assert_allclose(poisson_binomial(np.array([0.3])), [0.7, 0.3])
+    np.testing.assert_allclose(poisson_binomial_pmf(np.array([0.3])), [0.7, 0.3])
     np.testing.assert_allclose(
-        poisson_binomial(np.array([1.0, 0.0, 1.0])), [0, 0, 1, 0], atol=1e-15
+        poisson_binomial_pmf(np.array([1.0, 0.0, 1.0])), [0, 0, 1, 0], atol=1e-15
     )
 
 
@@ -67,7 +67,7 @@ def test_one_factor_at_a_time_agrees(probs):
     mass = np.array([1.0])
     for p in probs:
         mass = np.convolve(mass, [1 - p, p])
-    np.testing.assert_allclose(poisson_binomial(probs), mass, atol=1e-13)
+    np.testing.assert_allclose(poisson_binomial_pmf(probs), mass, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_rows_that_hit_rarely_are_summed_up(n, n_often):
     probs = rng.permutation(
         np.concatenate([rare, rng.uniform(MAX_RARE_PROB, 1.0, n_often)])
     )
-    found, mass = poisson_binomial_of_rare(probs), poisson_binomial(probs)
+    found, mass = poisson_binomial_pmf_of_rare_hits(probs), poisson_binomial_pmf(probs)
     assert len(found) == len(mass) if n < 256 else len(found) < len(mass)
     np.testing.assert_allclose(found, mass[: len(found)], atol=2e-13)
     assert mass[len(found) :].sum() < 1e-13
@@ -88,7 +88,7 @@ def test_rows_that_hit_rarely_are_summed_up(n, n_often):
 
 def test_equal_probabilities_are_binomial():
     for n in (7, 64, 3001):
-        mass = poisson_binomial(np.full(n, 0.37))
+        mass = poisson_binomial_pmf(np.full(n, 0.37))
         np.testing.assert_allclose(
             mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13
         )
@@ -97,20 +97,20 @@ def test_equal_probabilities_are_binomial():
 def test_expected_calibration_error_under_calibration():
     # methods.md 5.3, TOY: E*[ECE] = .2146640625 with 10 bins, by enumeration
     confidence, total = TOY_X.max(axis=1), 0.0
-    index = bin_index(confidence, width_edges(10))
+    index = bin_index(confidence, equal_width_edges(10))
     for m in range(10):
         inside = confidence[index == m]
         if len(inside):
             hits = np.arange(len(inside) + 1)
-            total += poisson_binomial(inside) @ np.abs(hits - inside.sum())
+            total += poisson_binomial_pmf(inside) @ np.abs(hits - inside.sum())
     assert total / 16 == pytest.approx(0.2146640625, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
 @given(probabilities, st.sampled_from([0.5, 0.9, 0.95]))
 def test_central_range_leaves_at_most_half_the_rest_on_each_side(probs, level):
-    low, high = central_range(probs, level)
-    mass, tail = poisson_binomial(probs), (1 - level) / 2 + 1e-9
+    low, high = central_range_of_hits(probs, level)
+    mass, tail = poisson_binomial_pmf(probs), (1 - level) / 2 + 1e-9
     assert 0 <= low <= high <= len(probs)
     assert mass[:low].sum() <= tail
     assert mass[high + 1 :].sum() <= tail

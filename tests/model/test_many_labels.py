@@ -9,12 +9,12 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._diagnostics.nested_models import mcllo_bases
+from mcllo._diagnostics.nested_models import free_directions_by_model
 from mcllo._diagnostics.restricted_models import (
     Family,
-    FullDraws,
+    FullMapStatisticDraws,
     likelihood_ratio,
-    mcllo_places,
+    mcllo_positions_in_full_map,
     restricted_fit,
 )
 from mcllo._fit.fit import fit_predictions
@@ -80,9 +80,12 @@ def pair(predictions, small, large, origin):
     """The ratio of two models of the nested models, both from `origin`, and of plain
     convergence.
     """
-    family, bases = Family(predictions), mcllo_bases(predictions.n_classes - 1)
+    family, bases = (
+        Family(predictions),
+        free_directions_by_model(predictions.n_classes - 1),
+    )
     low, up = (
-        likelihood_ratio(family, family.identified(bases[m]), origin)
+        likelihood_ratio(family, family.identified_directions(bases[m]), origin)
         for m in (small, large)
     )
     places = np.arange(len(origin))
@@ -340,7 +343,9 @@ def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, sm
     probs /= probs.sum(axis=1, keepdims=True)
     p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(c))
     family = Family(p)
-    fit = restricted_fit(family, family.identified(mcllo_bases(c - 1)[small]))
+    fit = restricted_fit(
+        family, family.identified_directions(free_directions_by_model(c - 1)[small])
+    )
     origin = fit.theta if fit.settled else family.identity
     statistics = fitted_draws(p, fit.theta, 1, 15)
     ratio, converged = pair(p, small, "mcllo", origin)
@@ -350,12 +355,16 @@ def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, sm
 def test_decisions_for_the_full_map():
     probs, y = sample(60, 3, 3, 2.0)
     p = Predictions.from_arrays(probs, y, classes=range(3))
-    mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
+    mcllo, full, places = (
+        Family(p),
+        Family(p, full=True),
+        mcllo_positions_in_full_map(2),
+    )
     low = likelihood_ratio(mcllo, np.eye(4), mcllo.identity)
     up = likelihood_ratio(full, np.eye(6), full.identity)
     assert_decisions_equal_convergence(
         NestedLikelihoodRatio(low, up, places),
-        FullDraws(p, 0)(0, 40),
+        FullMapStatisticDraws(p, 0)(0, 40),
         converged=lambda s: up.statistics(s) - low.statistics(s[:, places]),
     )
 
@@ -364,7 +373,7 @@ def test_decisions_for_the_full_map():
 def test_decisions_on_a_sharp_network_nested_ratio():
     p = load_cifar10_vgg16_keras().take(np.arange(300))
     family = Family(p)
-    fit = restricted_fit(family, mcllo_bases(9)["shift"])
+    fit = restricted_fit(family, free_directions_by_model(9)["shift"])
     ratio, converged = pair(p, "shift", "mcllo", fit.theta)
     draws = fitted_draws(p, fit.theta, 2, 60)
     assert_decisions_equal_convergence(ratio, draws, converged=converged)

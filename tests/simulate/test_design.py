@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 
 from mcllo import MCLLOMap, Predictions
 from mcllo._model.likelihood import identity_theta
-from mcllo.simulate._design import Design, named_design, table_design, table_of_sample
+from mcllo.simulate._design import (
+    Design,
+    design_of_distribution,
+    design_of_table,
+    take_table_of_sample,
+)
 
-HEAVY = named_design("dirichlet_heavy", 10)
+HEAVY = design_of_distribution("dirichlet_heavy", 10)
 ABC = ["a", "b", "c"]
 
 
@@ -25,7 +30,7 @@ def surprise(g, codes):
 
 def one(design, theta, n, seed):
     """Return the table of one stream."""
-    return table_of_sample(design.sample(np.asarray(theta), n, streams(seed)))
+    return take_table_of_sample(design.sample(np.asarray(theta), n, streams(seed)))
 
 
 def test_the_identity_leaves_the_rows_calibrated():
@@ -83,7 +88,7 @@ def test_labels_follow_the_map_and_not_the_rows():
 )
 def test_dirichlet_moments(alpha):
     alpha = np.asarray(alpha, dtype=float)
-    design = named_design("dirichlet", len(alpha), alpha)
+    design = design_of_distribution("dirichlet", len(alpha), alpha)
     x = one(design, identity_theta(len(alpha) - 1), 40_000, 2).probs
     total = alpha.sum()  # mean a/A, variance a (A - a) / (A^2 (A + 1))
     mean, variance = alpha / total, alpha * (total - alpha) / (total**2 * (total + 1.0))
@@ -94,7 +99,12 @@ def test_dirichlet_moments(alpha):
 
 
 def test_softmax_normal_moments():
-    p = one(named_design("softmax_normal", 3, scale=2.0), identity_theta(2), 20_000, 3)
+    p = one(
+        design_of_distribution("softmax_normal", 3, scale=2.0),
+        identity_theta(2),
+        20_000,
+        3,
+    )
     # log(x_1 / x_3) is the difference of two normals: variance 2 * 2^2
     assert p.log_odds.mean() == pytest.approx(0.0, abs=0.1)
     assert p.log_odds.var() == pytest.approx(8.0, rel=0.05)
@@ -103,14 +113,14 @@ def test_softmax_normal_moments():
 def abc(n, seed, baseline):
     probs = np.random.default_rng(seed).dirichlet([1, 2, 3], n)
     table = Predictions.from_arrays(probs, ["a"] * n, classes=ABC, baseline=baseline)
-    return table_design(table)
+    return design_of_table(table)
 
 
 def test_a_sample_and_its_predictions_agree():
     sample = abc(50, 0, "b").sample(np.array([0.3, 0.0, 1.0, 2.0]), 30, streams(4, 5))
     for b in range(2):
         rows = slice(30 * b, 30 * b + 30)
-        p = table_of_sample(sample, rows)
+        p = take_table_of_sample(sample, rows)
         assert (p.classes, p.baseline) == (("a", "b", "c"), "b")
         np.testing.assert_allclose(p.log_odds, sample.log_odds[:, rows], rtol=1e-12)
         assert p.model_codes.tolist() == sample.model_codes[rows].tolist()
@@ -127,11 +137,11 @@ def test_resampled_rows_are_the_tables_rows_in_proportion_to_their_weights():
     probs = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
     plain = Predictions.from_arrays(probs, [0, 1, 1])
     weighted = Predictions.from_arrays(probs, [0, 1, 1], sample_weight=[1.0, 0.0, 3.0])
-    x = one(table_design(weighted), identity_theta(1), 8000, 7).probs[:, 0]
+    x = one(design_of_table(weighted), identity_theta(1), 8000, 7).probs[:, 0]
     # 1/4 of 8000 is 2000 with standard deviation sqrt(8000 * 3/16) = 39
     assert set(x.tolist()) == {0.1, 0.3}
     assert abs((x == 0.1).sum() - 2000) < 4 * 39
-    x = one(table_design(plain), identity_theta(1), 3000, 8).probs[:, 0]
+    x = one(design_of_table(plain), identity_theta(1), 3000, 8).probs[:, 0]
     assert min((x == value).sum() for value in (0.1, 0.2, 0.3)) > 1000 - 4 * 26
 
 
@@ -140,7 +150,7 @@ def test_logits_are_resampled_with_their_rows():
         0, 400, (20, 3)
     )  # the softmax underflows to 0
     table = Predictions.from_arrays(logits=logits, y=np.arange(20) % 3)
-    p = one(table_design(table), identity_theta(2), 40, 9)
+    p = one(design_of_table(table), identity_theta(2), 40, 9)
     assert p.logits is not None
     assert np.isfinite(p.log_odds).all()
     assert {tuple(row) for row in p.logits.tolist()} <= {
@@ -153,7 +163,7 @@ def test_raised_zeros_are_counted_in_each_sample():
     table = Predictions.from_arrays(
         [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]], [0, 1], classes=range(3)
     )
-    p = one(table_design(table), identity_theta(2), 10, 10)
+    p = one(design_of_table(table), identity_theta(2), 10, 10)
     assert p.n_clipped == 2 * (p.probs[:, 0] > 0.9).sum() > 0
 
 

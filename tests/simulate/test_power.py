@@ -13,21 +13,25 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._model.likelihood import identity_theta
 from mcllo.exceptions import FileFormatError
 from mcllo.simulate import PowerCell, PowerStudy
-from mcllo.simulate._design import named_design, table_design, table_of_sample
+from mcllo.simulate._design import (
+    design_of_distribution,
+    design_of_table,
+    take_table_of_sample,
+)
 from mcllo.simulate._run import (
     N_BATCH_LOG_ODDS,
     FinishedCells,
     StudyCell,
     StudyPlan,
-    batches,
     recalibrate_tables,
     run_batch,
     run_cells,
-    top_label_errors,
+    split_into_batches,
+    top_label_ece_by_table,
 )
-from mcllo.simulate._study import effect_words, wilson_interval
+from mcllo.simulate._study import format_effect, wilson_interval
 
-FOUR = named_design("dirichlet", 4)
+FOUR = design_of_distribution("dirichlet", 4)
 THETA = np.array([0.3, 0.0, 0.0, 0.8, 1.0, 1.0])
 
 
@@ -35,7 +39,7 @@ def tables(design, cell, reps):
     """Return the tables of a cell's repetitions, drawn one by one."""
     for r in range(reps):
         stream = np.random.default_rng([*cell.key, r])
-        yield table_of_sample(design.sample(cell.theta, cell.n, [stream]))
+        yield take_table_of_sample(design.sample(cell.theta, cell.n, [stream]))
 
 
 def ece(codes, probs):
@@ -67,7 +71,9 @@ def test_ece_by_hand():
     # bin 1: |.5 - 1| = .5; bin 2: |.6 + .8 + .9 - 2| = .3; ECE = .8 / 4
     first = np.array([0.6, 0.8, 0.5, 0.9])
     probs = np.column_stack([first, 1.0 - first])
-    assert top_label_errors(probs, np.array([0, 1, 0, 0]), 1) == pytest.approx([0.2])
+    assert top_label_ece_by_table(probs, np.array([0, 1, 0, 0]), 1) == pytest.approx(
+        [0.2]
+    )
 
 
 def test_ece_of_votes_that_tie():
@@ -76,7 +82,7 @@ def test_ece_of_votes_that_tie():
         rng.multinomial(4, [0.4, 0.3, 0.3], size=(3, 50)) / 4
     )  # many ties, on bin edges
     codes = rng.integers(0, 3, (3, 50))
-    found = top_label_errors(votes.reshape(150, 3), codes.ravel(), 3)
+    found = top_label_ece_by_table(votes.reshape(150, 3), codes.ravel(), 3)
     expected = [ece(y, x) for x, y in zip(votes, codes, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -91,7 +97,7 @@ def test_any_baseline_gives_what_the_package_says():
     probs = rng.dirichlet(np.ones(4), 300)
     table = Predictions.from_arrays(probs, labels, classes=list("abcd"), baseline="b")
     assert_as_the_package_says(
-        table_design(table), StudyCell(150, None, THETA, (1,)), 3
+        design_of_table(table), StudyCell(150, None, THETA, (1,)), 3
     )
 
 
@@ -100,7 +106,7 @@ def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
     numbers = run_batch(StudyPlan(FOUR, "exact", 99, 4), cell, range(4))
     for r in range(4):
         stream = np.random.default_rng([3, r])
-        p = table_of_sample(FOUR.sample(THETA, 40, [stream]))
+        p = take_table_of_sample(FOUR.sample(THETA, 40, [stream]))
         seed = int(stream.integers(2**63))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -122,7 +128,7 @@ def test_auto_draws_only_where_chi_square_cannot_be_trusted():
 
 def test_batches_cover_every_repetition_once():
     for n, reps in ((400, 1000), (10, 7), (10**6, 3)):
-        pieces = batches(StudyCell(n, None, identity_theta(9), (0,)), reps)
+        pieces = split_into_batches(StudyCell(n, None, identity_theta(9), (0,)), reps)
         assert [r for b in pieces for r in b] == list(range(reps)), n
         longest = max(map(len, pieces))
         assert longest == 1 or longest * n * 9 <= N_BATCH_LOG_ODDS, n
@@ -144,7 +150,9 @@ NUMBERS = np.array([[0.1, 1e-300], [1 / 3, 0.2], [0.0, 1.0], [0.5, 2 / 3]])
 
 def begun(path):
     cells = FinishedCells(path)
-    cells.agree_on({"seed": 5, "reps": 2, "test": "chi2", "concentration": [3.0, 0.3]})
+    cells.check_same_settings(
+        {"seed": 5, "reps": 2, "test": "chi2", "concentration": [3.0, 0.3]}
+    )
     return cells
 
 
@@ -281,4 +289,4 @@ def test_the_effect_in_words():
     for delta, gamma, words in EFFECTS:
         classes = tuple("abcdefg"[: len(delta) + 1])
         effect = MCLLOMap(np.log(delta), np.asarray(gamma), classes, classes[-1])
-        assert effect_words(effect).endswith(words), words
+        assert format_effect(effect).endswith(words), words

@@ -6,7 +6,7 @@ import pytest
 
 from mcllo import Predictions, simulate
 from mcllo.exceptions import ZeroProbabilityWarning
-from mcllo.simulate._design import build_map, table_design
+from mcllo.simulate._design import build_map, design_of_table
 from mcllo.simulate._study import wilson_interval
 
 
@@ -38,14 +38,14 @@ def test_parameters_for_all_for_each_and_by_label():
 
 
 def test_tables_of_every_kind():
-    assert table_design(ROWS).classes == (0, 1, 2)
-    frame = table_design(pd.DataFrame(ROWS, columns=["x", "y", "z"]), baseline="x")
+    assert design_of_table(ROWS).classes == (0, 1, 2)
+    frame = design_of_table(pd.DataFrame(ROWS, columns=["x", "y", "z"]), baseline="x")
     assert frame.classes == ("x", "y", "z")
     assert frame.baseline_index == 0
     given = Predictions.from_arrays(ROWS, ["a", "b"], classes=list(CLASSES))
-    assert table_design(given, baseline="b").table.baseline == "b"
+    assert design_of_table(given, baseline="b").table.baseline == "b"
     picked = pd.DataFrame({"id": [1, 2], "q": [0.5, 0.1], "p": [0.5, 0.9]})
-    assert table_design(picked, ["p", "q"]).table.probs.tolist() == [
+    assert design_of_table(picked, ["p", "q"]).table.probs.tolist() == [
         [0.5, 0.5],
         [0.9, 0.1],
     ]
@@ -54,6 +54,6 @@ def test_tables_of_every_kind():
 def test_zeros_are_clipped_with_a_warning():
     message = "probabilities of 0 .* labels are drawn from the clipped rows"
     with pytest.warns(ZeroProbabilityWarning, match=message) as caught:
-        design = table_design([[0.2, 0.3, 0.5], [0.7, 0.3, 0.0]])
+        design = design_of_table([[0.2, 0.3, 0.5], [0.7, 0.3, 0.0]])
     assert caught[0].message.text().startswith("1 of 6 probabilities were 0")
     assert (design.table.clip, design.table.n_clipped) == (1e-6, 1)

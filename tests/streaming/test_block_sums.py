@@ -36,7 +36,7 @@ from mcllo.metrics import (
     expected_calibration_error,
     log_loss,
 )
-from mcllo.metrics._bins import bin_index, width_edges
+from mcllo.metrics._bins import bin_index, equal_width_edges
 
 
 def parts_of(p, at=()):
@@ -299,7 +299,7 @@ def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
 @settings(deadline=None, max_examples=50)
 def test_cells_are_the_bins_of_both(values, n_bins):
     # the independent way: one search among all edges
-    edges = np.union1d(width_edges(n_bins), width_edges(10))
+    edges = np.union1d(equal_width_edges(n_bins), equal_width_edges(10))
     x = np.concatenate(
         [values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)]
     )
@@ -308,7 +308,7 @@ def test_cells_are_the_bins_of_both(values, n_bins):
     np.testing.assert_array_equal(index, bin_index(x, edges))
     for first, own in ((cells.fine, n_bins), (cells.curve, 10)):
         found = np.searchsorted(first, index, side="right") - 1
-        np.testing.assert_array_equal(found, bin_index(x, width_edges(own)))
+        np.testing.assert_array_equal(found, bin_index(x, equal_width_edges(own)))
 
 
 @pytest.mark.parametrize(("weighted", "label"), [(False, None), (True, 3)])

@@ -22,7 +22,7 @@ from .._diagnostics.calibration_table import (
     Versus,
     build_calibration_table,
 )
-from .._diagnostics.class_tests import ClassTests, in_the_large
+from .._diagnostics.class_tests import ClassTests, in_the_large_columns
 from .._diagnostics.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
 from .._inference.budget import (
@@ -579,7 +579,7 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
 
     For dependent rows and survey weights z and the p-values would not be valid: they are NaN.
     """
-    columns = in_the_large(predictions)
+    columns = in_the_large_columns(predictions)
     if needs_robust_covariance(predictions):
         unknown = [np.nan] * predictions.n_classes
         columns |= dict.fromkeys(("z", "large_pvalue", "large_adjusted"), unknown)

@@ -3,8 +3,8 @@
 ==============  ================================================================================
 difference      mean of ``g_i``, a row's log loss under a method less that under the best one:
                 what the two share cancels
-standard error  `metrics/_scores.error_of_mean` of ``g_i``: weights count rows; survey weights and
-                groups by their sums
+standard error  `metrics/_scores.standard_error_of_mean` of ``g_i``: weights count rows; survey
+                weights and groups by their sums
 interval        `_inference/paired_loss`: the means that labels like these allow, as wide as all
                 ``k (k + 1) / 2`` differences between k methods and doing nothing ask for
 equal           differences up to `LOSS_TIE_TOL` are 0; of equal methods the simplest is the best

@@ -48,22 +48,22 @@ from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from .left_out import (
     LeaveOut,
-    LeftOut,
+    LeaveOutTest,
     MiscalibratedClass,
+    bic_lead_of_classes,
     describe_class,
-    name_classes,
-    set_bic,
-    smallest_sets,
+    smallest_accepted_sets,
+    split_named_and_alternatives,
 )
 from .mixtures import (
     MIN_SCORE_LEAD,
-    Fitted,
+    FittedMixture,
     Mixture,
     MixtureRows,
-    constant_rate,
+    constant_lapse_rate_pvalue,
+    fit_confused_pair,
     fit_lapse,
-    fit_pair,
-    has_sure_rows,
+    has_confident_rows,
 )
 from .nested_models import NestedModels
 
@@ -74,7 +74,7 @@ number."""
 
 
 @dataclass(frozen=True)
-class Beside:
+class ClassesBesideSlope:
     """Classes that are off beside one slope of all.
 
     `tempered` are the predictions whose logits are multiplied by that slope; `margin` is how much
@@ -94,7 +94,7 @@ class Explanations:
     def __init__(
         self,
         predictions: Predictions,
-        accepted: list[LeftOut],
+        accepted: list[LeaveOutTest],
         nested_models: NestedModels,
         *,
         alpha: float,
@@ -105,13 +105,13 @@ class Explanations:
         self.alpha = alpha
         self.seed = seed
         self.predictions = self.rows.predictions
-        self.lapse: Fitted | None = None
-        self.pair: Fitted | None = None
+        self.lapse: FittedMixture | None = None
+        self.pair: FittedMixture | None = None
         # Where a label had probability 0, how likely a mixture is depends on what the 0 became.
         if predictions.n_clipped_true == 0:
             self.lapse = fit_lapse(self.rows)
-            self.pair = fit_pair(self.rows)
-        self.temperature = self.rows.temperature_score()
+            self.pair = fit_confused_pair(self.rows)
+        self.temperature = self.rows.best_temperature_score()
         # Of many rows mixtures are fitted to a part, whose likelihood ratios are as much smaller.
         part = self.predictions.n_samples / predictions.n_samples
         price = self.rows.log_total
@@ -135,10 +135,10 @@ class Explanations:
         if predictions is None:
             predictions = self.predictions
         n_sets = math.comb(predictions.n_classes, len(classes))
-        return set_bic(predictions, classes) - 2.0 * math.log(n_sets)
+        return bic_lead_of_classes(predictions, classes) - 2.0 * math.log(n_sets)
 
     @cached_property
-    def likeliest(self) -> Fitted | None:
+    def likeliest_mixture(self) -> FittedMixture | None:
         """The lapse or the pair, where it is far likelier than all else; whatever it leaves."""
         found = [fitted for fitted in (self.lapse, self.pair) if fitted is not None]
         if not found:
@@ -155,18 +155,18 @@ class Explanations:
     @cached_property
     def mixture(self) -> Mixture | None:
         """The same where it leaves nothing: then it is named."""
-        best = self.likeliest
-        if best is None or not self._is_enough(best):
+        best = self.likeliest_mixture
+        if best is None or not self._is_remainder_calibrated(best):
             return None
         is_lapse = best.mixture.model == "lapse"
-        if is_lapse and not has_sure_rows(self.rows, best):
+        if is_lapse and not has_confident_rows(self.rows, best):
             return None
         return best.mixture
 
-    def _is_enough(self, fitted: Fitted) -> bool:
+    def _is_remainder_calibrated(self, fitted: FittedMixture) -> bool:
         """Whether what a mixture leaves is not rejected."""
         is_lapse = fitted.mixture.model == "lapse"
-        if is_lapse and constant_rate(self.rows, fitted) <= self.alpha:
+        if is_lapse and constant_lapse_rate_pvalue(self.rows, fitted) <= self.alpha:
             return False
         # As predictions of its own: H_S of the empty set says whether all classes are calibrated.
         explained = replace(self.predictions, probs=fitted.probs, logits=None)
@@ -181,8 +181,8 @@ class Explanations:
         which it consists of.
         """
         is_classes = kind in ("classes", "one_of")
-        if self.likeliest is not None:
-            if self.likeliest.mixture.model == "lapse":
+        if self.likeliest_mixture is not None:
+            if self.likeliest_mixture.mixture.model == "lapse":
                 return "lapse"
             return "" if is_classes else "pair"
         if self.lapse is None:
@@ -194,9 +194,9 @@ class Explanations:
         else:
             return ""
         is_near = self.lapse.mixture.score > score_to_beat
-        return "lapse" if is_near and self._is_enough(self.lapse) else ""
+        return "lapse" if is_near and self._is_remainder_calibrated(self.lapse) else ""
 
-    def beside(self) -> Beside | None:
+    def find_classes_beside_slope(self) -> ClassesBesideSlope | None:
         """Return the classes that are off beside one slope of all, where that is far likelier."""
         slope, low, high = self.nested_models.slope
         is_off = slope > 0.0 and (high < 1.0 or low > 1.0)
@@ -211,11 +211,11 @@ class Explanations:
         if tests([]).pvalue > self.alpha:
             return None
         singles = [tests([k]) for k in range(n_classes)]
-        accepted = smallest_sets(tests, singles, self.alpha, most=most)
+        accepted = smallest_accepted_sets(tests, singles, self.alpha, max_size=most)
         if not accepted:
             return None
         best = max(accepted, key=lambda test: test.pvalue)
-        tempered = self.rows.tempered(best.slope)
+        tempered = self.rows.scale_predictions(best.slope)
         score = self.rows.slope_score(best.slope) + self._set_score(
             best.classes, tempered
         )
@@ -227,9 +227,11 @@ class Explanations:
         ]
         if score < max(rivals) + MIN_SCORE_LEAD or score < self.larger:
             return None
-        named, others = name_classes(tests, accepted, self.alpha)
+        named, others = split_named_and_alternatives(tests, accepted, self.alpha)
         interval = self.rows.slope_interval(best.classes, best.slope)
-        return Beside(named, others, interval, tempered, margin=score - self.sets)
+        return ClassesBesideSlope(
+            named, others, interval, tempered, margin=score - self.sets
+        )
 
 
 Kind = Literal[
@@ -382,16 +384,16 @@ class ClassAttribution(Result):
         if not fits and self.kind != "none":
             said.append(Statement("attribution.nearest", NEAREST_MAP_CAVEAT, "doubt"))
         if self.beside:
-            said.append(self._all(fits))
+            said.append(self._all_classes_statement(fits))
         said += [one_class.statement(self.level) for one_class in self.details]
         if self.one_of:
-            said.append(self._state_alternatives())
+            said.append(self._alternatives_statement())
         if self.kind in ("temperature", "shift"):
-            said.append(self._all(fits))
+            said.append(self._all_classes_statement(fits))
         elif self.kind == "two":
             words = (
                 "With two classes no single one can be named: what one has too much of, the "
-                f"other has too little of.{self._on_the_whole('.')}"
+                f"other has too little of.{self._overall_slope_text('.')}"
             )
             said.append(Statement("attribution.none", words, "bad"))
         elif self.kind == "spread":
@@ -399,20 +401,20 @@ class ClassAttribution(Result):
                 "No single classes can be named: the others do not agree with the labels either, "
                 "whichever few are left out."
             )
-            words += REJECTED_RIVAL_TEXTS[self.rival] or self._on_the_whole(
+            words += REJECTED_RIVAL_TEXTS[self.rival] or self._overall_slope_text(
                 ", but not all alike."
             )
             said.append(Statement("attribution.spread", words, "bad"))
         return said
 
-    def _on_the_whole(self, end: str) -> str:
+    def _overall_slope_text(self, end: str) -> str:
         """Return in which direction one slope for all would go, where that is sure."""
         if self.slope_high < 1.0 or self.slope_low > 1.0:
             kind = "overconfident" if self.slope < 1.0 else "underconfident"
             return f" On the whole they are {kind}{end}"
         return ""
 
-    def _state_alternatives(self) -> Statement:
+    def _alternatives_statement(self) -> Statement:
         quoted = [[repr(ellipsis(label)) for label in labels] for labels in self.one_of]
         alternatives = [" with ".join(labels) for labels in quoted]
         if self.rival:
@@ -435,15 +437,15 @@ class ClassAttribution(Result):
             "attribution.one_of", words, "doubt", {"alternatives": self.one_of}
         )
 
-    def _all(self, fits: bool) -> Statement:
+    def _all_classes_statement(self, fits: bool) -> Statement:
         """Return in which way all classes are off at once."""
-        words = f"{self._words_of_all(fits)} {self._caveat_of_all(fits)}"
+        words = f"{self._all_classes_text(fits)} {self._all_classes_caveat(fits)}"
         numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
         if self.kind != "shift":
             numbers |= {"low": self.slope_low, "high": self.slope_high}
         return Statement("attribution.all", words, "bad", numbers)
 
-    def _words_of_all(self, fits: bool) -> str:
+    def _all_classes_text(self, fits: bool) -> str:
         if self.kind == "shift":
             return (
                 "Many classes are off, in how often they are predicted: their shares "
@@ -454,11 +456,11 @@ class ClassAttribution(Result):
         if self.slope < 1.0:
             kind = "overconfident"
             remedy = ("divide", "divides")
-            factor = self._factor(-1)
+            factor = self._logit_factor_text(-1)
         else:
             kind = "underconfident"
             remedy = ("multiply", "multiplies")
-            factor = self._factor(1)
+            factor = self._logit_factor_text(1)
         if fits:
             return f"All classes are {kind}, alike: {remedy[0]} the logits by {factor}."
         return (
@@ -466,7 +468,7 @@ class ClassAttribution(Result):
             f"logits by {factor}."
         )
 
-    def _caveat_of_all(self, fits: bool) -> str:
+    def _all_classes_caveat(self, fits: bool) -> str:
         if self.beside:
             caveat = "What follows is said of the probabilities after that."
         elif not fits:
@@ -481,7 +483,7 @@ class ClassAttribution(Result):
             caveat += f" {LAPSE_ALTERNATIVE_TEXT}"
         return caveat
 
-    def _factor(self, power: int) -> str:
+    def _logit_factor_text(self, power: int) -> str:
         """Return what the logits are multiplied (power 1) or divided by (-1), with its interval."""
         value = self.slope**power
         low, high = sorted([self.slope_low**power, self.slope_high**power])
@@ -521,12 +523,12 @@ def attribute_miscalibration(
     entropy = seed_entropy(seed)
     n_classes = predictions.n_classes
     if not test.rejects(alpha) or n_classes == 2:
-        nobody = _nobody(
+        nobody = _empty_attribution(
             predictions, "two" if n_classes == 2 else "none", alpha, entropy
         )
         if nested_models is None:
             return nobody
-        return replace(nobody, **_slopes(nested_models.slope))
+        return replace(nobody, **_slope_fields(nested_models.slope))
 
     leave_out = LeaveOut(
         predictions,
@@ -536,20 +538,22 @@ def attribute_miscalibration(
         work=work,
     )
     singles = [leave_out([k]) for k in range(n_classes)]
-    accepted = smallest_sets(leave_out, singles, alpha)
-    named, others = name_classes(leave_out, accepted, alpha)
+    accepted = smallest_accepted_sets(leave_out, singles, alpha)
+    named, others = split_named_and_alternatives(leave_out, accepted, alpha)
     kind: Kind = "spread"
     if named:
         kind = "classes"
     elif others:
         kind = "one_of"
-    attributed = AttributedError(kind, named, others, predictions)
+    attributed = AttributionColumns(kind, named, others, predictions)
     if nested_models is not None and not nested_models.separated:
-        attributed = _consider_all_alike(attributed, accepted, nested_models, alpha)
+        attributed = _prefer_model_of_all_classes(
+            attributed, accepted, nested_models, alpha
+        )
         explanations = Explanations(
             predictions, accepted, nested_models, alpha=alpha, seed=entropy
         )
-        attributed = weigh_explanations(attributed, explanations)
+        attributed = revise_by_rival_explanations(attributed, explanations)
 
     beyond = ""
     is_all_alike = attributed.kind in ("temperature", "shift")
@@ -568,11 +572,11 @@ def attribute_miscalibration(
     details.sort(key=lambda miscalibrated_class: -miscalibrated_class.change)
     return ClassAttribution(
         labels=tuple(miscalibrated_class.label for miscalibrated_class in details),
-        one_of=_labels(predictions, attributed.others),
+        one_of=_labels_of_column_sets(predictions, attributed.others),
         kind=attributed.kind,
         details=tuple(details),
-        table=_table(predictions, singles),
-        **_slopes(attributed.slope),
+        table=_leave_one_out_table(predictions, singles),
+        **_slope_fields(attributed.slope),
         beyond=beyond,
         alpha=alpha,
         level=1.0 - alpha,
@@ -585,7 +589,7 @@ def attribute_miscalibration(
 
 
 @dataclass(frozen=True)
-class AttributedError:
+class AttributionColumns:
     """What is said of whom: named classes and alternatives beside them, as columns.
 
     `judged` are the predictions that it is said of: as given, or after the slope of all classes.
@@ -600,27 +604,29 @@ class AttributedError:
     rival: Rival = ""
 
 
-def _consider_all_alike(
-    attributed: AttributedError,
-    accepted: list[LeftOut],
+def _prefer_model_of_all_classes(
+    attributed: AttributionColumns,
+    accepted: list[LeaveOutTest],
     nested_models: NestedModels,
     alpha: float,
-) -> AttributedError:
+) -> AttributionColumns:
     """Say instead that all classes are off alike, where one temperature or shifts explain it."""
     predictions = attributed.judged
-    model = _whole(nested_models, alpha, spread=attributed.kind == "spread")
+    model = _model_of_all_classes(
+        nested_models, alpha, spread=attributed.kind == "spread"
+    )
     if model == "shift":
-        return AttributedError("shift", frozenset(), [], predictions)
-    if model == "temperature" and not _explain_more(
+        return AttributionColumns("shift", frozenset(), [], predictions)
+    if model == "temperature" and not _do_sets_beat_temperature(
         predictions, accepted, nested_models
     ):
-        attributed = AttributedError("temperature", frozenset(), [], predictions)
+        attributed = AttributionColumns("temperature", frozenset(), [], predictions)
     return replace(attributed, slope=nested_models.slope)
 
 
-def weigh_explanations(
-    attributed: AttributedError, explanations: Explanations
-) -> AttributedError:
+def revise_by_rival_explanations(
+    attributed: AttributionColumns, explanations: Explanations
+) -> AttributionColumns:
     """Hold what shifts and slopes say to what a mixture, or a slope beside classes, explains."""
     named = attributed.named
     mixture = explanations.mixture
@@ -634,10 +640,14 @@ def weigh_explanations(
             mixture=mixture,
         )
 
-    beside = explanations.beside() if explanations.likeliest is None else None
+    beside = (
+        explanations.find_classes_beside_slope()
+        if explanations.likeliest_mixture is None
+        else None
+    )
     if beside is not None and beside.margin >= MIN_SCORE_LEAD:
         kind: Kind = "classes" if beside.named else "one_of"
-        return AttributedError(
+        return AttributionColumns(
             kind, beside.named, beside.others, beside.tempered, beside.slope
         )
     if beside is not None and beside.margin > -MIN_SCORE_LEAD and named - beside.named:
@@ -652,7 +662,7 @@ def weigh_explanations(
         )
 
     rival = explanations.find_rival(attributed.kind)
-    if rival and explanations.likeliest is not None:
+    if rival and explanations.likeliest_mixture is not None:
         return replace(
             attributed, kind="spread", named=frozenset(), others=[], rival=rival
         )
@@ -664,20 +674,20 @@ def weigh_explanations(
     return replace(attributed, rival=rival)
 
 
-def _labels(
+def _labels_of_column_sets(
     predictions: Predictions, sets: list[frozenset[int]]
 ) -> tuple[tuple[Any, ...], ...]:
     """Return the classes of sets of columns."""
     return tuple(tuple(predictions.classes[j] for j in sorted(own)) for own in sets)
 
 
-def _slopes(slope: tuple[float, float, float]) -> dict[str, Any]:
+def _slope_fields(slope: tuple[float, float, float]) -> dict[str, Any]:
     """Return a slope and its interval by their names."""
     value, low, high = slope
     return {"slope": value, "slope_low": low, "slope_high": high}
 
 
-def _nobody(
+def _empty_attribution(
     predictions: Predictions, kind: Kind, alpha: float, seed: int
 ) -> ClassAttribution:
     """Return what there is to say without a single test."""
@@ -686,7 +696,7 @@ def _nobody(
         one_of=(),
         kind=kind,
         details=(),
-        table=_table(predictions, []),
+        table=_leave_one_out_table(predictions, []),
         slope=math.nan,
         slope_low=math.nan,
         slope_high=math.nan,
@@ -698,7 +708,9 @@ def _nobody(
     )
 
 
-def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
+def _leave_one_out_table(
+    predictions: Predictions, singles: list[LeaveOutTest]
+) -> Table:
     """Return a row for each class that was left out alone."""
     classes = predictions.classes
     columns = [k for test in singles for k in test.classes]
@@ -708,12 +720,14 @@ def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
             "pvalue": [test.pvalue for test in singles],
             "method": [test.method for test in singles],
             "statistic": [test.statistic for test in singles],
-            "most_off": [classes[int(test.suspects[0])] for test in singles],
+            "most_off": [
+                classes[int(test.kept_classes_most_off_first[0])] for test in singles
+            ],
         }
     )
 
 
-def _whole(
+def _model_of_all_classes(
     nested_models: NestedModels, alpha: float, *, spread: bool
 ) -> Literal["temperature", "shift"] | None:
     """Return the model that says what is wrong with all classes at once, or None.
@@ -734,12 +748,13 @@ def _whole(
     return None
 
 
-def _explain_more(
-    predictions: Predictions, accepted: list[LeftOut], nested_models: NestedModels
+def _do_sets_beat_temperature(
+    predictions: Predictions, accepted: list[LeaveOutTest], nested_models: NestedModels
 ) -> bool:
     """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
     total = float(predictions.class_weight.sum())
     temperature_bic = nested_models.row("temperature").statistic - math.log(total)
     return any(
-        set_bic(predictions, test.classes) > temperature_bic for test in accepted
+        bic_lead_of_classes(predictions, test.classes) > temperature_bic
+        for test in accepted
     )

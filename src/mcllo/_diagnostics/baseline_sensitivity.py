@@ -273,12 +273,12 @@ def baseline_sensitivity(
     True
     """
     predictions = predictions_for_inference(probs, y, independent=True, **data)
-    columns = _columns(predictions, baselines)
+    columns = _baseline_columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(
         predictions, columns, n_resamples=n_resamples, seed=seed
     )
-    changes, ranges = _changes(predictions, fits)
+    changes, ranges = _probability_changes(predictions, fits)
     table = {
         "baseline": [fit.baseline for fit in fits],
         "statistic": [fit.statistic for fit in fits],
@@ -303,7 +303,9 @@ def baseline_sensitivity(
     )
 
 
-def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> Codes:
+def _baseline_columns(
+    predictions: Predictions, baselines: Sequence[Hashable] | None
+) -> Codes:
     """Return the columns of the baselines to try, the reference always among them."""
     if baselines is None:
         return np.arange(predictions.n_classes)
@@ -316,7 +318,7 @@ def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> 
     return np.array(sorted(columns), dtype=np.intp)
 
 
-def _changes(
+def _probability_changes(
     predictions: Predictions, fits: Sequence[MCLLOFit]
 ) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Return how recalibrated probabilities of the fitted rows differ: fit by fit, and over all.

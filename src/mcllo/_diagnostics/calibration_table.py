@@ -67,17 +67,17 @@ from .._validation.predictions import (
     takes_row_options,
 )
 from ..exceptions import InputError
-from .class_tests import holm, p_entry
-from .nested_models import mcllo_bases
+from .class_tests import format_p_cell, holm
+from .nested_models import free_directions_by_model
 from .restricted_models import (
     Family,
     PValuePlan,
     RestrictedFit,
-    against_identity,
-    against_larger,
-    gain,
+    nested_lr_statistic,
+    pvalue_against_larger,
+    pvalue_of_identity,
     restricted_fit,
-    whole_fit,
+    unrestricted_fit,
 )
 
 Interval = Literal["wald", "profile"]
@@ -85,7 +85,7 @@ IDENTITY_VALUES = {"intercept": 0.0, "slope": 1.0}
 """What calibrated predictions have."""
 
 
-class Parameter(NamedTuple):
+class ParameterEstimate(NamedTuple):
     """One estimate: a row of the table."""
 
     model: str
@@ -133,30 +133,32 @@ class CalibrationModels:
         self.family = Family(predictions)
         self.interval = interval
         self.normal_quantile = float(ndtri(0.5 + level / 2.0))
-        self.bases = mcllo_bases(len(fit.tau))
-        self.fits = {"mcllo": whole_fit(predictions, fit)}
+        self.bases = free_directions_by_model(len(fit.tau))
+        self.fits = {"mcllo": unrestricted_fit(predictions, fit)}
 
     def fit(self, name: str) -> RestrictedFit:
         """Return a model's fit, made once."""
         if name not in self.fits:
-            basis = self.family.identified(self.bases[name])
+            basis = self.family.identified_directions(self.bases[name])
             self.fits[name] = restricted_fit(self.family, basis)
         return self.fits[name]
 
-    def rows(self, name: str, label: Hashable | None) -> Iterator[Parameter]:
+    def rows(self, name: str, label: Hashable | None) -> Iterator[ParameterEstimate]:
         """Yield the parameters of a model; `label` is the class that stands against the rest."""
         compared = self.predictions.compared
         k = len(compared)
         labels = compared if label is None else (label,)
         fit = self.fit(name)
-        variance, ends = self._uncertainty(name, fit)
+        variance, ends = self._variances_and_intervals(name, fit)
 
-        def parameter(kind: str, own: Hashable | None, i: int) -> Parameter:
+        def parameter(kind: str, own: Hashable | None, i: int) -> ParameterEstimate:
             """Return element i of theta; what has no variance is not known."""
             standard_error = float(np.sqrt(variance[i]))
             estimate = np.nan if np.isnan(standard_error) else float(fit.theta[i])
             low, high = ends[i].tolist()
-            return Parameter(name, own, kind, estimate, standard_error, low, high)
+            return ParameterEstimate(
+                name, own, kind, estimate, standard_error, low, high
+            )
 
         for j, own in enumerate(labels):
             if name != "temperature":
@@ -166,22 +168,26 @@ class CalibrationModels:
         if name in ("common_slope", "temperature"):
             yield parameter("slope", None, k)
 
-    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, TestResult]]:
+    def joint_tests(
+        self, plan: PValuePlan
+    ) -> Iterator[tuple[str, float, int, TestResult]]:
         """Yield the joint tests of intercepts, of slopes, and of both: statistic, df, p-value."""
         identity = self.fit("identity")
         shift = self.fit("shift")
         mcllo = self.fit("mcllo")
-        statistic = gain(identity, shift)
-        pvalue = against_identity(plan, self.family, shift.basis, statistic)
+        statistic = nested_lr_statistic(identity, shift)
+        pvalue = pvalue_of_identity(plan, self.family, shift.basis, statistic)
         yield "intercepts", statistic, shift.df, pvalue
-        statistic = gain(shift, mcllo)
-        pvalue = against_larger(plan, self.family, shift, self.family, mcllo)
+        statistic = nested_lr_statistic(shift, mcllo)
+        pvalue = pvalue_against_larger(plan, self.family, shift, self.family, mcllo)
         yield "slopes", statistic, mcllo.df - shift.df, pvalue
-        statistic = gain(identity, mcllo)
-        pvalue = against_identity(plan, self.family, mcllo.basis, statistic)
+        statistic = nested_lr_statistic(identity, mcllo)
+        pvalue = pvalue_of_identity(plan, self.family, mcllo.basis, statistic)
         yield "intercepts and slopes", statistic, mcllo.df, pvalue
 
-    def _uncertainty(self, name: str, fit: RestrictedFit) -> tuple[Floats, Floats]:
+    def _variances_and_intervals(
+        self, name: str, fit: RestrictedFit
+    ) -> tuple[Floats, Floats]:
         """Return variances of theta and ends of intervals; NaN where nothing is known."""
         n_parameters = len(fit.theta)
         variance = np.full(n_parameters, np.nan)
@@ -316,11 +322,11 @@ class CalibrationTable(Result, NotebookResult):
             rows.append(
                 (
                     label,
-                    _words(shift),
+                    _estimate_with_interval(shift),
                     shift["pvalue"],
-                    _words(slope),
+                    _estimate_with_interval(slope),
                     slope["pvalue"],
-                    _words(intercept),
+                    _estimate_with_interval(intercept),
                 )
             )
         of_all_classes = {
@@ -330,7 +336,16 @@ class CalibrationTable(Result, NotebookResult):
         for model, name in of_all_classes.items():
             if (model, None, "slope") in estimates:
                 slope = estimates[model, None, "slope"]
-                rows.append((name, "", None, _words(slope), slope["pvalue"], ""))
+                rows.append(
+                    (
+                        name,
+                        "",
+                        None,
+                        _estimate_with_interval(slope),
+                        slope["pvalue"],
+                        "",
+                    )
+                )
         names = (
             "class",
             "intercept, slope 1",
@@ -381,18 +396,18 @@ class CalibrationTable(Result, NotebookResult):
         words = self.paper.to_dict()
         for name in ("p", "p of slope"):
             words[name] = [
-                "" if pvalue is None else p_entry(pvalue, None)
+                "" if pvalue is None else format_p_cell(pvalue, None)
                 for pvalue in words[name]
             ]
         words["class"] = [str(label) for label in words["class"]]
-        return "\n".join([f"{self.title}:", str(Table(words)), *self._joint()])
-
-    def __repr__(self) -> str:
-        return (
-            f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
+        return "\n".join(
+            [f"{self.title}:", str(Table(words)), *self._joint_test_sentences()]
         )
 
-    def _against(self) -> str:
+    def __repr__(self) -> str:
+        return f"<CalibrationTable of {len(self.paper)} rows against {self._reference_text()!r}>"
+
+    def _reference_text(self) -> str:
         return "all other classes" if self.versus == "rest" else str(self.baseline)
 
     @property
@@ -400,11 +415,11 @@ class CalibrationTable(Result, NotebookResult):
         """What the numbers are."""
         kind = "profile likelihood" if self.interval == "profile" else "Wald"
         return (
-            f"Calibration intercepts and slopes against {self._against()}, "
+            f"Calibration intercepts and slopes against {self._reference_text()}, "
             f"{format_count(self.n_samples)} rows, with {100 * self.level:g} % {kind} intervals"
         )
 
-    def _joint(self) -> Iterator[str]:
+    def _joint_test_sentences(self) -> Iterator[str]:
         """Yield the joint tests, a sentence each; of single classes there are too many."""
         if self.versus != "baseline":
             return
@@ -418,7 +433,7 @@ class CalibrationTable(Result, NotebookResult):
         kind = "profile likelihood" if self.interval == "profile" else "Wald"
         robust = ", standard errors allowing for dependent rows" if self.robust else ""
         sentences = [
-            f"Calibration intercepts and slopes against {escape_latex(self._against())} "
+            f"Calibration intercepts and slopes against {escape_latex(self._reference_text())} "
             rf"($n = {self.n_samples}$), with {100 * self.level:g}\,\% {kind} intervals{robust}.",
             "Intercepts with all slopes fixed at 1 (calibration in the large): 0 if calibrated.",
             "Slopes with intercepts estimated beside them: 1 if calibrated.",
@@ -451,7 +466,7 @@ def calibration_table(
     baseline: Any = None,
     **data: Unpack[RowOptions],
 ) -> CalibrationTable:
-    r"""Return calibration intercepts and slopes with intervals, as clinical papers print them.
+    r"""Estimate calibration intercepts and slopes with intervals, as clinical papers print them.
 
     Parameters
     ----------
@@ -539,15 +554,15 @@ def build_calibration_table(
     """Return the table of validated predictions; a fit made already is not made again."""
     robust = needs_robust_covariance(predictions)
     entropy = seed_entropy(seed)
-    _check(versus, level, interval, robust)
-    rows: list[Parameter] = []
+    _check_options(versus, level, interval, robust)
+    rows: list[ParameterEstimate] = []
     tests: list[dict[str, Any]] = []
     options: dict[str, Any] = {
         "method": "auto",
         "n_resamples": n_resamples,
         "seed": entropy,
     }
-    for label, part, names in _parts(predictions, versus):
+    for label, part, names in _predictions_to_fit(predictions, versus):
         own_fit = fit if versus == "baseline" else None
         if own_fit is None:
             # What the warnings would say, empty places show.
@@ -560,11 +575,13 @@ def build_calibration_table(
             continue
         if versus == "baseline":
             plan = PValuePlan.from_predictions(part, n_tests=2, work=work, **options)
-            tests += [_test(*found) for found in models.tests(plan)]
+            tests += [_joint_test_row(*found) for found in models.joint_tests(plan)]
         else:
             test = run_test(part, own_fit, **options)
             tests.append(
-                _test("intercept and slope", test.statistic, test.df, test, label)
+                _joint_test_row(
+                    "intercept and slope", test.statistic, test.df, test, label
+                )
             )
     columns_of_tests = {name: [test[name] for test in tests] for name in TEST_COLUMNS}
     return CalibrationTable(
@@ -583,7 +600,7 @@ def build_calibration_table(
 TEST_COLUMNS = ("of", "class", "statistic", "df", "pvalue", "method")
 
 
-def _check(versus: str, level: float, interval: str, robust: bool) -> None:
+def _check_options(versus: str, level: float, interval: str, robust: bool) -> None:
     if versus not in get_args(Versus):
         raise InputError(f"versus must be 'baseline' or 'rest'; got versus={versus!r}.")
     if interval not in get_args(Interval):
@@ -600,7 +617,7 @@ def _check(versus: str, level: float, interval: str, robust: bool) -> None:
         )
 
 
-def _parts(
+def _predictions_to_fit(
     predictions: Predictions, versus: Versus
 ) -> Iterator[tuple[Hashable | None, Predictions, tuple[str, ...]]]:
     """Yield what is fitted: all classes at once, or each as one of two."""
@@ -618,7 +635,7 @@ def _parts(
     yield None, predictions, ("shift", "mcllo", "common_slope", "temperature")
 
 
-def _test(
+def _joint_test_row(
     of: str,
     statistic: float,
     df: int,
@@ -629,9 +646,10 @@ def _test(
     return dict(zip(TEST_COLUMNS, values, strict=True))
 
 
-def _parameter_table(rows: list[Parameter]) -> Table:
+def _parameter_table(rows: list[ParameterEstimate]) -> Table:
     """Return the estimates with p-values, Holm's within each model's intercepts and slopes."""
     pvalues = np.array([row.pvalue for row in rows])
+    # Holm over the classes alone: each model's intercepts and slopes answer another question.
     families = [(row.model, row.parameter, row.label is None) for row in rows]
     adjusted = pvalues.copy()
     for family in dict.fromkeys(families):
@@ -646,7 +664,7 @@ def _parameter_table(rows: list[Parameter]) -> Table:
     return Table(columns | {"adjusted": adjusted.tolist()})
 
 
-def _words(row: dict[str, Any]) -> str:
+def _estimate_with_interval(row: dict[str, Any]) -> str:
     """Return ``0.51 (0.44 to 0.58)``, a true minus before negative numbers."""
     if np.isnan(row["estimate"]):
         return "-"

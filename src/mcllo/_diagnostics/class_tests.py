@@ -48,15 +48,18 @@ from .._validation.predictions import (
     predictions_for_inference,
     takes_row_options,
 )
-from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
+from ..metrics._reliability import (
+    poisson_binomial_pmf,
+    poisson_binomial_pmf_of_rare_hits,
+)
 from .restricted_models import (
     Family,
     PValuePlan,
     RestrictedFit,
-    against_larger,
-    gain,
+    nested_lr_statistic,
+    pvalue_against_larger,
     restricted_fit,
-    whole_fit,
+    unrestricted_fit,
 )
 
 MAX_ROWS_FOR_EXACT_TAIL = 100_000
@@ -97,12 +100,12 @@ def closed_test(
     return rejected
 
 
-def p_entry(pvalue: float, method: str | None) -> str:
+def format_p_cell(pvalue: float, method: str | None) -> str:
     """Return a p-value as an entry of a table; ``<=`` before a guaranteed bound.
 
     Examples
     --------
-    >>> p_entry(1.0, "chi2"), p_entry(2e-20, "bound"), p_entry(float("nan"), None)
+    >>> format_p_cell(1.0, "chi2"), format_p_cell(2e-20, "bound"), format_p_cell(float("nan"), None)
     ('1.00', '<= 2e-20', '-')
     """
     sign = "<= " if method == "bound" else ""
@@ -194,10 +197,11 @@ class ClassTests(Result, NotebookResult):
         self, adjusted: Sequence[float], alpha: float
     ) -> tuple[Any, ...]:
         """Return the labels of classes whose adjusted p-value is at most `alpha`; NaN is none."""
-        labels = self.table["class"]
-        return tuple(
-            label for label, p in zip(labels, adjusted, strict=True) if p <= alpha
-        )
+        rejected = []
+        for label, pvalue in zip(self.table["class"], adjusted, strict=True):
+            if pvalue <= alpha:
+                rejected.append(label)
+        return tuple(rejected)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""
@@ -223,7 +227,7 @@ class ClassTests(Result, NotebookResult):
                 ellipsis(row["class"]),
                 format_number(row["statistic"]),
                 str(row["df"]),
-                p_entry(row["adjusted"], row["method"]),
+                format_p_cell(row["adjusted"], row["method"]),
                 f"{100 * row['predicted']:.1f} %",
                 f"{100 * row['observed']:.1f} %",
                 format_number(row["large_adjusted"]),
@@ -352,15 +356,18 @@ def run_class_tests(
     fit_cost_factor = max(1.0, (n_tests + 1) / 20.0)
     cells = predictions.probs.size * n_tests * fit_cost_factor
     if method == "auto" and fit.converged and cells > N_CELLS_PER_WORK * work:
-        statistics, dfs, tails = _wald(fit, plan)
+        statistics, dfs, tails = _wald_tests(fit, plan)
     else:
         family = Family(predictions)
-        whole = whole_fit(predictions, fit)
-        restricted = [without_class(family, whole, j) for j in range(n_tests)]
-        statistics = [gain(small, whole) for small in restricted]
+        whole = unrestricted_fit(predictions, fit)
+        restricted = [
+            fit_with_class_at_identity(family, whole, j) for j in range(n_tests)
+        ]
+        statistics = [nested_lr_statistic(small, whole) for small in restricted]
         dfs = [whole.df - small.df for small in restricted]
         tails = [
-            against_larger(plan, family, small, family, whole) for small in restricted
+            pvalue_against_larger(plan, family, small, family, whole)
+            for small in restricted
         ]
     pvalues = [tail.pvalue for tail in tails]
     chi2_pvalues = [
@@ -380,7 +387,7 @@ def run_class_tests(
         "method": [*methods[:b], "", *methods[b:]],
     }
     return ClassTests(
-        table=Table(columns | in_the_large(predictions)),
+        table=Table(columns | in_the_large_columns(predictions)),
         method=distinct_methods[0] if len(distinct_methods) == 1 else "mixed",
         reason=tails[0].reason,
         n_resamples=max(tail.n_resamples for tail in tails),
@@ -390,12 +397,12 @@ def run_class_tests(
     )
 
 
-def _wald(
+def _wald_tests(
     fit: MCLLOFit, plan: PValuePlan
 ) -> tuple[list[float], list[int], list[TestResult]]:
     """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     n_free = len(fit.tau)
-    why = plan.doubt(fit.df).but("fits")
+    why = plan.reason_for_chi2(fit.df).but("fits")
     away_from_identity = np.concatenate([fit.tau, fit.gamma - 1.0])
     is_estimated = ~np.isnan(np.diagonal(fit.cov_theta))
     statistics = []
@@ -415,18 +422,24 @@ def _wald(
     return statistics, dfs, tails
 
 
-def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
+def fit_with_class_at_identity(
+    family: Family, mcllo_fit: RestrictedFit, j: int
+) -> RestrictedFit:
     """Fit the model with class j at the identity, from the others' estimates."""
     n_free = len(family.identity) // 2
     is_own = np.zeros(2 * n_free, dtype=bool)
     is_own[[j, n_free + j]] = True
-    moves_own = whole.basis[is_own].any(axis=0)
-    basis = whole.basis[:, ~moves_own]
-    start = np.where(is_own, family.identity, whole.theta) if whole.settled else None
+    moves_own = mcllo_fit.basis[is_own].any(axis=0)
+    basis = mcllo_fit.basis[:, ~moves_own]
+    start = (
+        np.where(is_own, family.identity, mcllo_fit.theta)
+        if mcllo_fit.settled
+        else None
+    )
     return restricted_fit(family, basis, start)
 
 
-def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
+def in_the_large_columns(predictions: Predictions) -> dict[str, list[float]]:
     """Return predicted and observed shares of each class with z, p-values and Holm's."""
     probs = predictions.probs
     weight = predictions.row_weight
@@ -438,11 +451,11 @@ def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
         variance += weight[rows] @ (probs[rows] * (1.0 - probs[rows]))
     exact = None
     if predictions.has_whole_weights and total <= MAX_ROWS_FOR_EXACT_TAIL:
-        exact = _two_sided_of_each(predictions, observed)
-    return shares(observed, expected, variance, total, exact)
+        exact = _exact_pvalues_of_classes(predictions, observed)
+    return share_test_columns(observed, expected, variance, total, exact)
 
 
-def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
+def _exact_pvalues_of_classes(predictions: Predictions, observed: Floats) -> Floats:
     """Return the exact two-sided p-value of each class's number of rows."""
     probs = predictions.probs
     n_copies = None
@@ -457,11 +470,13 @@ def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
         if n_copies is not None:
             columns = np.repeat(columns, n_copies, axis=1)
         for column, count in zip(columns, observed[some], strict=True):
-            pvalues.append(_two_sided_pvalue(column, count, predictions.n_classes))
+            pvalues.append(
+                _poisson_binomial_pvalue(column, count, predictions.n_classes)
+            )
     return np.array(pvalues)
 
 
-def shares(
+def share_test_columns(
     observed: Floats,
     expected: Floats,
     variance: Floats,
@@ -485,11 +500,11 @@ def shares(
     }
 
 
-def _two_sided_pvalue(probs: Floats, count: float, n_classes: int) -> float:
+def _poisson_binomial_pvalue(probs: Floats, count: float, n_classes: int) -> float:
     """Return twice the smaller tail of the number of hits."""
-    distribution = poisson_binomial
+    distribution = poisson_binomial_pmf
     if n_classes >= MIN_CLASSES_FOR_PCG:
-        distribution = poisson_binomial_of_rare
+        distribution = poisson_binomial_pmf_of_rare_hits
     mass = distribution(probs)
     k = int(count)
     at_most = float(mass[: k + 1].sum())

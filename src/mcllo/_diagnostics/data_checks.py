@@ -46,7 +46,7 @@ from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
-from .duplicate_rows import check_copies
+from .duplicate_rows import state_copies
 
 # The numbers below are round. What they do together is measured: studies/claims/data_checks.py.
 FALSE_CHECK_LEVEL = 1e-6
@@ -83,22 +83,22 @@ class LabelPredictionCounts(NamedTuple):
     @property
     def accuracy(self) -> float:
         """Share of rows whose most probable class is the true one."""
-        return float(self.table.trace() / self._total)
+        return float(self.table.trace() / self._total_weight)
 
     @property
-    def _total(self) -> float:
+    def _total_weight(self) -> float:
         """Number of rows; of no rows a number to divide by."""
         return max(float(self.table.sum()), 1e-150)
 
     @property
     def agreement(self) -> float:
         """Accuracy beyond that of labels which know nothing of the rows (Cohen's kappa)."""
-        shares_of_labels = self.table.sum(axis=1) / self._total
-        shares_of_predictions = self.table.sum(axis=0) / self._total
+        shares_of_labels = self.table.sum(axis=1) / self._total_weight
+        shares_of_predictions = self.table.sum(axis=0) / self._total_weight
         by_chance = float(shares_of_labels @ shares_of_predictions)
         return (self.accuracy - by_chance) / max(1.0 - by_chance, 1e-12)
 
-    def ordered(self, order: Codes) -> LabelPredictionCounts:
+    def with_columns_ordered(self, order: Codes) -> LabelPredictionCounts:
         """Return the table with column ``order[k]`` in the place of column k."""
         return self._replace(table=self.table[:, order])
 
@@ -109,34 +109,34 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
     Of rows that are not in memory only the statistic is looked at. `test` is that of the verdict.
     """
     statements = []
-    if judged_on_its_own_rows(predictions, fit, test):
+    if is_recalibrated_on_same_rows(predictions, fit, test):
         statements.append(OWN_ROWS)
     if not isinstance(predictions, Predictions):
         return statements
-    copies = check_copies(predictions, fit)
+    copies = state_copies(predictions, fit)
     if copies is not None:
         statements.append(copies)
 
     sample = predictions.take(
-        np.arange(0, predictions.n_samples, subsample_step(predictions))
+        np.arange(0, predictions.n_samples, subsample_stride(predictions))
     )
-    hits = _hits(sample)
+    hits = _count_labels_by_top_class(sample)
     covariances = None
     # Where labels and most probable classes clearly belong together, they are those of these rows.
     if hits.agreement < 0.2 and hits.table.any():
         covariances = LabelCovariances.from_predictions(sample, hits.worth)
-    order = columns_order(hits)
+    order = find_column_permutation(hits)
     is_reversed = covariances is not None and covariances.are_reversed
     if order is None and is_reversed and predictions.n_classes == 2:
         order = np.array([1, 0])
     if order is not None:
-        statements.append(_columns(predictions, order))
+        statements.append(_permuted_columns_statement(predictions, order))
     elif covariances is not None and covariances.are_unrelated:
-        statements.append(_rows(predictions))
+        statements.append(_labels_of_other_rows_statement(predictions))
     return statements
 
 
-def subsample_step(predictions: Predictions) -> int:
+def subsample_stride(predictions: Predictions) -> int:
     """Return which of so many rows are looked at: every one of a small table."""
     # far more than any of these checks needs, and read in no time
     max_probs = 1_000_000
@@ -152,7 +152,9 @@ OWN_ROWS = Statement(
 )
 
 
-def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> bool:
+def is_recalibrated_on_same_rows(
+    predictions: RowCounts, fit: MCLLOFit, test: Any
+) -> bool:
     """Whether the likelihood has its maximum at the identity, as after a fit to the same rows."""
     from scipy.special import gammaincinv
 
@@ -177,66 +179,71 @@ def judged_on_its_own_rows(predictions: RowCounts, fit: MCLLOFit, test: Any) -> 
     return probs is not None and len(np.unique(probs, axis=0)) >= 20
 
 
-def columns_order(hits: LabelPredictionCounts) -> Codes | None:
+def find_column_permutation(label_counts: LabelPredictionCounts) -> Codes | None:
     """Return the column in which each class seems to be, or None when each is in its own."""
-    if not _may_be_permuted(hits):
+    if not _may_be_permuted(label_counts):
         return None
     from scipy.optimize import linear_sum_assignment
 
-    n_classes = len(hits.table)
+    n_classes = len(label_counts.table)
     own_column_wins_ties = 1e-9 * np.eye(n_classes)
-    _, best = linear_sum_assignment(hits.table + own_column_wins_ties, maximize=True)
+    _, best = linear_sum_assignment(
+        label_counts.table + own_column_wins_ties, maximize=True
+    )
     order = np.arange(n_classes)
-    for cycle in _cycles(best):
-        if _is_surely_permuted(hits, cycle, best[cycle]):
+    for cycle in _nontrivial_cycles(best):
+        if _is_surely_permuted(label_counts, cycle, best[cycle]):
             order[cycle] = best[cycle]
     if (order == np.arange(n_classes)).all():
         return None
     return order
 
 
-def _may_be_permuted(hits: LabelPredictionCounts) -> bool:
+def _may_be_permuted(label_counts: LabelPredictionCounts) -> bool:
     """Whether any cycle of columns can be sure: a table of 1,000 classes need not be assigned."""
-    n_classes = len(hits.table)
-    most = hits.worth * hits.table.max(axis=1)
-    own = hits.worth * hits.table.diagonal()
+    n_classes = len(label_counts.table)
+    most = label_counts.worth * label_counts.table.max(axis=1)
+    own = label_counts.worth * label_counts.table.diagonal()
     # The logarithm of Chernoff's bound is concave and homogeneous in the two counts: that of the
     # sums of a cycle is at least the sum of those of its classes. Each class must pay for the
     # number of cycles by itself, or it makes a cycle less sure.
     log_bound = 0.0
     for k in np.flatnonzero(most > own):
-        log_tail = _log_binomial_tail(most[k], own[k])
+        log_tail = _log_binomial_tail_bound(most[k], own[k])
         log_bound += min(0.0, log_tail + math.log(n_classes))
     return log_bound < math.log(FALSE_CHECK_LEVEL)
 
 
 def _is_surely_permuted(
-    hits: LabelPredictionCounts, cycle: Codes, columns: Codes
+    label_counts: LabelPredictionCounts, cycle: Codes, columns: Codes
 ) -> bool:
     """Whether the classes of a cycle surely have each other's `columns`."""
-    counts = hits.table[cycle]
+    counts = label_counts.table[cycle]
     rows = np.arange(len(cycle))
     moved = counts[rows, columns]
     own = counts[rows, cycle]
-    log_n_cycles = len(cycle) * math.log(len(hits.table))
-    n_moved = hits.worth * moved.sum()
-    n_own = hits.worth * own.sum()
-    if _log_binomial_tail(n_moved, n_own) >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles:
+    log_n_cycles = len(cycle) * math.log(len(label_counts.table))
+    n_moved = label_counts.worth * moved.sum()
+    n_own = label_counts.worth * own.sum()
+    if (
+        _log_binomial_tail_bound(n_moved, n_own)
+        >= math.log(FALSE_CHECK_LEVEL) - log_n_cycles
+    ):
         return False
 
     # Also without the class that speaks loudest, at the level 0.001: where a class is merely
     # predicted too often, no other class speaks for the cycle.
     others = np.delete(rows, moved.argmax())
-    n_moved = hits.worth * moved[others].sum()
-    n_own = hits.worth * own[others].sum()
-    if _log_binomial_tail(n_moved, n_own) >= math.log(1e-3):
+    n_moved = label_counts.worth * moved[others].sum()
+    n_own = label_counts.worth * own[others].sum()
+    if _log_binomial_tail_bound(n_moved, n_own) >= math.log(1e-3):
         return False
 
     # A model that calls everything a dog is no exchange of cats and dogs: in most classes of the
     # cycle the new column must lead all others, and clearly in the sum.
     counts[rows, columns] = 0.0
     runner_up = counts.max(axis=1)
-    occurs = hits.table[cycle].sum(axis=1) > 0.0
+    occurs = label_counts.table[cycle].sum(axis=1) > 0.0
     if not occurs.any() or np.mean(moved[occurs] > runner_up[occurs]) < 0.8:
         return False
     return bool(moved.sum() >= MIN_LEAD_FACTOR * runner_up.sum())
@@ -316,17 +323,17 @@ class LabelCovariances(NamedTuple):
         return is_negative and self.n_other_labels >= MIN_OTHER_LABEL_ROWS
 
 
-def _hits(predictions: Predictions) -> LabelPredictionCounts:
+def _count_labels_by_top_class(predictions: Predictions) -> LabelPredictionCounts:
     """Return how often rows of each label have each class as the most probable one."""
     c = predictions.n_classes
     top, _ = top_label(predictions.probs)
     label_and_top = predictions.codes * c + top
     counts = np.bincount(label_and_top, predictions.sample_weight, c * c)
     table = counts.reshape(c, c).astype(np.float64)
-    return LabelPredictionCounts(table, _worth(predictions))
+    return LabelPredictionCounts(table, _independent_rows_per_weight(predictions))
 
 
-def _worth(predictions: Predictions) -> float:
+def _independent_rows_per_weight(predictions: Predictions) -> float:
     """Return independent rows for each unit of weight: 1 for rows that were counted (Kish)."""
     if predictions.groups is None and predictions.has_whole_weights:
         return 1.0
@@ -337,37 +344,40 @@ def _worth(predictions: Predictions) -> float:
     return float(weight.sum() / (independent_weights**2).sum())
 
 
-def _cycles(order: Codes) -> list[Codes]:
+def _nontrivial_cycles(permutation: Codes) -> list[Codes]:
     """Return the cycles of a permutation that move something."""
     cycles = []
-    left = set(np.flatnonzero(order != np.arange(len(order))).tolist())
+    left = set(np.flatnonzero(permutation != np.arange(len(permutation))).tolist())
     while left:
         first = min(left)
         cycle = [first]
-        following = int(order[first])
+        following = int(permutation[first])
         while following != first:
             cycle.append(following)
-            following = int(order[following])
+            following = int(permutation[following])
         left -= set(cycle)
         cycles.append(np.array(cycle))
     return cycles
 
 
-def _log_binomial_tail(many: float, few: float) -> float:
-    """Return Chernoff's bound of log P(Binomial(many + few, 1/2) >= many); 0 unless many > few."""
-    if many <= few:
+def _log_binomial_tail_bound(n_more: float, n_fewer: float) -> float:
+    """Return Chernoff's bound of log P(Binomial(n, 1/2) >= n_more), n the sum of both.
+
+    0 unless there are more than `n_fewer`.
+    """
+    if n_more <= n_fewer:
         return 0.0
-    total = many + few
+    total = n_more + n_fewer
     entropy = 0.0
-    for count in (many, few):
+    for count in (n_more, n_fewer):
         if count > 0.0:
             entropy -= count / total * math.log(count / total)
     return total * (entropy - math.log(2.0))
 
 
-def _columns(predictions: Predictions, order: Codes) -> Statement:
+def _permuted_columns_statement(predictions: Predictions, order: Codes) -> Statement:
     """Return which classes seem to be in which columns."""
-    hits = _hits(predictions)
+    hits = _count_labels_by_top_class(predictions)
     classes = predictions.classes
     moved = np.flatnonzero(order != np.arange(len(order)))
     column_of_class = {classes[k]: classes[order[k]] for k in moved}
@@ -378,7 +388,7 @@ def _columns(predictions: Predictions, order: Codes) -> Statement:
     if len(pairs) > 4:
         pairs = [*pairs[:4], f"{len(pairs) - 4} more"]
     accuracy = hits.accuracy
-    exchanged = hits.ordered(order).accuracy
+    exchanged = hits.with_columns_ordered(order).accuracy
     template = (
         "The columns seem to be in another order: {order}. Accuracy is "
         f"{100 * accuracy:.1f} %, and would be {100 * exchanged:.1f} % with them exchanged. "
@@ -389,9 +399,9 @@ def _columns(predictions: Predictions, order: Codes) -> Statement:
     return Statement.filled("data_check.columns", template, values, "bad", numbers)
 
 
-def _rows(predictions: Predictions) -> Statement:
+def _labels_of_other_rows_statement(predictions: Predictions) -> Statement:
     """Return that the labels seem to belong to other rows."""
-    accuracy = _hits(predictions).accuracy
+    accuracy = _count_labels_by_top_class(predictions).accuracy
     top_probs = predictions.probs.max(axis=1)
     expected = float(np.average(top_probs, weights=predictions.sample_weight))
     largest_class = float(

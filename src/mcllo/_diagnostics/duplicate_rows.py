@@ -66,7 +66,7 @@ class Copies:
     times: int | None
     row_and_label: Codes
 
-    def group_rows(self, most: int) -> Codes:
+    def number_inseparable_rows(self, most: int) -> Codes:
         """Return the number of the group that each row must not be parted from.
 
         Equal rows of a table that is repeated r times as a whole are r copies of one, or of
@@ -88,7 +88,7 @@ class Copies:
         return groups
 
 
-def check_copies(predictions: Predictions, fit: MCLLOFit) -> Statement | None:
+def state_copies(predictions: Predictions, fit: MCLLOFit) -> Statement | None:
     """Return what is said of copies among the rows; None where equal rows may be chance."""
 
     def recalibrated(rows: Predictions) -> Floats:
@@ -136,7 +136,7 @@ def find_copies(
     chance : float
         Of labels that differ so seldom, below which equal rows are copies.
     """
-    set_of_row = equal_rows(predictions)
+    set_of_row = number_equal_rows(predictions)
     if set_of_row is None:
         return None
     if predictions.groups is not None:
@@ -201,13 +201,13 @@ def labels_agree_too_often(
     return log_bound < math.log(chance)
 
 
-def equal_rows(predictions: Predictions) -> Codes | None:
+def number_equal_rows(predictions: Predictions) -> Codes | None:
     """Return a number for each row, the same for equal rows; None where all rows differ.
 
     Logits are compared where they were given: sure ones that differ may have equal probabilities.
     """
     table = predictions.probs if predictions.logits is None else predictions.logits
-    keys = row_keys(table)
+    keys = hash_rows(table)
     order = np.argsort(keys, kind="stable")
     same_key = keys[order[1:]] == keys[order[:-1]]
     if not same_key.any():
@@ -223,7 +223,7 @@ def equal_rows(predictions: Predictions) -> Codes | None:
     return set_of_row
 
 
-def row_keys(table: Floats) -> NDArray[np.uint64]:
+def hash_rows(table: Floats) -> NDArray[np.uint64]:
     """Return a 64-bit key of each row, equal for equal rows.
 
     Each column is mixed in by a multiplication and a shift, as in MurmurHash: numbers such as 1/4

@@ -23,9 +23,9 @@ test costs ``n c`` and not ``n c^2``. Measured (1000 calibrated data sets each),
 rejects 4.6 to 5.8 % where each class has a variance ``sum_i q_ij (1 - q_ij)`` of at least 20 and of
 twice the number of classes, up to 10 % below; there labels are drawn.
 
-`smallest_sets` searches the sets whose leaving out makes the others agree with the labels. They
-grow by the classes that are most off once the others are left out; an accepted set is compared with
-all that differ from it in one class. What the sets mean is in `_diagnostics/attribution`.
+`smallest_accepted_sets` searches the sets whose leaving out makes the others agree with the labels.
+They grow by the classes that are most off once the others are left out; an accepted set is compared
+with all that differ from it in one class. What the sets mean is in `_diagnostics/attribution`.
 
 `describe_class` says how a class that was named is wrong, free of any baseline: the classes that
 are not named are right among themselves, as far as the rows tell, so that its odds against them
@@ -67,7 +67,7 @@ from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement, suppress_warnings
 from .._validation.predictions import Predictions
-from ..metrics._reliability import wilson
+from ..metrics._reliability import wilson_score_interval
 
 MAX_EXPANDED_ROWS = 10_000_000
 """Rows up to which those that count several times are written out, and labels can be drawn; a round
@@ -90,7 +90,7 @@ docs/explanation/miscalibrated-classes.md has how often classes are named wrongl
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LeftOut(TestResult):
+class LeaveOutTest(TestResult):
     """The test of H_S.
 
     Attributes
@@ -113,7 +113,7 @@ class LeftOut(TestResult):
     slope: float = 1.0
 
     @property
-    def suspects(self) -> Codes:
+    def kept_classes_most_off_first(self) -> Codes:
         """The classes that are left, the most off first."""
         # Scores that differ by rounding alone are ordered by column, on every machine.
         order = np.argsort(-np.round(self.scores, 9), kind="stable")
@@ -122,7 +122,7 @@ class LeftOut(TestResult):
 
 
 class LeaveOut:
-    """``S -> LeftOut`` for one set of predictions; every set is tested once.
+    """``S -> LeaveOutTest`` for one set of predictions; every set is tested once.
 
     `alpha` is the level that simulated p-values are to decide at. Rows beyond what half of `work`
     pays for (one test of each single class) are left out at random. Where a `slope` of all classes
@@ -164,23 +164,23 @@ class LeaveOut:
         self.alpha = alpha
         self.seed = seed
         self.slope = slope
-        self.left = work
-        self._known: dict[frozenset[int], LeftOut] = {}
+        self.remaining_work = work
+        self._known: dict[frozenset[int], LeaveOutTest] = {}
 
-    def __call__(self, classes: Iterable[int]) -> LeftOut:
+    def __call__(self, classes: Iterable[int]) -> LeaveOutTest:
         """Test H_S, S the columns `classes`."""
         own = frozenset(classes)
         if own not in self._known:
-            self._known[own] = self._test(own)
+            self._known[own] = self._test_without(own)
         return self._known[own]
 
     @property
-    def price(self) -> float:
+    def work_per_test(self) -> float:
         """Work of a test."""
         return float(self.probs.size)
 
-    def _test(self, left_out: frozenset[int]) -> LeftOut:
-        self.left -= self.price
+    def _test_without(self, left_out: frozenset[int]) -> LeaveOutTest:
+        self.remaining_work -= self.work_per_test
         kept = np.array([j for j in range(self.n_classes) if j not in left_out])
         remaining = RemainingClasses(self, kept)
         own_scores = remaining.scores(remaining.counts[None], remaining.sums[None])[0]
@@ -195,7 +195,7 @@ class LeaveOut:
             pvalue = self._exact_pvalue(remaining, statistic)
             method = "exact"
         strength = statistic - 2.0 * math.log(n_scores)
-        return LeftOut(
+        return LeaveOutTest(
             statistic=statistic,
             df=2,
             pvalue=pvalue,
@@ -208,7 +208,7 @@ class LeaveOut:
 
     def _exact_pvalue(self, remaining: RemainingClasses, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""
-        q, features = remaining.table()
+        q, features = remaining.renormalised_probs_and_features()
         probs = q.T
         n_rows = len(probs)
         # Drawn labels that give the statistic of the data may differ from it by rounding.
@@ -219,7 +219,7 @@ class LeaveOut:
             drawn = remaining.scores(*class_counts_and_sums(labels, features)).max(
                 axis=1
             )
-            self.left -= WORK_PER_LABEL * size * n_rows
+            self.remaining_work -= WORK_PER_LABEL * size * n_rows
             return np.asarray(drawn >= tied_statistic, np.bool_)
 
         return monte_carlo_pvalue(
@@ -248,7 +248,7 @@ class RemainingClasses:
         self.rows = np.flatnonzero(labels >= 0)
         labels = labels[self.rows]
         weight = None if data.weight is None else data.weight[self.rows]
-        self.slope = self._fitted_slope(labels, weight)
+        self.slope = self._fit_slope(labels, weight)
 
         feature_of_label = np.empty(len(labels))
         self.mean = np.zeros((2, n_kept))
@@ -256,7 +256,7 @@ class RemainingClasses:
         chunk_rows = max(64, 50_000 // n_kept)  # arrays of 400 kB stay in the cache
         for start in range(0, len(labels), chunk_rows):
             part = slice(start, start + chunk_rows)
-            q, others, f = self._chunk(self.rows[part])
+            q, others, f = self._renormalised_chunk(self.rows[part])
             feature_of_label[part] = f[labels[part], np.arange(f.shape[1])]
             if weight is not None:
                 q *= weight[part]
@@ -275,7 +275,7 @@ class RemainingClasses:
             np.float64
         )
 
-    def _fitted_slope(self, labels: Codes, weight: Floats | None) -> float:
+    def _fit_slope(self, labels: Codes, weight: Floats | None) -> float:
         """Return the one slope of the classes that are kept, where one is asked for."""
         if self.data.slope is None or len(labels) == 0:
             return 1.0
@@ -284,7 +284,7 @@ class RemainingClasses:
             logs, labels, weight, start=self.data.slope
         ).value
 
-    def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
+    def _renormalised_chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""
         block = np.ix_(self.kept, rows)
         features = self.data.logs[block]
@@ -302,9 +302,9 @@ class RemainingClasses:
         others /= total
         return q, others, features
 
-    def table(self) -> tuple[Floats, Floats]:
+    def renormalised_probs_and_features(self) -> tuple[Floats, Floats]:
         """Return q and the features of all rows."""
-        q, _, features = self._chunk(self.rows)
+        q, _, features = self._renormalised_chunk(self.rows)
         return q, features
 
     def scores(self, counts: Floats, sums: Floats) -> Floats:
@@ -332,19 +332,22 @@ class RemainingClasses:
         return len(self.rows) > 0 and not is_clear
 
 
-def smallest_sets(
-    leave_out: LeaveOut, singles: list[LeftOut], alpha: float, most: int | None = None
-) -> list[LeftOut]:
+def smallest_accepted_sets(
+    leave_out: LeaveOut,
+    single_tests: list[LeaveOutTest],
+    alpha: float,
+    max_size: int | None = None,
+) -> list[LeaveOutTest]:
     """Return the smallest sets whose H_S is not rejected; empty beyond half of the classes."""
-    if most is None:
-        most = leave_out.n_classes // 2
-    frontier = sorted(singles, key=_strength)
+    if max_size is None:
+        max_size = leave_out.n_classes // 2
+    frontier = sorted(single_tests, key=_misfit_of_kept_classes)
     width = leave_out.n_classes
     size = 1
     while not any(test.pvalue > alpha for test in frontier):
-        if leave_out.left < 0.0 or size + 1 > most:
+        if leave_out.remaining_work < 0.0 or size + 1 > max_size:
             return []
-        frontier = grow_sets(leave_out, frontier[:width])
+        frontier = grow_and_test_sets(leave_out, frontier[:width])
         size += 1
         # Halved at each size: the best sets grow further, and the search stays affordable.
         width = max(MAX_BRANCHES, width // 2)
@@ -354,44 +357,46 @@ def smallest_sets(
     return _add_swapped_sets(leave_out, accepted, alpha)
 
 
-def _strength(test: LeftOut) -> float:
+def _misfit_of_kept_classes(test: LeaveOutTest) -> float:
     """Return what sets are ordered by: the less, the better the other classes agree."""
     return test.strength
 
 
-def grow_sets(
-    leave_out: LeaveOut, sets: list[LeftOut], without: int = -1
-) -> list[LeftOut]:
-    """Return sets with one class more, one of those most off but `without`; the best first."""
+def grow_and_test_sets(
+    leave_out: LeaveOut, sets: list[LeaveOutTest], excluded: int = -1
+) -> list[LeaveOutTest]:
+    """Return sets with one class more, one of those most off but `excluded`; the best first."""
     grown: dict[
         frozenset[int], None
     ] = {}  # a dict keeps the order, which decides where work ends
     for test in sets:
-        suspects = [j for j in test.suspects.tolist() if j != without]
+        suspects = [
+            j for j in test.kept_classes_most_off_first.tolist() if j != excluded
+        ]
         for j in suspects[:MAX_BRANCHES]:
             grown[test.classes | {j}] = None
-    tests = [leave_out(classes) for classes in grown if leave_out.left >= 0.0]
-    return sorted(tests, key=_strength)
+    tests = [leave_out(classes) for classes in grown if leave_out.remaining_work >= 0.0]
+    return sorted(tests, key=_misfit_of_kept_classes)
 
 
 def _add_swapped_sets(
-    leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
-) -> list[LeftOut]:
+    leave_out: LeaveOut, accepted: list[LeaveOutTest], alpha: float
+) -> list[LeaveOutTest]:
     """Add the sets that differ in one class from one of these, where they are not rejected."""
     tests = {test.classes: test for test in accepted}
     for classes in list(tests):
         outside = [k for k in range(leave_out.n_classes) if k not in classes]
         for j in classes:
             for k in outside:
-                if leave_out.left >= 0.0:
+                if leave_out.remaining_work >= 0.0:
                     swapped = (classes - {j}) | {k}
                     tests[swapped] = leave_out(swapped)
     in_order_of_columns = [tests[classes] for classes in sorted(tests, key=sorted)]
     return [test for test in in_order_of_columns if test.pvalue > alpha]
 
 
-def name_classes(
-    leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
+def split_named_and_alternatives(
+    leave_out: LeaveOut, accepted: list[LeaveOutTest], alpha: float
 ) -> tuple[frozenset[int], list[frozenset[int]]]:
     """Return the classes that are named, and the alternatives beside them."""
     if not accepted:
@@ -400,7 +405,7 @@ def name_classes(
     doubted = set()
     rivals: dict[frozenset[int], None] = {}
     for k in sorted(in_all):
-        rivals_of_k = _rivals(
+        rivals_of_k = _accepted_sets_without_class(
             leave_out, accepted[0].classes, k, RIVAL_LEVEL_FACTOR * alpha
         )
         if rivals_of_k:
@@ -416,15 +421,17 @@ def name_classes(
     return named, [classes for classes in alternatives if classes]
 
 
-def _rivals(
+def _accepted_sets_without_class(
     leave_out: LeaveOut, classes: frozenset[int], k: int, level: float
-) -> list[LeftOut]:
+) -> list[LeaveOutTest]:
     """Return sets without k, of one class more than `classes`, that are not rejected at `level`."""
     if len(classes) + 1 > leave_out.n_classes // 2:
         return []
     outside = [j for j in range(leave_out.n_classes) if j not in classes]
     swapped = [leave_out((classes - {k}) | {j}) for j in outside]
-    larger = grow_sets(leave_out, sorted(swapped, key=_strength), without=k)
+    larger = grow_and_test_sets(
+        leave_out, sorted(swapped, key=_misfit_of_kept_classes), excluded=k
+    )
     return [test for test in larger if test.pvalue > level]
 
 
@@ -500,7 +507,7 @@ class MiscalibratedClass(Result):
         name = repr(ellipsis(self.label))
         share = (
             f"its probability is {_percent(self.predicted)} on average, and it comes true in "
-            f"{_percent(self.observed)} of the rows ({_range(self.low, self.high)})"
+            f"{_percent(self.observed)} of the rows ({_percent_range(self.low, self.high)})"
         )
         sentences = []
         if self.share_kind:
@@ -513,7 +520,7 @@ class MiscalibratedClass(Result):
             how = "upside down" if self.slope_kind == "wrong_way" else self.slope_kind
             example = (
                 f"given {100 * self.given:g} %, it comes true in about {_percent(self.true)} "
-                f"({_range(self.true_low, self.true_high)})"
+                f"({_percent_range(self.true_low, self.true_high)})"
             )
             sentences.append(f"{subject} are {how}: {example}.")
         if not sentences:
@@ -538,7 +545,7 @@ def describe_class(
     total = float(predictions.n_samples if weight is None else weight.sum())
     predicted = float(np.average(probs, weights=weight))
     observed = float(predictions.class_weight[k]) / total
-    low, high = wilson(np.array([observed]), np.array([total]), level)
+    low, high = wilson_score_interval(np.array([observed]), np.array([total]), level)
     shares: dict[str, Any] = {
         "label": predictions.classes[k],
         "predicted": predicted,
@@ -548,7 +555,7 @@ def describe_class(
     }
     unknown = (math.nan, math.nan)
 
-    fit = odds_fit(predictions, named, k)
+    fit = fit_odds_of_class(predictions, named, k)
     if not fit.converged:
         return MiscalibratedClass(
             **shares,
@@ -571,11 +578,13 @@ def describe_class(
         delta_interval=(delta_low, delta_high),
         gamma_interval=(gamma_low, gamma_high),
         change=float(change),
-        **_example(fit, probs, level),
+        **_example_probability(fit, probs, level),
     )
 
 
-def _example(fit: MCLLOFit, probs: Floats, level: float) -> dict[str, float]:
+def _example_probability(
+    fit: MCLLOFit, probs: Floats, level: float
+) -> dict[str, float]:
     """Return a round probability that occurs and is most off, and what it should be."""
     from scipy.special import expit, ndtri
 
@@ -604,11 +613,13 @@ def _example(fit: MCLLOFit, probs: Floats, level: float) -> dict[str, float]:
     }
 
 
-def odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
-    """Fit the odds of class k against all classes that are not in `out`, on their rows."""
+def fit_odds_of_class(
+    predictions: Predictions, excluded: list[int], k: int
+) -> MCLLOFit:
+    """Fit the odds of class k against all classes that are not in `excluded`, on their rows."""
     p = predictions
     is_free = np.ones(p.n_classes, dtype=bool)
-    is_free[out] = False
+    is_free[excluded] = False
     rows = np.flatnonzero(is_free[p.codes] | (p.codes == k))
     own = p.probs[rows, k]
     free_columns = np.flatnonzero(is_free)
@@ -626,14 +637,14 @@ def odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
         return fit_predictions(binary)
 
 
-def set_bic(predictions: Predictions, classes: frozenset[int]) -> float:
+def bic_lead_of_classes(predictions: Predictions, classes: frozenset[int]) -> float:
     """Return the likelihood ratio of a set of classes that are off, less its parameters' price."""
     ordered = sorted(classes)
     statistic = 0.0
     # Class by class: each against the classes after it that are not in the set, so that a chain of
     # conditional likelihoods adds up to that of all.
     for i, k in enumerate(ordered):
-        statistic += odds_fit(predictions, ordered[i:], k).statistic
+        statistic += fit_odds_of_class(predictions, ordered[i:], k).statistic
     log_total = math.log(float(predictions.class_weight.sum()))
     return statistic - 2.0 * len(ordered) * log_total
 
@@ -642,5 +653,5 @@ def _percent(value: float) -> str:
     return f"{100.0 * value:.1f} %"
 
 
-def _range(low: float, high: float) -> str:
+def _percent_range(low: float, high: float) -> str:
     return f"{100.0 * low:.1f} to {100.0 * high:.1f}"

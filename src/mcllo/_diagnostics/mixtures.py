@@ -99,25 +99,26 @@ class Mixture(Result):
         """Return what it means, and what can be done."""
         if self.model == "lapse":
             return Statement(
-                "attribution.lapse", self._lapse_words(), "bad", self.to_dict()
+                "attribution.lapse", self._lapse_text(), "bad", self.to_dict()
             )
-        return Statement("attribution.pair", self._pair_words(), "bad", self.to_dict())
+        return Statement("attribution.pair", self._pair_text(), "bad", self.to_dict())
 
-    def _lapse_words(self) -> str:
+    def _lapse_text(self) -> str:
         words = (
             f"Sure predictions fail, however sure they are: in about {_percent(self.share)} of the "
-            f"rows ({_range(self.low, self.high)}), as if their labels followed no prediction. No "
-            "temperature mends that, and no single class stands out: look for wrong labels, or "
-            "recalibrate with mcllo.AutoCalibrator, which keeps probabilities away from 1."
+            f"rows ({_percent_range(self.low, self.high)}), as if their labels followed no "
+            "prediction. No temperature mends that, and no single class stands out: look for "
+            "wrong labels, or recalibrate with mcllo.AutoCalibrator, which keeps probabilities "
+            "away from 1."
         )
         if self.slope == 1.0:
             return words
         how = "overconfident" if self.slope < 1.0 else "underconfident"
         return f"{words} Beside that, all classes are {how}, alike."
 
-    def _pair_words(self) -> str:
+    def _pair_text(self) -> str:
         first, second = (repr(ellipsis(label)) for label in self.labels)
-        share = f"about {_percent(self.share)} ({_range(self.low, self.high)})"
+        share = f"about {_percent(self.share)} ({_percent_range(self.low, self.high)})"
         if self.model == "swap":
             words = (
                 f"{first} and {second} are confused: of the rows that should be one of them, "
@@ -126,7 +127,8 @@ class Mixture(Result):
         else:
             other_way = ""
             if self.model == "confusion":
-                back = f"about {_percent(self.back)} ({_range(self.back_low, self.back_high)})"
+                interval = _percent_range(self.back_low, self.back_high)
+                back = f"about {_percent(self.back)} ({interval})"
                 other_way = f", and {back} the other way"
             words = (
                 f"{first} is confused with {second}: of the rows that should be {first}, {share} "
@@ -139,7 +141,7 @@ class Mixture(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedMixture:
     """A mixture with the probabilities that it gives the rows, shape (n, c).
 
     A lapse also has e, its share of all labels, and r, its `target`.
@@ -167,10 +169,10 @@ class MixtureRows:
         self.log_total = math.log(self.total)
         self.probs = np.maximum(predictions.probs, TINY)
         self.logs = np.log(self.probs.T)
-        self.own = self.of_labels(self.probs.T)
+        self.own = self.values_of_labels(self.probs.T)
         self.log_likelihood = float(self.weight @ np.log(self.own))
 
-    def of_labels(self, values: Floats) -> Floats:
+    def values_of_labels(self, values: Floats) -> Floats:
         """Return each row's value of the class that came true; `values` have shape (c, n)."""
         return values[self.codes, np.arange(len(self.codes))]
 
@@ -178,18 +180,18 @@ class MixtureRows:
         """Return the score of the best of `n_explanations` by its log likelihood ratio `gain`."""
         return 2.0 * gain - df * self.log_total - 2.0 * math.log(n_explanations)
 
-    def multiplied(self, slope: float) -> Floats:
+    def scale_log_probs(self, slope: float) -> Floats:
         """Return ``softmax(slope log x)``, shape (c, n)."""
         g = slope * self.logs
         softmax_in_place(g)
         return g
 
-    def tempered(self, slope: float) -> Predictions:
+    def scale_predictions(self, slope: float) -> Predictions:
         """Return the predictions whose logits are multiplied by `slope`."""
-        probs = np.ascontiguousarray(self.multiplied(slope).T)
+        probs = np.ascontiguousarray(self.scale_log_probs(slope).T)
         return replace(self.predictions, probs=probs, logits=None)
 
-    def temperature_score(self) -> float:
+    def best_temperature_score(self) -> float:
         """Return the score of one slope for all classes, the best."""
         weight = self.predictions.sample_weight
         fitted = fit_inverse_temperature(self.logs.copy(), self.codes, weight)
@@ -197,15 +199,15 @@ class MixtureRows:
 
     def slope_score(self, slope: float) -> float:
         """Return the score of this slope for all classes."""
-        own = np.maximum(self.of_labels(self.multiplied(slope)), TINY)
+        own = np.maximum(self.values_of_labels(self.scale_log_probs(slope)), TINY)
         log_likelihood = float(self.weight @ np.log(own))
         return self.score(log_likelihood - self.log_likelihood, df=1)
 
     def slope_interval(
-        self, out: frozenset[int], slope: float
+        self, excluded: frozenset[int], slope: float
     ) -> tuple[float, float, float]:
-        """Return a slope that was fitted without the classes `out`, with its 95 % interval."""
-        kept = np.array([j for j in range(len(self.logs)) if j not in out])
+        """Return a slope that was fitted without the classes `excluded`, with its 95 % interval."""
+        kept = np.array([j for j in range(len(self.logs)) if j not in excluded])
         rows = np.flatnonzero(np.isin(self.codes, kept))
         logs = self.logs[np.ix_(kept, rows)]
         q = slope * logs
@@ -229,10 +231,10 @@ class Share(NamedTuple):
 NO_SHARE = Share(0.0, 0.0, 0.0)
 
 
-def fit_pair(rows: MixtureRows) -> Fitted | None:
+def fit_confused_pair(rows: MixtureRows) -> FittedMixture | None:
     """Return the pair of classes whose confusion explains most; None where none explains."""
     c = rows.predictions.n_classes
-    gains = _pair_gains(rows).ravel()
+    gains = _largest_gain_of_pairs(rows).ravel()
     # The grid orders pairs by their gain well enough that the best is among the first three.
     candidates = np.argsort(-gains, kind="stable")[:3].tolist()
     found = []
@@ -245,7 +247,7 @@ def fit_pair(rows: MixtureRows) -> Fitted | None:
     return max(found, key=lambda fitted: fitted.mixture.score)
 
 
-def _pair_gains(rows: MixtureRows) -> Floats:
+def _largest_gain_of_pairs(rows: MixtureRows) -> Floats:
     """Return for each pair a < b the best gain of the forms on a grid of shares: (c, c)."""
     c = rows.predictions.n_classes
     counts = rows.predictions.class_weight
@@ -260,8 +262,8 @@ def _pair_gains(rows: MixtureRows) -> Floats:
         swapped = rows.weight[:, None] * np.log1p(share * (ratio - 1.0))
         leaked = rows.weight[:, None] * np.log1p(share * ratio)
         # [y, b]: what the rows with label y gain by the exchange with b, by a leak from b.
-        exchange = _sum_by_label(swapped, rows.codes, c)
-        gained = _sum_by_label(leaked, rows.codes, c)
+        exchange = _sum_rows_by_label(swapped, rows.codes, c)
+        gained = _sum_rows_by_label(leaked, rows.codes, c)
         swap = exchange + exchange.T
         leak = gained.T + counts[:, None] * math.log1p(-share)  # [a, b]: from a to b
         best_form = np.maximum(swap, np.maximum(leak, leak.T))
@@ -269,7 +271,7 @@ def _pair_gains(rows: MixtureRows) -> Floats:
     return np.triu(best, 1)
 
 
-def _fit_confusion(rows: MixtureRows, a: int, b: int) -> Fitted:
+def _fit_confusion(rows: MixtureRows, a: int, b: int) -> FittedMixture:
     """Return the best of both leaks, the swap, and the confusion of both shares."""
     c = rows.predictions.n_classes
     classes = rows.predictions.classes
@@ -290,15 +292,15 @@ def _fit_confusion(rows: MixtureRows, a: int, b: int) -> Fitted:
     ]
     pairs = []
     for model, order, d in forms:
-        share, gain = _share_with_interval(d, weight)
+        share, gain = _fit_share_with_interval(d, weight)
         score = rows.score(gain, 1, n_explanations)
         other_way = share if model == "swap" else NO_SHARE
-        pairs.append(_Pair(score, model, order, share, other_way))
+        pairs.append(_ConfusionForm(score, model, order, share, other_way))
     best = max(pairs, key=lambda pair: pair.score)
-    both = best_two_shares(forth, back, weight)
+    both = maximise_over_two_shares(forth, back, weight)
     both_score = rows.score(both.gain, 2, n_explanations)
     if both_score > best.score + MIN_SCORE_LEAD:
-        best = _Pair(both_score, "confusion", (a, b), both.forth, both.back)
+        best = _ConfusionForm(both_score, "confusion", (a, b), both.forth, both.back)
 
     first, second = best.order
     leaves_first = best.forth.value * rows.probs[:, first]
@@ -319,17 +321,19 @@ def _fit_confusion(rows: MixtureRows, a: int, b: int) -> Fitted:
         slope=1.0,
         score=best.score,
     )
-    return Fitted(mixture, g)
+    return FittedMixture(mixture, g)
 
 
-def _share_with_interval(d: Floats, weight: Floats) -> tuple[Share, float]:
+def _fit_share_with_interval(
+    change_per_share: Floats, weight: Floats
+) -> tuple[Share, float]:
     """Return the best share with its interval, and its gain in log likelihood."""
-    share, gain = best_share(d, weight)
-    low, high = share_interval(d, weight, share)
+    share, gain = maximise_over_share(change_per_share, weight)
+    low, high = likelihood_interval_of_share(change_per_share, weight, share)
     return Share(share, low, high), gain
 
 
-class _Pair(NamedTuple):
+class _ConfusionForm(NamedTuple):
     """One form of a pair's confusion: shares from the first class to the second, and back."""
 
     score: float
@@ -339,7 +343,7 @@ class _Pair(NamedTuple):
     back: Share
 
 
-class _TwoShares(NamedTuple):
+class _SharesOfBothWays(NamedTuple):
     """Shares of both ways with their intervals, and the gain in log likelihood."""
 
     forth: Share
@@ -347,7 +351,7 @@ class _TwoShares(NamedTuple):
     gain: float
 
 
-def _sum_by_label(values: Floats, codes: Codes, c: int) -> Floats:
+def _sum_rows_by_label(values: Floats, codes: Codes, c: int) -> Floats:
     """Return the sums of the rows of `values` with each label, shape (c, c)."""
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=c)
@@ -359,19 +363,23 @@ def _sum_by_label(values: Floats, codes: Codes, c: int) -> Floats:
     return sums
 
 
-def best_share(d: Floats, weight: Floats) -> tuple[float, float]:
+def maximise_over_share(
+    change_per_share: Floats, weight: Floats
+) -> tuple[float, float]:
     """Return the e in [0, 1) that maximises ``sum w log(1 + e d)``, and that maximum.
+
+    d is `change_per_share`: how a row's likelihood ratio changes with the share.
 
     By Newton's steps inside a bracket that shrinks: SciPy's optimisers take a tenth of a second to
     import, which ``mcllo assess`` does not pay.
     """
-    if len(d) == 0 or weight @ d <= 0.0:
+    if len(change_per_share) == 0 or weight @ change_per_share <= 0.0:
         return 0.0, 0.0
     low = 0.0
     high = MAX_SHARE
     share = 0.02
     for _ in range(100):
-        terms = d / (1.0 + share * d)
+        terms = change_per_share / (1.0 + share * change_per_share)
         slope = float(weight @ terms)
         curvature = float(weight @ (terms * terms))
         if slope > 0.0:
@@ -384,28 +392,32 @@ def best_share(d: Floats, weight: Floats) -> tuple[float, float]:
         if abs(trial - share) <= SHARE_TOL * share:
             break
         share = trial
-    return share, float(weight @ np.log1p(share * d))
+    return share, float(weight @ np.log1p(share * change_per_share))
 
 
-def share_interval(d: Floats, weight: Floats, share: float) -> tuple[float, float]:
+def likelihood_interval_of_share(
+    change_per_share: Floats, weight: Floats, share: float
+) -> tuple[float, float]:
     """Return the shares whose likelihood ratio to the best is within chi-square's 95 %."""
     if share == 0.0:
         return 0.0, 0.0
-    least = float(weight @ np.log1p(share * d)) - 0.5 * Z95**2
+    least = float(weight @ np.log1p(share * change_per_share)) - 0.5 * Z95**2
 
     def above(e: float) -> float:
-        return float(weight @ np.log1p(e * d)) - least
+        return float(weight @ np.log1p(e * change_per_share)) - least
 
     low = 0.0
     if above(0.0) < 0.0:
-        low = _bisect(above, share, 0.0)
+        low = _find_sign_change(above, share, 0.0)
     high = 1.0
     if above(MAX_SHARE) < 0.0:
-        high = _bisect(above, share, MAX_SHARE)
+        high = _find_sign_change(above, share, MAX_SHARE)
     return low, high
 
 
-def _bisect(function: Callable[[float], float], inside: float, outside: float) -> float:
+def _find_sign_change(
+    function: Callable[[float], float], inside: float, outside: float
+) -> float:
     """Return where a function that is positive `inside` and negative `outside` changes its sign."""
     while abs(outside - inside) > SHARE_TOL * inside:
         middle = 0.5 * (inside + outside)
@@ -416,7 +428,9 @@ def _bisect(function: Callable[[float], float], inside: float, outside: float) -
     return inside
 
 
-def best_two_shares(forth: Floats, back: Floats, weight: Floats) -> _TwoShares:
+def maximise_over_two_shares(
+    forth: Floats, back: Floats, weight: Floats
+) -> _SharesOfBothWays:
     """Return the maximum of ``sum w log(1 + e forth + f back)``, concave in (e, f)."""
     d = np.stack([forth, back])
     shares = np.zeros(2)
@@ -425,7 +439,7 @@ def best_two_shares(forth: Floats, back: Floats, weight: Floats) -> _TwoShares:
         for k in (0, 1):
             other = 1 - k
             given_other = 1.0 + shares[other] * d[other]
-            shares[k], _ = best_share(d[k] / given_other, weight)
+            shares[k], _ = maximise_over_share(d[k] / given_other, weight)
     ratio = 1.0 + shares @ d
     scores = d / ratio
     information = (scores * weight) @ scores.T
@@ -435,18 +449,18 @@ def best_two_shares(forth: Floats, back: Floats, weight: Floats) -> _TwoShares:
     high = np.minimum(shares + half_width, 1.0)
     first, second = np.stack([shares, low, high]).T.tolist()
     gain = float(weight @ np.log(ratio))
-    return _TwoShares(Share(*first), Share(*second), gain)
+    return _SharesOfBothWays(Share(*first), Share(*second), gain)
 
 
 def _percent(value: float) -> str:
     return f"{100.0 * value:.1f} %"
 
 
-def _range(low: float, high: float) -> str:
+def _percent_range(low: float, high: float) -> str:
     return f"{100.0 * low:.1f} to {100.0 * high:.1f}"
 
 
-class _Lapse(NamedTuple):
+class _LapseFit(NamedTuple):
     """A lapse beside a slope."""
 
     score: float
@@ -454,7 +468,7 @@ class _Lapse(NamedTuple):
     share: Share
 
 
-def fit_lapse(rows: MixtureRows) -> Fitted | None:
+def fit_lapse(rows: MixtureRows) -> FittedMixture | None:
     """Return the better lapse, alone or beside a slope; None where it is next to nothing."""
     n_classes = rows.predictions.n_classes
     uniform = np.full(n_classes, 1.0 / n_classes)
@@ -462,27 +476,29 @@ def fit_lapse(rows: MixtureRows) -> Fitted | None:
     mean_prediction = np.average(rows.probs, axis=0, weights=rows.weight)
     targets = [uniform, mean_prediction]
     changes = [target[rows.codes] / rows.own - 1.0 for target in targets]
-    fits = [best_share(d, rows.weight) for d in changes]
+    fits = [maximise_over_share(d, rows.weight) for d in changes]
     k = int(np.argmax([gain for _, gain in fits]))
     share, gain = fits[k]
     score = rows.score(gain, 1, len(targets))
     if score <= 0.0 or share * rows.total < MIN_LAPSES:
         return None
-    with_slope = _lapse_with_slope(rows, targets[k], len(targets))
+    with_slope = _fit_lapse_with_slope(rows, targets[k], len(targets))
     if with_slope.score > score + MIN_SCORE_LEAD:
-        return _fitted_lapse(rows, targets[k], with_slope)
-    low, high = share_interval(changes[k], rows.weight, share)
-    alone = _Lapse(score, slope=1.0, share=Share(share, low, high))
-    return _fitted_lapse(rows, targets[k], alone)
+        return _apply_lapse(rows, targets[k], with_slope)
+    low, high = likelihood_interval_of_share(changes[k], rows.weight, share)
+    alone = _LapseFit(score, slope=1.0, share=Share(share, low, high))
+    return _apply_lapse(rows, targets[k], alone)
 
 
-def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lapse:
+def _fit_lapse_with_slope(
+    rows: MixtureRows, target: Floats, n_targets: int
+) -> _LapseFit:
     """Return the best slope, with the best lapse at it."""
 
     def terms(log_slope: float) -> tuple[float, Floats]:
         """Return the log likelihood without a lapse, and each row's change per share."""
-        tempered = rows.multiplied(math.exp(log_slope))
-        own = np.maximum(rows.of_labels(tempered), TINY)
+        tempered = rows.scale_log_probs(math.exp(log_slope))
+        own = np.maximum(rows.values_of_labels(tempered), TINY)
         log_likelihood = float(rows.weight @ np.log(own))
         d = target[rows.codes] / own - 1.0
         return log_likelihood, d
@@ -490,7 +506,7 @@ def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lap
     def best_at(log_slope: float) -> tuple[float, float]:
         """Return the log likelihood with the best share at a slope, and that share."""
         log_likelihood, d = terms(log_slope)
-        share, gain = best_share(d, rows.weight)
+        share, gain = maximise_over_share(d, rows.weight)
         return log_likelihood + gain, share
 
     def profile(log_slope: float) -> float:
@@ -500,7 +516,7 @@ def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lap
         log_likelihood, d = terms(log_slope)
         return log_likelihood + float(rows.weight @ np.log1p(share * d))
 
-    log_slope = _golden_section(profile, math.log(0.2), math.log(5.0))
+    log_slope = _maximise_by_golden_section(profile, math.log(0.2), math.log(5.0))
     middle, share = best_at(log_slope)
     # Curvature by differences, in units of these steps: a hundredth of the slope and a tenth of the
     # share are far above rounding and far below what the log likelihood bends over.
@@ -524,16 +540,16 @@ def _lapse_with_slope(rows: MixtureRows, target: Floats, n_targets: int) -> _Lap
     low = max(0.0, share - half_width)
     high = min(1.0, share + half_width)
     score = rows.score(middle - rows.log_likelihood, 2, n_targets)
-    return _Lapse(score, math.exp(log_slope), Share(share, low, high))
+    return _LapseFit(score, math.exp(log_slope), Share(share, low, high))
 
 
-def _golden_section(
+def _maximise_by_golden_section(
     function: Callable[[float], float], low: float, high: float
 ) -> float:
     """Return where a function with one peak has it.
 
     To 0.002, which is a fifth of a percent of a slope whose logarithm is sought: the log likelihood
-    is flat there. Not SciPy's, for the reason in `best_share`.
+    is flat there. Not SciPy's, for the reason in `maximise_over_share`.
     """
     part = (math.sqrt(5.0) - 1.0) / 2.0
     left = high - part * (high - low)
@@ -556,11 +572,11 @@ def _golden_section(
     return 0.5 * (low + high)
 
 
-def _fitted_lapse(rows: MixtureRows, target: Floats, lapse: _Lapse) -> Fitted:
+def _apply_lapse(rows: MixtureRows, target: Floats, lapse: _LapseFit) -> FittedMixture:
     """Return the lapse with its size: how often the most probable class fails by it."""
     x = rows.probs
     if lapse.slope != 1.0:
-        x = rows.multiplied(lapse.slope).T
+        x = rows.scale_log_probs(lapse.slope).T
     share = lapse.share.value
     g = (1.0 - share) * x + share * target
     # A lapse may hit the most probable class by chance: then it does not fail.
@@ -578,10 +594,10 @@ def _fitted_lapse(rows: MixtureRows, target: Floats, lapse: _Lapse) -> Fitted:
         slope=lapse.slope,
         score=lapse.score,
     )
-    return Fitted(mixture, g, share, target)
+    return FittedMixture(mixture, g, share, target)
 
 
-def has_sure_rows(rows: MixtureRows, fitted: Fitted) -> bool:
+def has_confident_rows(rows: MixtureRows, fitted: FittedMixture) -> bool:
     """Whether there are rows sure enough to see lapses in: else "however sure" is not known."""
     doubt = 1.0 - rows.probs.max(axis=1)
     # A row is sure that expects to fail at most half as often as lapses let it.
@@ -590,7 +606,7 @@ def has_sure_rows(rows: MixtureRows, fitted: Fitted) -> bool:
     return expected_lapses >= MIN_LAPSES
 
 
-def constant_rate(rows: MixtureRows, fitted: Fitted) -> float:
+def constant_lapse_rate_pvalue(rows: MixtureRows, fitted: FittedMixture) -> float:
     """Return the p-value that sure predictions fail at a constant rate: that of the lapse."""
     confidence = rows.probs.max(axis=1)
     top = rows.probs.argmax(axis=1)
@@ -604,10 +620,10 @@ def constant_rate(rows: MixtureRows, fitted: Fitted) -> float:
     statistic = float((group_residual**2 / (group_variance + 1.0)).sum())
     pvalue_of_groups = chi2_sf(statistic, group.max() + 1)
     # Bonferroni: the groups see any departure, the trend the likeliest one sooner.
-    return min(1.0, 2.0 * min(pvalue_of_groups, _trend_pvalue(rows, fitted)))
+    return min(1.0, 2.0 * min(pvalue_of_groups, _lapse_trend_pvalue(rows, fitted)))
 
 
-def _trend_pvalue(rows: MixtureRows, fitted: Fitted) -> float:
+def _lapse_trend_pvalue(rows: MixtureRows, fitted: FittedMixture) -> float:
     """Return the p-value of Rao's score test: does the share of lapses change with confidence?
 
     The scores of a row and each label it could have: of the share e, of e as it changes with

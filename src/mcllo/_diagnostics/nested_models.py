@@ -73,16 +73,16 @@ from .._validation.predictions import (
     takes_row_options,
 )
 from ..exceptions import InputError
-from .class_tests import closed_test, p_entry
+from .class_tests import closed_test, format_p_cell
 from .restricted_models import (
     Family,
     PValuePlan,
     RestrictedFit,
-    against_identity,
-    against_larger,
-    gain,
+    nested_lr_statistic,
+    pvalue_against_larger,
+    pvalue_of_identity,
     restricted_fit,
-    whole_fit,
+    unrestricted_fit,
 )
 
 INSIDE: dict[str, tuple[str, ...]] = {
@@ -116,7 +116,7 @@ round number."""
 Z95 = 1.959963984540054  # normal quantile of two-sided 95 %; its square is that of chi-square, 1 df
 
 
-class Models:
+class FittedNestedModels:
     """The fitted nested models; the full map if `work` pays for it
     (`_diagnostics/restricted_models`).
     """
@@ -126,15 +126,17 @@ class Models:
     ) -> None:
         self.mcllo = Family(predictions)
         self.fits: dict[str, RestrictedFit] = {}
-        for name, basis in mcllo_bases(len(predictions.log_odds)).items():
+        for name, basis in free_directions_by_model(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
                 self.fits[name] = restricted_fit(
-                    self.mcllo, self.mcllo.identified(basis)
+                    self.mcllo, self.mcllo.identified_directions(basis)
                 )
         # MCLLO itself was fitted already; where that fit did not converge (separated labels), the
         # restricted one says whether the estimate is finite.
         settled = fit.converged or self.fits["mcllo"].settled
-        self.fits["mcllo"] = replace(whole_fit(predictions, fit), settled=settled)
+        self.fits["mcllo"] = replace(
+            unrestricted_fit(predictions, fit), settled=settled
+        )
         self.total = float(predictions.row_weight.sum())
         self.skipped = ""
         why_not = self._why_no_full_map(predictions, work)
@@ -142,7 +144,7 @@ class Models:
             self.skipped = f"the full map is left out: {why_not}"
         else:
             self.full = Family(predictions, full=True)
-            basis = self.full.identified(np.eye(len(self.full.identity)))
+            basis = self.full.identified_directions(np.eye(len(self.full.identity)))
             self.fits["full"] = restricted_fit(self.full, basis)
 
     def _why_no_full_map(self, predictions: Predictions, work: float) -> str:
@@ -158,19 +160,21 @@ class Models:
             return "too much data for its many parameters"
         return ""
 
-    def slope(self) -> tuple[float, float, float]:
+    def temperature_slope(self) -> tuple[float, float, float]:
         """Return the slope of one temperature with its 95 % interval; NaN where there is none."""
         fit = self.fits["temperature"]
         if fit.df == 0 or not fit.settled:
             return math.nan, math.nan, math.nan
-        direction = mcllo_bases(len(self.mcllo.log_odds))["temperature"][:, 0]
+        direction = free_directions_by_model(len(self.mcllo.log_odds))["temperature"][
+            :, 0
+        ]
         hessian = self.mcllo.partition()(fit.theta).hessian
         information = float(direction @ hessian @ direction)
         half_width = Z95 / math.sqrt(max(information, 1e-300))
         slope = float(fit.theta[-1])
         return slope, slope - half_width, slope + half_width
 
-    def larger(self, name: str) -> str | None:
+    def name_larger_model(self, name: str) -> str | None:
         """Return the model that says whether this one is enough."""
         if name == "full":
             return None
@@ -178,7 +182,7 @@ class Models:
         return larger if larger in self.fits else None
 
 
-def mcllo_bases(n_compared: int) -> dict[str, Floats]:
+def free_directions_by_model(n_compared: int) -> dict[str, Floats]:
     """Return the free directions of theta = (tau, gamma), for each model up to MCLLO."""
     every = np.eye(2 * n_compared)
     tau = every[:, :n_compared]
@@ -249,8 +253,8 @@ class NestedModelRow(Result):
     left_out = ("larger_too_costly",)
 
 
-def comparison_columns(test: TestResult, before: str = "") -> dict[str, Any]:
-    """Return what a row holds of a model's test against another; `before` precedes each name."""
+def columns_of_model_test(test: TestResult, prefix: str = "") -> dict[str, Any]:
+    """Return what a row holds of a model's test against another; `prefix` precedes each name."""
     has_test = test.method != ""
     columns = {
         "statistic": test.statistic,
@@ -260,29 +264,31 @@ def comparison_columns(test: TestResult, before: str = "") -> dict[str, Any]:
         "n_resamples": test.n_resamples,
         "reason": test.reason,
     }
-    return {before + name: value for name, value in columns.items()}
+    return {prefix + name: value for name, value in columns.items()}
 
 
 def nested_models_rows(
-    models: Models, plan: PValuePlan, test: CalibrationTest, alpha: float
+    models: FittedNestedModels, plan: PValuePlan, test: CalibrationTest, alpha: float
 ) -> tuple[NestedModelRow, ...]:
     """Return a row for each model; `test` is that of the identity against MCLLO."""
     comparisons = {
-        name: _compare(models, plan, test, name, models.larger(name))
+        name: _test_model_against_larger(
+            models, plan, test, name, models.name_larger_model(name)
+        )
         for name in models.fits
     }
-    rejected = closed_test(local_pvalues(comparisons), INSIDE, alpha)
+    rejected = closed_test(closed_testing_pvalues(comparisons), INSIDE, alpha)
     rows = []
     for name, fit in models.fits.items():
-        from_identity = _compare(models, plan, test, "identity", name)
+        from_identity = _test_model_against_larger(models, plan, test, "identity", name)
         to_larger = comparisons[name]
         row = NestedModelRow(
             model=name,
             df=fit.df,
-            **comparison_columns(from_identity),
-            larger=models.larger(name),
+            **columns_of_model_test(from_identity),
+            larger=models.name_larger_model(name),
             larger_df=to_larger.df or 0,
-            **comparison_columns(to_larger, "larger_"),
+            **columns_of_model_test(to_larger, "larger_"),
             rejected=rejected[name],
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
@@ -293,10 +299,12 @@ def nested_models_rows(
     return tuple(rows)
 
 
-def local_pvalues(above: Mapping[str, TestResult]) -> dict[str, float]:
+def closed_testing_pvalues(
+    tests_against_larger: Mapping[str, TestResult],
+) -> dict[str, float]:
     """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
-    local = {name: test.pvalue for name, test in above.items()}
-    full = above["mcllo"]
+    local = {name: test.pvalue for name, test in tests_against_larger.items()}
+    full = tests_against_larger["mcllo"]
     # Chi-square with so many parameters rejects too often where information is missing.
     if full.df == 0 or (full.is_too_costly and full.method == "chi2"):
         return local | {"mcllo": math.nan}
@@ -306,8 +314,8 @@ def local_pvalues(above: Mapping[str, TestResult]) -> dict[str, float]:
     return local
 
 
-def _compare(
-    models: Models,
+def _test_model_against_larger(
+    models: FittedNestedModels,
     plan: PValuePlan,
     test: CalibrationTest,
     small: str,
@@ -319,15 +327,15 @@ def _compare(
     below = models.fits[small]
     above = models.fits[large]
     family = models.full if large == "full" else models.mcllo
-    statistic = gain(below, above)
+    statistic = nested_lr_statistic(below, above)
     if small == large:
         found = TestResult(statistic, 0, 1.0, "exact")
     elif (small, large) == ("identity", "mcllo"):
         found = TestResult.from_result(test)
     elif small == "identity":
-        found = against_identity(plan, family, above.basis, statistic)
+        found = pvalue_of_identity(plan, family, above.basis, statistic)
     else:
-        found = against_larger(plan, models.mcllo, below, family, above)
+        found = pvalue_against_larger(plan, models.mcllo, below, family, above)
     return replace(found, statistic=statistic, df=above.df - below.df)
 
 
@@ -443,8 +451,8 @@ class NestedModels(NotebookResult):
         Each is a sentence; p-values are written by `p`.
         """
         chosen = self.row(self.chosen)
-        evidence = self._evidence(chosen, p)
-        statements = [self._name()]
+        evidence = self._evidence_text(chosen, p)
+        statements = [self._kind_statement()]
         statements.append(
             Statement("kind.evidence", evidence, numbers={"alpha": self.alpha})
         )
@@ -464,13 +472,13 @@ class NestedModels(NotebookResult):
             statements.append(Statement("kind.weak", words, "doubt"))
         return statements
 
-    def _evidence(self, chosen: NestedModelRow, p: PStyle) -> str:
+    def _evidence_text(self, chosen: NestedModelRow, p_style: PStyle) -> str:
         """Return on which evidence a model is chosen."""
         if chosen.model == "full":
-            return self._beyond(p)
+            return self._full_map_text(p_style)
         if chosen.larger is None:
             return f"Every smaller model is rejected at level {self.alpha:g}."
-        pvalue = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
+        pvalue = p_style(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
         if chosen.model == "identity":
             return f"At level {self.alpha:g}, p {pvalue}; that is not proof of calibration."
         if self.separated:
@@ -482,9 +490,9 @@ class NestedModels(NotebookResult):
             "proof."
         )
 
-    def _name(self) -> Statement:
+    def _kind_statement(self) -> Statement:
         """Return the kind, with what AIC and BIC say against it."""
-        preferred = preferred_models(self.rows, self.chosen)
+        preferred = models_preferred_by_criteria(self.rows, self.chosen)
         numbers = {
             "model": self.chosen,
             "preferred": preferred,
@@ -502,10 +510,10 @@ class NestedModels(NotebookResult):
             words = f"AIC prefers {names[0]}, and BIC {names[1]}"
         return Statement("kind.name", f"{self.kind} But {words}.", "doubt", numbers)
 
-    def _beyond(self, p: PStyle) -> str:
+    def _full_map_text(self, p_style: PStyle) -> str:
         """Return the evidence for the full map, and what the best of the others would be."""
         mcllo = self.row("mcllo")
-        pvalue = p(mcllo.larger_pvalue, bound=mcllo.larger_method == "bound")
+        pvalue = p_style(mcllo.larger_pvalue, bound=mcllo.larger_method == "bound")
         words = (
             f"The full map fits better than MCLLO at level {self.alpha:g} (p {pvalue}): look at "
             "how classes are confused."
@@ -513,7 +521,7 @@ class NestedModels(NotebookResult):
         if self.simple in ("", "mcllo", "full"):
             return words
         simple = self.row(self.simple)
-        pvalue = p(simple.larger_pvalue, bound=simple.larger_method == "bound")
+        pvalue = p_style(simple.larger_pvalue, bound=simple.larger_method == "bound")
         return (
             f"{words} Of the simpler recalibrations, {NAMES[self.simple]} may do as well as "
             f"shifts and slopes (p {pvalue})."
@@ -526,9 +534,10 @@ class NestedModels(NotebookResult):
                 "model": [row.model for row in self.rows],
                 "df": [row.df for row in self.rows],
                 "statistic": [row.statistic for row in self.rows],
-                "p": [p_entry(row.pvalue, row.method) for row in self.rows],
+                "p": [format_p_cell(row.pvalue, row.method) for row in self.rows],
                 "p (enough?)": [
-                    p_entry(row.larger_pvalue, row.larger_method) for row in self.rows
+                    format_p_cell(row.larger_pvalue, row.larger_method)
+                    for row in self.rows
                 ],
                 "AIC": [row.aic for row in self.rows],
                 "BIC": [row.bic for row in self.rows],
@@ -663,39 +672,39 @@ def fit_nested_models(
     )
     if fit is None:
         fit = fit_predictions(predictions)
-    models = Models(predictions, fit, work)
+    models = FittedNestedModels(predictions, fit, work)
     # The p-values of the models are those of likelihood ratios, whatever the user's own test.
     if test is None or test.kind != "lr":
         test = run_test(
             predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed
         )
     rows = nested_models_rows(models, plan, test, alpha)
-    chosen = smallest(rows, {row.model for row in rows if row.rejected})
+    chosen = smallest_model(rows, {row.model for row in rows if row.rejected})
     chosen_fit = models.fits[chosen.model]
     separated = chosen.model != "identity" and (fit.separated or not chosen_fit.settled)
     if separated:
         kind = UNTOLD
     else:
-        sure = not preferred_models(rows, chosen.model)
-        kind = kind_words(chosen.model, chosen_fit, predictions, sure)
-    why = plan.choose(models.mcllo, fit.df).why
+        sure = not models_preferred_by_criteria(rows, chosen.model)
+        kind = describe_kind(chosen.model, chosen_fit, predictions, sure)
+    why = plan.choose_simulation(models.mcllo, fit.df).why
     return NestedModels(
         rows=rows,
         chosen=chosen.model,
         kind=kind,
         alpha=alpha,
-        method=_method(rows),
+        method=_overall_method(rows),
         reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
         why=why,
-        slope=models.slope(),
+        slope=models.temperature_slope(),
         simple=_smallest_below_full(rows, chosen, alpha).model,
         separated=separated,
     )
 
 
-def _method(rows: Sequence[NestedModelRow]) -> str:
+def _overall_method(rows: Sequence[NestedModelRow]) -> str:
     """Return how the p-values of models against larger ones were computed."""
     are_chi2 = [
         row.larger_method == "chi2" for row in rows if row.larger_method is not None
@@ -716,22 +725,28 @@ def _smallest_below_full(
     pvalues = {row.model: row.larger_pvalue for row in rows}
     pvalues["mcllo"] = 1.0  # nothing is left that could contradict it
     rejected = closed_test(pvalues, INSIDE, alpha * (1.0 - FULL_MAP_LEVEL_SHARE))
-    return smallest(rows, {"full", *(model for model in pvalues if rejected[model])})
+    return smallest_model(
+        rows, {"full", *(model for model in pvalues if rejected[model])}
+    )
 
 
-def smallest(rows: Sequence[NestedModelRow], off: Set[str]) -> NestedModelRow:
-    """Return the smallest model that is not `off`.
+def smallest_model(
+    rows: Sequence[NestedModelRow], excluded: Set[str]
+) -> NestedModelRow:
+    """Return the smallest model that is not `excluded`.
 
     Of equals the likelier; models that coincide for two classes are equal.
     """
-    kept = [row for row in rows if row.model not in off]
+    kept = [row for row in rows if row.model not in excluded]
     fewest_parameters = min(row.df for row in kept)
     smallest_rows = [row for row in kept if row.df == fewest_parameters]
     # Rounding of the likelihood must not choose among models that coincide.
     return max(smallest_rows, key=lambda row: round(row.log_likelihood, 6))
 
 
-def preferred_models(rows: Sequence[NestedModelRow], chosen: str) -> dict[str, str]:
+def models_preferred_by_criteria(
+    rows: Sequence[NestedModelRow], chosen: str
+) -> dict[str, str]:
     """Return by name of the criterion, AIC or BIC, the model that it clearly prefers."""
     preferred = {}
     chosen_row = next(row for row in rows if row.model == chosen)
@@ -749,7 +764,7 @@ UNTOLD = (
 )
 
 
-def kind_words(
+def describe_kind(
     model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True
 ) -> str:
     """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
@@ -758,14 +773,14 @@ def kind_words(
         return "No departure found."
     if model == "temperature":
         verb = "is" if sure else "may be"
-        return f"One temperature {verb} enough: the predictions are {_slope(fit.theta[-1])}."
+        return f"One temperature {verb} enough: the predictions are {_slope_text(fit.theta[-1])}."
     if model == "shift":
-        return f"Class priors have shifted: {_largest_shift(fit, predictions)}."
+        return f"Class priors have shifted: {_largest_shift_text(fit, predictions)}."
     if model == "scale":
         return f"Classes differ in slope against {baseline}; no shift is needed."
     if model == "common_slope":
-        shift = _largest_shift(fit, predictions)
-        slope = _slope(fit.theta[-1])
+        shift = _largest_shift_text(fit, predictions)
+        slope = _slope_text(fit.theta[-1])
         return f"Class priors have shifted ({shift}), and the predictions are {slope}."
     if model == "mcllo":
         return f"Classes differ in slope: each needs its own shift and slope against {baseline}."
@@ -775,14 +790,14 @@ def kind_words(
     )
 
 
-def _slope(gamma: float) -> str:
+def _slope_text(gamma: float) -> str:
     if gamma <= 0.0:
         return f"ranked the wrong way (slope {format_number(gamma)})"
     word = "overconfident" if gamma < 1.0 else "underconfident"
     return f"{word} (slope {format_number(gamma)})"
 
 
-def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
+def _largest_shift_text(fit: RestrictedFit, predictions: Predictions) -> str:
     """Return the pair of classes whose odds are off most, whatever the baseline."""
     tau = np.insert(
         fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0

@@ -29,7 +29,7 @@ a model against a larger one    bootstrap: labels drawn from the fitted smaller 
                                 models fitted to each draw (`NestedLikelihoodRatio`); approximate
 either                          score: the same draws, but of the score statistic, without a
                                 refit (`ProjectedScore`); exact against the identity
-either                          bound: split likelihood ratio at any n (`nested_bound`)
+either                          any n: split likelihood ratio (`split_likelihood_ratio_bound`)
 either                          chi-square on the difference of the parameters; large samples
 ==============================  ===========================================================
 
@@ -136,28 +136,30 @@ def design_matrix(log_odds: Floats) -> Floats:
     return np.vstack([np.ones(log_odds.shape[1]), log_odds])
 
 
-def full_identity(n_compared: int) -> Floats:
+def full_map_identity(n_compared: int) -> Floats:
     """Return theta of the full map that changes nothing."""
     tau = np.zeros((n_compared, 1))
     weights = np.eye(n_compared)
     return np.hstack([tau, weights]).ravel()
 
 
-def mcllo_places(n_compared: int) -> Codes:
+def mcllo_positions_in_full_map(n_compared: int) -> Codes:
     """Return where MCLLO's ``(tau, gamma)`` stand in theta of the full map."""
     tau = (n_compared + 1) * np.arange(n_compared)
     gamma = tau + 1 + np.arange(n_compared)
     return np.concatenate([tau, gamma])
 
 
-def full_statistic(features: Floats, codes: Codes, weight: Floats | None) -> Floats:
+def full_map_sufficient_statistic(
+    features: Floats, codes: Codes, weight: Floats | None
+) -> Floats:
     """Return s: the features' sums over the rows of each class other than the baseline."""
     scaled = features if weight is None else features * weight
     sums = [scaled[:, codes == j].sum(axis=1) for j in range(len(features) - 1)]
     return np.concatenate(sums)
 
 
-class FullPartition:
+class FullMapLogPartition:
     """``theta -> Derivatives`` of A(theta) for fixed `features` (ones, then log odds; shape (c,
     n)).
     """
@@ -204,7 +206,7 @@ class FullPartition:
         return Derivatives(value, gradient, hessian)
 
 
-class FullDraws(SufficientStatisticDraws):
+class FullMapStatisticDraws(SufficientStatisticDraws):
     """Sufficient statistics of the full map for labels drawn from the rows, without weights."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
@@ -232,25 +234,27 @@ class Family:
         n_compared = len(self.log_odds)
         if full:
             self.features = design_matrix(self.log_odds)
-            self.identity = full_identity(n_compared)
-            self.statistic = full_statistic(self.features, codes, self.weight)
+            self.identity = full_map_identity(n_compared)
+            self.statistic = full_map_sufficient_statistic(
+                self.features, codes, self.weight
+            )
         else:
             self.identity = identity_theta(n_compared)
             self.statistic = sufficient_statistic(self.log_odds, codes, self.weight)
 
-    def partition(self) -> LogPartition | FullPartition:
+    def partition(self) -> LogPartition | FullMapLogPartition:
         """Return A with buffers of its own."""
         if self.full:
-            return FullPartition(self.features, self.weight)
+            return FullMapLogPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
     def likelihood(self) -> NegativeLogLikelihood:
         """Return the negative log likelihood of the data, with buffers of its own."""
         return NegativeLogLikelihood(self.partition(), self.statistic)
 
-    def identified(self, basis: Floats) -> Floats:
+    def identified_directions(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
-        if basis.shape[1] == 0 or self._independent():
+        if basis.shape[1] == 0 or self._has_independent_log_odds():
             return basis
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
         correlation, scale = scale_to_unit_diagonal(hessian)
@@ -258,7 +262,7 @@ class Family:
         is_identified = values > MIN_EIGENVALUE
         return (basis / scale) @ vectors[:, is_identified]
 
-    def _independent(self) -> bool:
+    def _has_independent_log_odds(self) -> bool:
         """Whether no combination of log odds is constant: then every model here is identified."""
         covariance = np.atleast_2d(
             np.cov(self.log_odds, aweights=self.weight, bias=True)
@@ -299,7 +303,7 @@ class RestrictedFit:
         return int(self.basis.shape[1])
 
 
-def whole_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
+def unrestricted_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
     """Return the fit of MCLLO itself as a restriction of nothing but what rows cannot tell."""
     free = free_parameters(predictions.log_odds)
     theta = np.concatenate([fit.tau, fit.gamma])
@@ -312,7 +316,7 @@ def restricted_fit(
 ) -> RestrictedFit:
     """Maximise the likelihood over ``start + basis beta``; `start` is the identity when not given.
 
-    Directions of `basis` must be identified (`Family.identified`).
+    Directions of `basis` must be identified (`Family.identified_directions`).
     """
     origin = family.identity if start is None else start
     objective = RestrictedObjective(family.likelihood(), origin, basis)
@@ -334,7 +338,7 @@ def restricted_fit(
     )
 
 
-class FullRatio(LikelihoodRatio):
+class FullMapLikelihoodRatio(LikelihoodRatio):
     """The likelihood ratio of many label vectors for the full map, one after the other."""
 
     def __init__(self, family: Family, basis: Floats, origin: Floats) -> None:
@@ -353,11 +357,11 @@ class FullRatio(LikelihoodRatio):
 def likelihood_ratio(family: Family, basis: Floats, origin: Floats) -> LikelihoodRatio:
     """Return the likelihood ratio of ``origin + basis beta`` to the origin."""
     if family.full:
-        return FullRatio(family, basis, origin)
+        return FullMapLikelihoodRatio(family, basis, origin)
     return LikelihoodRatio(family.log_odds, family.weight, basis=basis, origin=origin)
 
 
-def nested_bound(
+def split_likelihood_ratio_bound(
     predictions: Predictions, small: Floats, large: Floats, *, full: bool
 ) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
@@ -389,7 +393,9 @@ class ProjectedScore:
     ) -> None:
         terms = family.partition()(theta)
         self.mean = terms.gradient
-        self.form = _form(terms.hessian, large) - _form(terms.hessian, small)
+        self.form = _restricted_inverse(terms.hessian, large) - _restricted_inverse(
+            terms.hessian, small
+        )
 
     def __call__(self, statistics: Floats) -> Floats:
         """Return the statistic of each row of sufficient statistics."""
@@ -403,14 +409,14 @@ class ProjectedScore:
         return self(statistics) >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
 
-def _form(hessian: Floats, basis: Floats) -> Floats:
+def _restricted_inverse(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
     roots = basis @ whitening_matrix(basis.T @ hessian @ basis)
     return roots @ roots.T
 
 
 @dataclass(frozen=True)
-class Choice:
+class TestChoice:
     """How one test is computed, from how many draws at most, and why.
 
     `doubtful` says that the rows, and nobody's wish, speak against chi-square.
@@ -475,27 +481,31 @@ class PValuePlan:
             predictions, method, n_resamples, seed_entropy(seed), n_tests, work, fewest
         )
         if method in ("exact", "sequential"):
-            _ = plan.rows  # refuses weights that cannot be drawn
+            _ = plan.expanded_predictions  # refuses weights that cannot be drawn
         return plan
 
     @cached_property
-    def rows(self) -> Predictions:
+    def expanded_predictions(self) -> Predictions:
         """The data with rows that count several times written out; refuses fractional weights."""
         return expand_weights(self.predictions)
 
-    def choose(self, family: Family, df: int) -> Choice:
+    def choose_simulation(self, family: Family, df: int) -> TestChoice:
         """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return Choice("chi2", 0, Reason("asked"))
+            return TestChoice("chi2", 0, Reason("asked"))
         if self.method != "auto":
             work = FULL_MAP_WORK * FULL_MAP_WORK_DIVISOR if family.full else np.inf
-            return self._affordable(family, work, Reason("asked"))
-        method, why = self._trusted(df)
+            return self._choose_affordable_simulation(family, work, Reason("asked"))
+        method, why = self._trusted_method(df)
         if method == "chi2":
-            return Choice("chi2", 0, why)
-        return replace(self._affordable(family, self.work, why), doubtful=True)
+            return TestChoice("chi2", 0, why)
+        return replace(
+            self._choose_affordable_simulation(family, self.work, why), doubtful=True
+        )
 
-    def _affordable(self, family: Family, work: float, why: Reason) -> Choice:
+    def _choose_affordable_simulation(
+        self, family: Family, work: float, why: Reason
+    ) -> TestChoice:
         """Return the best simulation that `work` pays for."""
         n_classes = self.predictions.n_classes
         if family.full:
@@ -511,24 +521,24 @@ class PValuePlan:
         n_scores = n_refits * n_scores_per_refit
         fewest = min(self.fewest, self.n_resamples)
         if n_refits >= fewest:
-            return Choice("refit", int(min(self.n_resamples, n_refits)), why)
+            return TestChoice("refit", int(min(self.n_resamples, n_refits)), why)
         if n_scores >= fewest:
             n_draws = int(min(self.n_resamples, n_scores))
-            return Choice("score", n_draws, why.noting(SCORED_NOTE))
-        return Choice("chi2", 0, why.but("full_map" if family.full else "tests"))
+            return TestChoice("score", n_draws, why.noting(SCORED_NOTE))
+        return TestChoice("chi2", 0, why.but("full_map" if family.full else "tests"))
 
-    def doubt(self, df: int) -> Reason:
+    def reason_for_chi2(self, df: int) -> Reason:
         """Return what is known about chi-square for `df` parameters."""
-        return self._trusted(df)[1]
+        return self._trusted_method(df)[1]
 
-    def _trusted(self, df: int) -> tuple[str, Reason]:
+    def _trusted_method(self, df: int) -> tuple[str, Reason]:
         """Return how `calibration_test` would test as many parameters, and why."""
         if df not in self._chosen:
             # One draw of a score costs nothing: what is left is whether chi-square can be trusted.
             self._chosen[df] = choose_method(self.predictions, df, "score", 1)
         return self._chosen[df]
 
-    def stop_at(self, n_draws: int) -> int | None:
+    def max_exceedances(self, n_draws: int) -> int | None:
         """Return the exceedances at which drawing stops; fewer where there are few draws."""
         if self.method == "exact":
             return None
@@ -537,18 +547,18 @@ class PValuePlan:
         )
 
 
-def against_identity(
+def pvalue_of_identity(
     plan: PValuePlan, family: Family, basis: Floats, value: float
 ) -> TestResult:
     """Return the p-value of the identity against the model spanned by `basis`."""
     df = basis.shape[1]
     no_parameters = basis[:, :0]
-    choice = plan.choose(family, df)
+    choice = plan.choose_simulation(family, df)
     chi2 = chi2_sf(value, df)
-    found = _pvalue_without_draws(plan, family, choice, no_parameters, basis, chi2)
+    found = _pvalue_without_simulation(plan, family, choice, no_parameters, basis, chi2)
     if found is not None:
         return found
-    draws = _draws(plan, family)
+    draws = _draw_statistics(plan, family)
     if choice.kind == "score":
         score = ProjectedScore(family, family.identity, no_parameters, basis)
         reaches = partial(score.reaches, observed=family.statistic)
@@ -558,7 +568,7 @@ def against_identity(
     return _simulate_pvalue(plan, choice, draws, reaches, "exact", chi2)
 
 
-def against_larger(
+def pvalue_against_larger(
     plan: PValuePlan,
     mcllo: Family,
     small: RestrictedFit,
@@ -566,22 +576,26 @@ def against_larger(
     large: RestrictedFit,
 ) -> TestResult:
     """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
-    value = gain(small, large)
-    choice = plan.choose(family, large.df)
+    value = nested_lr_statistic(small, large)
+    choice = plan.choose_simulation(family, large.df)
     chi2 = chi2_sf(value, large.df - small.df)
     # Where the parameters of the smaller model stand among those of the larger one's family.
     places = np.arange(len(mcllo.identity))
     if family.full:
-        places = mcllo_places(len(mcllo.log_odds))
+        places = mcllo_positions_in_full_map(len(mcllo.log_odds))
     small_basis = np.zeros((len(family.identity), small.df))
     small_basis[places] = small.basis
-    found = _pvalue_without_draws(plan, family, choice, small_basis, large.basis, chi2)
+    found = _pvalue_without_simulation(
+        plan, family, choice, small_basis, large.basis, chi2
+    )
     if found is not None:
         return found
 
-    draws = _draws(plan, family)
+    draws = _draw_statistics(plan, family)
     draws.probs = recalibrate_from_log_odds(
-        small.theta, plan.rows.log_odds, plan.rows.baseline_index
+        small.theta,
+        plan.expanded_predictions.log_odds,
+        plan.expanded_predictions.baseline_index,
     )
     theta = family.identity.copy()
     if choice.kind == "score":
@@ -600,15 +614,15 @@ def against_larger(
     return _simulate_pvalue(plan, choice, draws, reaches, "bootstrap", chi2)
 
 
-def gain(small: RestrictedFit, large: RestrictedFit) -> float:
+def nested_lr_statistic(small: RestrictedFit, large: RestrictedFit) -> float:
     """Return the likelihood ratio statistic of two nested fits."""
     return max(0.0, 2.0 * (large.log_likelihood - small.log_likelihood))
 
 
-def _pvalue_without_draws(
+def _pvalue_without_simulation(
     plan: PValuePlan,
     family: Family,
-    choice: Choice,
+    choice: TestChoice,
     small: Floats,
     large: Floats,
     chi2: float,
@@ -622,11 +636,13 @@ def _pvalue_without_draws(
     # The bound uses half of the rows at a time: of a chi-square p-value above a millionth nothing
     # would be left, and it costs four fits.
     if choice.doubtful and chi2 < 1e-6:
-        bound = nested_bound(plan.predictions, small, large, full=family.full)
+        bound = split_likelihood_ratio_bound(
+            plan.predictions, small, large, full=family.full
+        )
         smallest_simulated = 1.0 / (max(choice.n_draws, plan.fewest) + 1)
         if bound * MIN_BOUND_FACTOR < smallest_simulated:
             return TestResult(np.nan, None, bound, "bound").because(
-                plan.doubt(large.shape[1])
+                plan.reason_for_chi2(large.shape[1])
             )
     if choice.kind == "chi2":
         return TestResult(np.nan, None, chi2, "chi2").because(choice.why)
@@ -635,7 +651,7 @@ def _pvalue_without_draws(
 
 def _simulate_pvalue(
     plan: PValuePlan,
-    choice: Choice,
+    choice: TestChoice,
     draws: SufficientStatisticDraws,
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
@@ -651,14 +667,14 @@ def _simulate_pvalue(
         n_resamples=choice.n_draws,
         batch=draws.batch,
         seed=plan.seed,
-        stop_at=plan.stop_at(choice.n_draws),
+        stop_at=plan.max_exceedances(choice.n_draws),
         guess=guess,
     )
     return replace(found, method=method).because(choice.why)
 
 
-def _draws(plan: PValuePlan, family: Family) -> SufficientStatisticDraws:
+def _draw_statistics(plan: PValuePlan, family: Family) -> SufficientStatisticDraws:
     """Return draws of the family's sufficient statistic, labels from the predictions."""
     if family.full:
-        return FullDraws(plan.rows, plan.seed)
-    return SufficientStatisticDraws(plan.rows, plan.seed)
+        return FullMapStatisticDraws(plan.expanded_predictions, plan.seed)
+    return SufficientStatisticDraws(plan.expanded_predictions, plan.seed)

@@ -156,14 +156,14 @@ class SubgroupScores:
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of labels, columns of the table."""
-        scores = self._sufficient(labels) - self.means  # (draws, G, 2K)
+        scores = self._sufficient_statistics(labels) - self.means  # (draws, G, 2K)
         common_score = scores.sum(axis=1)
         statistics: Floats = -((common_score @ self.common) ** 2).sum(axis=1)
         for g, root in enumerate(self.roots):
             statistics += ((scores[:, g] @ root) ** 2).sum(axis=1)
         return statistics
 
-    def _sufficient(self, labels: NDArray[np.intp]) -> Floats:
+    def _sufficient_statistics(self, labels: NDArray[np.intp]) -> Floats:
         """Return the sufficient statistics of each subgroup, shape (draws, G, 2K)."""
         statistics = []
         for part, values in zip(self.parts, self._values, strict=True):
@@ -205,13 +205,13 @@ def homogeneity_test(
     )
     why = Reason("asked")
     if method == "auto":
-        why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)
+        why = _why_chi2_is_trusted(predictions, probs, [own.df for own in fits], parts)
     separate = math.fsum(own.log_likelihood for own in fits)
     value = max(0.0, 2.0 * (separate - fit.log_likelihood))
     kind = "lr"
     found = TestResult(value, df, chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
-        scores, rows, places = _scores(predictions, parts, fit.theta)
+        scores, rows, places = _scores_of_expanded_rows(predictions, parts, fit.theta)
         value = float(scores.of_labels(rows.codes[None])[0])
         kind = "score"
         n_draws = n_resamples
@@ -231,7 +231,7 @@ def homogeneity_test(
     )
 
 
-def _is_chi2_trusted(
+def _why_chi2_is_trusted(
     predictions: Predictions, probs: Floats, dfs: Sequence[int], parts: Sequence[Codes]
 ) -> Reason:
     """Return whether chi-square holds in each subgroup, well enough for all of them together."""
@@ -258,7 +258,7 @@ def _is_chi2_trusted(
     return replace(why, errors=fewest).noting(SMALLEST_SUBGROUP_TEXT)
 
 
-def _scores(
+def _scores_of_expanded_rows(
     predictions: Predictions, parts: Sequence[Codes], theta: Floats
 ) -> tuple[SubgroupScores, Predictions, Codes]:
     """Return the statistic, the rows written out, and which row each of them was."""
@@ -354,7 +354,7 @@ class Subgroup(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Divided:
+class SubgroupFindings:
     """What was found of all subgroups, and of all rows together."""
 
     test: HomogeneityTest
@@ -371,7 +371,7 @@ def assess_subgroups(
     n_resamples: int = N_RESAMPLES,
     seed: int,
     **options: Any,
-) -> Divided:
+) -> SubgroupFindings:
     """Look at each subgroup of the rows; `options` are `statistic` and `method` of the tests.
 
     Parameters
@@ -391,7 +391,7 @@ def assess_subgroups(
     n_groups = len(parts)
     confidence = 1.0 - (1.0 - CONFIDENCE_LEVEL) / n_groups
     with suppress_warnings():
-        fitted = own_tests(
+        fitted = run_test_of_each_subgroup(
             predictions, rule, n_resamples=n_resamples, seed=seed, **options
         )
         fits = [own.fit for own in fitted]
@@ -406,20 +406,22 @@ def assess_subgroups(
             parts,
             method=options.get("method", "auto"),
             n_resamples=n_resamples,
-            seed=_seed(seed, n_groups),
+            seed=_derive_seed(seed, n_groups),
         )
         adjusted = holm([own.test.pvalue for own in fitted])
         groups = []
         for g in range(n_groups):
-            own_seed = _seed(seed, g)
+            own_seed = _derive_seed(seed, g)
             groups.append(
-                _subgroup(names[g], fitted[g], float(adjusted[g]), confidence, own_seed)
+                _describe_subgroup(
+                    names[g], fitted[g], float(adjusted[g]), confidence, own_seed
+                )
             )
         slope = estimate_slope(predictions, CONFIDENCE_LEVEL, pooled.fit.df)
-        return Divided(test, tuple(groups), slope, confidence)
+        return SubgroupFindings(test, tuple(groups), slope, confidence)
 
 
-def own_tests(
+def run_test_of_each_subgroup(
     predictions: Predictions,
     rule: str = "",
     *,
@@ -435,15 +437,15 @@ def own_tests(
     tests = []
     with suppress_warnings():
         for g, part in enumerate(parts):
-            rows = _alone(predictions, part)
-            own_seed = _seed(seed, g)
+            rows = _take_subgroup(predictions, part)
+            own_seed = _derive_seed(seed, g)
             tests.append(
                 fit_and_test(rows, rule, n_resamples=draws, seed=own_seed, **options)
             )
     return tests
 
 
-def _alone(predictions: Predictions, part: Codes) -> Predictions:
+def _take_subgroup(predictions: Predictions, part: Codes) -> Predictions:
     """Return the rows of one subgroup, with their own count of zeros."""
     rows = predictions.take(part)
     raised = rows.raised
@@ -458,13 +460,13 @@ def _alone(predictions: Predictions, part: Codes) -> Predictions:
     )
 
 
-def _seed(seed: int, place: int) -> int:
+def _derive_seed(seed: int, place: int) -> int:
     """Return a seed for what stands at a place, so that no two share their draws."""
     sequence = np.random.SeedSequence([seed, place])
     return int(sequence.generate_state(1, np.uint32)[0])
 
 
-def _subgroup(
+def _describe_subgroup(
     name: Any, fitted: FittedTest, adjusted: float, confidence: float, seed: int
 ) -> Subgroup:
     """Return what is said of one subgroup, at a level that allows for their number."""
@@ -472,7 +474,9 @@ def _subgroup(
     weight = rows.sample_weight
     n_groups = (1.0 - CONFIDENCE_LEVEL) / (1.0 - confidence)
     size = estimate_effect_size(rows, fitted.fit, confidence=confidence, seed=seed)
-    power = power_at(size.power, fitted.fit.df, TEST_LEVEL_FOR_POWER / n_groups)
+    power = power_at_other_level(
+        size.power, fitted.fit.df, TEST_LEVEL_FOR_POWER / n_groups
+    )
     is_right = rows.probs.argmax(axis=1) == rows.codes
     top_probs = rows.probs.max(axis=1)
     return Subgroup(
@@ -491,13 +495,13 @@ def _subgroup(
     )
 
 
-def power_at(power: float, df: int, level: float) -> float:
+def power_at_other_level(power: float, df: int, level: float) -> float:
     """Return the chance at `level` of what a chi-square test of level `TEST_LEVEL_FOR_POWER` finds
     with `power`.
 
     Examples
     --------
-    >>> power_at(0.8, 4, 0.05), round(power_at(0.8, 4, 0.005), 3)
+    >>> power_at_other_level(0.8, 4, 0.05), round(power_at_other_level(0.8, 4, 0.005), 3)
     (0.8, 0.506)
     """
     from scipy.optimize import brentq
@@ -532,7 +536,7 @@ def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> 
     family = Family(predictions)
     direction = np.concatenate([np.zeros(k), np.ones(k)])  # all gamma alike
     basis = direction[:, None]
-    if family.identified(basis).shape[1] == 0:
+    if family.identified_directions(basis).shape[1] == 0:
         return Slope(np.nan, np.nan, np.nan)
     fit = restricted_fit(family, basis)
     likelihood = family.likelihood()

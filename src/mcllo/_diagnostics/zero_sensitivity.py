@@ -143,25 +143,25 @@ class ZeroSensitivity(Result):
         self, alpha: float = 0.05, p: PStyle = pvalue_text
     ) -> list[Statement]:
         """Return the same as statements, p-values written by `p`."""
-        statements = [self._floors_statement(alpha, p)]
+        statements = [self._clip_values_statement(alpha, p)]
         # A 0 that was rounded did not say "never".
         is_rounded = self.decimals is not None and self.lattice is None
         if self.n_clipped_true and not is_rounded:
-            statements.append(self._refuted_statement())
+            statements.append(self._zero_labels_statement())
         if self.lattice is not None or self.decimals is not None:
             numbers = {"lattice": self.lattice, "decimals": self.decimals}
-            words = self._about_resolution()
+            words = self._resolution_text()
             statements.append(Statement("zeros.resolution", words, "plain", numbers))
         return statements
 
-    def _floors_statement(self, alpha: float, p: PStyle) -> Statement:
+    def _clip_values_statement(self, alpha: float, p_style: PStyle) -> Statement:
         """Return how many zeros there are, and what the p-value is with each floor."""
-        pvalues = [_p_word(test, p) for test in self.tests]
+        pvalues = [_p_cell(test, p_style) for test in self.tests]
         if len(set(pvalues)) == 1:
             found = f"{pvalues[0]} with zeros clipped to any of"
         else:
             found = f"{', '.join(pvalues)} with zeros clipped to"
-        floors = ", ".join(floor_text(floor) for floor in self.floors)
+        floors = ", ".join(format_clip_value(floor) for floor in self.floors)
         hangs = self.hangs_on_the_floor(alpha)
         decision = (
             f": the decision at level {alpha:g} depends on the clipping."
@@ -170,7 +170,7 @@ class ZeroSensitivity(Result):
         )
         words = (
             f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities are "
-            f"{self._what_is_clipped()}; the p-value is {found} {floors}{decision}"
+            f"{self._clipped_probability_text()}; the p-value is {found} {floors}{decision}"
         )
         numbers = {
             "floors": self.floors,
@@ -179,7 +179,7 @@ class ZeroSensitivity(Result):
         }
         return Statement("zeros.floors", words, "doubt" if hangs else "plain", numbers)
 
-    def _refuted_statement(self) -> Statement:
+    def _zero_labels_statement(self) -> Statement:
         """Return that labels came true whose probability was 0."""
         n_labels = self.n_clipped_true
         labels = "label" if n_labels == 1 else "labels"
@@ -187,7 +187,7 @@ class ZeroSensitivity(Result):
             had = "probability 0"
             refuted = "the raw predictions are refuted"
         else:
-            had = f"a probability of {self._what_is_clipped()}"
+            had = f"a probability of {self._clipped_probability_text()}"
             refuted = "a 0 refutes raw ones"
         words = (
             f"{format_count(n_labels)} {labels} had {had}: {refuted} whatever the clipping; "
@@ -195,10 +195,10 @@ class ZeroSensitivity(Result):
         )
         return Statement("zeros.refuted", words, "bad", {"n_labels": n_labels})
 
-    def _what_is_clipped(self) -> str:
+    def _clipped_probability_text(self) -> str:
         return "0" if self.all_zero else f"0 or below {self.clip:g}"
 
-    def _about_resolution(self) -> str:
+    def _resolution_text(self) -> str:
         digits = f"{self.decimals} decimal{'' if self.decimals == 1 else 's'}"
         if self.lattice is None:
             half_step = 0.5 * 10.0 ** -(self.decimals or 0)
@@ -226,7 +226,9 @@ class ZeroSensitivity(Result):
         rows = [["clip", "statistic", "p", "method"]]
         for floor, test in zip(self.floors, self.tests, strict=True):
             statistic = format_number(test.statistic, 4)
-            rows.append([floor_text(floor), statistic, _p_word(test), test.method])
+            rows.append(
+                [format_clip_value(floor), statistic, _p_cell(test), test.method]
+            )
         return self.sentences(), align_columns(rows), []
 
     def __str__(self) -> str:
@@ -335,7 +337,7 @@ def compute_zero_sensitivity(
         if trusted == "chi2":
             method = "chi2"
     entropy = seed_entropy(seed)
-    floors = _floors(p)
+    floors = _clip_values_to_try(p)
     tests = []
     # What there is to say is said of the predictions' own fit.
     with suppress_warnings(*ESTIMATION_WARNINGS):
@@ -364,7 +366,7 @@ def compute_zero_sensitivity(
     )
 
 
-def _floors(predictions: Predictions) -> tuple[float, ...]:
+def _clip_values_to_try(predictions: Predictions) -> tuple[float, ...]:
     """Return the floors to try: ours, and the one the user chose."""
     floors = {*CLIP_VALUES}
     if predictions.clip is not None:
@@ -374,7 +376,7 @@ def _floors(predictions: Predictions) -> tuple[float, ...]:
     return tuple(sorted(possible))
 
 
-def floor_text(value: float) -> str:
+def format_clip_value(value: float) -> str:
     """Return ``1e-12``, ``1e-6``, ``1e-4``, ``0.02``."""
     if value > 1e-3:
         return f"{value:.3g}"
@@ -382,8 +384,10 @@ def floor_text(value: float) -> str:
     return "1e-4" if text == "0.0001" else text
 
 
-def _p_word(test: CalibrationTest, p: PStyle = pvalue_text) -> str:
+def _p_cell(test: CalibrationTest, style: PStyle = pvalue_text) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
     smallest_possible = 1.0 / (test.n_resamples + 1)
     is_smallest = test.method == "exact" and test.pvalue <= smallest_possible
-    return p(test.pvalue, bound=is_smallest or test.method == "bound").without_equals
+    return style(
+        test.pvalue, bound=is_smallest or test.method == "bound"
+    ).without_equals

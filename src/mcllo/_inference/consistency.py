@@ -32,7 +32,7 @@ from .._utils.results import Codes, Floats, Result
 from .._validation.arguments import check_share
 from .._validation.predictions import predictions_for_scoring
 from .._validation.weights import count_row_repeats
-from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
+from ..metrics._isotonic import PooledPredictions, isotonic_fit, pool_equal_predictions
 from ..metrics._scores import ScoreDecomposition
 from .budget import (
     BATCH_ENTRIES,
@@ -225,7 +225,7 @@ def isotonic_curve(
     predictions = predictions_for_scoring(
         y, probs, sample_weight=sample_weight, classes=classes
     )
-    pooled = pooled_predictions(predictions, label)
+    pooled = pool_equal_predictions(predictions, label)
     entropy = seed_entropy(seed)
     curve = pooled.curve()
     points = select_band_values(pooled)
@@ -251,15 +251,15 @@ def isotonic_curve(
         band_high=band_high,
         level=level,
         blocks=_level_runs(pooled, curve),
-        brier=pooled.decomposed("brier"),
-        log_loss=pooled.decomposed("log_loss"),
+        brier=pooled.decompose_score("brier"),
+        log_loss=pooled.decompose_score("log_loss"),
         null=null,
         n_resamples=0 if null is None else n_resamples,
         seed=entropy,
     )
 
 
-def select_band_values(pooled: Pooled) -> Codes:
+def select_band_values(pooled: PooledPredictions) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
     values = pooled.values
     if len(values) <= MAX_BAND_POINTS:
@@ -286,7 +286,7 @@ def band_of_draws(drawn: Floats, level: float) -> tuple[Floats, Floats]:
 
 
 def _draw_curves(
-    pooled: Pooled, points: Codes, n_draws: int, seed: int
+    pooled: PooledPredictions, points: Codes, n_draws: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
     counts = count_row_repeats(pooled.weight, 1)
@@ -305,19 +305,21 @@ def _draw_curves(
             hits = np.add.reduceat(hits, starts, axis=1)
         for draw, n_hits in enumerate(hits, start):
             frequency = n_hits / pooled.weight
-            curve = isotonic(frequency, pooled.weight)
+            curve = isotonic_fit(frequency, pooled.weight)
             curves[draw] = curve[points]
             miscalibration[draw] = _miscalibration_of_brier(pooled, frequency, curve)
     return curves, miscalibration
 
 
-def _miscalibration_of_brier(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
+def _miscalibration_of_brier(
+    pooled: PooledPredictions, frequency: Floats, curve: Floats
+) -> float:
     """Return the miscalibration part of the Brier score: what the curve gains over the values."""
     gain = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
     return float(pooled.weight @ gain / pooled.weight.sum())
 
 
-def _level_runs(pooled: Pooled, curve: Floats) -> Table:
+def _level_runs(pooled: PooledPredictions, curve: Floats) -> Table:
     """Return the runs of values that share one level of the curve."""
     first = np.flatnonzero(np.append(True, np.diff(curve) > 0.0))
     last = np.append(first[1:], len(curve)) - 1

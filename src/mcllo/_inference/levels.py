@@ -67,7 +67,7 @@ from .._model.kernel import probabilities_and_log_sums
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
-from ..metrics._scores import error_of_mean
+from ..metrics._scores import standard_error_of_mean
 from .effect_size_distribution import MapChanges
 from .goodness_of_fit import equal_weight_parts
 
@@ -432,7 +432,7 @@ class _FoldedRows:
         too small.
         """
         mean = float(np.average(excess, weights=self.weight))
-        observed, _ = error_of_mean(excess - mean, self.weight, self.units)
+        observed, _ = standard_error_of_mean(excess - mean, self.weight, self.units)
         squares = self.weight if self.units is None else self.weight**2
         variance = squares @ (prob * (1.0 - prob))
         expected = float(np.sqrt(variance)) / float(self.weight.sum())

@@ -44,7 +44,7 @@ import numpy as np
 from .._model.kernel import softmax_in_place
 from .._model.temperature import central_moments_in_place
 from .._utils.results import Codes, Floats
-from ..metrics._scores import error_of_mean
+from ..metrics._scores import standard_error_of_mean
 
 TINY = 1e-300
 MAX_ENTRIES = 400_000
@@ -117,7 +117,7 @@ class PairedLoss:
         every: int = 1,
     ) -> None:
         self.mean = float(weight @ observed) / float(weight.sum())
-        self.standard_error, self.units = error_of_mean(
+        self.standard_error, self.units = standard_error_of_mean(
             observed - self.mean, weight, groups
         )
         if (

@@ -18,7 +18,7 @@ import numpy as np
 from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
-from ..metrics._bins import Binning, NBins, bin_index, inner_edges
+from ..metrics._bins import Binning, NBins, bin_index, inner_bin_edges
 from ._base import OneVsRest, ZeroRow, check_choice, list_of_floats_from_json
 
 EMPTY_BIN_RULES = ("midpoint", "zero", "prior", "identity")
@@ -138,7 +138,7 @@ class HistogramBinning(OneVsRest):
     ) -> tuple[Floats, Floats, Floats]:
         """Return inner edges, counts and answers of the bins of class k."""
         values = predictions.probs[:, k]
-        edges = inner_edges(
+        edges = inner_bin_edges(
             values, self.n_bins, self.binning, predictions.sample_weight
         )
         bin_of_row = bin_index(values, edges)

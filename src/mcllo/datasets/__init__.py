@@ -147,11 +147,11 @@ def load_obesity_forest(*, clip: float = 1e-6) -> Dataset:
     >>> forest.holdout.n_samples, forest.holdout.baseline
     (132, 'Normal_Weight')
     """
-    arrays, sha256 = _read("obesity_forest")
+    arrays, sha256 = _load_verified_arrays("obesity_forest")
     probs = arrays["votes"] / float(arrays["n_trees"])
     classes = tuple(str(label) for label in arrays["classes"])
     rule = {"classes": classes, "baseline": "Normal_Weight", "clip": clip}
-    return _split("obesity_forest", arrays, sha256, {"probs": probs}, rule)
+    return _build_dataset("obesity_forest", arrays, sha256, {"probs": probs}, rule)
 
 
 def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
@@ -195,7 +195,7 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     >>> rodents.holdout.baseline, sorted(rodents.holdout_columns)
     ('Reithrodontomys', ['month', 'plot', 'year'])
     """
-    arrays, sha256 = _read("portal_rodents")
+    arrays, sha256 = _load_verified_arrays("portal_rodents")
     plot = arrays["plot"].astype(np.int64)
     month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
     group_of_row = {
@@ -210,7 +210,7 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
         )
     rule = {"classes": tuple(str(label) for label in arrays["classes"])}
     rows = {"logits": arrays["logits"], "groups": group_of_row[groups]}
-    return _split(
+    return _build_dataset(
         "portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot")
     )
 
@@ -262,7 +262,7 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
             f"network must be 'large' or 'small'; got {network!r}. Choose one."
         )
     name = names[network]
-    arrays, sha256 = _read(name)
+    arrays, sha256 = _load_verified_arrays(name)
     n_images = len(arrays["labels"])
     order = np.random.default_rng(0).permutation(n_images)
     is_train = np.zeros(n_images, dtype=bool)
@@ -270,10 +270,12 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
     arrays["train"] = is_train
     arrays["image"] = np.arange(n_images)
     rule = {"classes": CIFAR10_CLASSES}
-    return _split(name, arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))
+    return _build_dataset(
+        name, arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",)
+    )
 
 
-def _split(
+def _build_dataset(
     name: str,
     arrays: Arrays,
     sha256: str,
@@ -313,7 +315,7 @@ def describe(name: str, train: Predictions, holdout: Predictions, sha256: str) -
     return template.format(**facts)
 
 
-def _read(name: str) -> tuple[Arrays, str]:
+def _load_verified_arrays(name: str) -> tuple[Arrays, str]:
     """Return the arrays of a file whose checksum is right, and the checksum."""
     folder = files(__name__) / "data"
     file = f"{name}.npz"

@@ -39,20 +39,20 @@ from ._bins import (
     NBins,
     assign_bins,
     bin_index,
-    block_totals,
+    equal_width_bin_index,
+    equal_width_edges,
     midpoint_edges,
     resolve_n_bins,
     top_label,
     total_weight,
-    width_edges,
-    width_index,
+    weight_and_sums_by_block,
 )
 
 Classes = Sequence[Hashable] | None
 Target = Literal["top-label", "marginal"]
 
 
-class HitCounts:
+class HitWeightByCell:
     """Counts of hits per cell: label k of row i hits ``table[i, k]``; the last cell is dropped."""
 
     def __init__(self, table: Codes, n_cells: int, weight: Floats | None) -> None:
@@ -99,17 +99,17 @@ class TopLabelECE:
         self._top = top
         self._index = index
         self._row_weight = weight
-        self.weight, self.predicted = cell_totals(
+        self.weight, self.predicted = weight_and_sum_by_cell(
             index, confidence, len(edges) + 1, weight
         )
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
         share = self.weight / self.weight.sum()
-        powers = self.gaps(labels) ** self.norm
+        powers = self.confidence_accuracy_gaps(labels) ** self.norm
         return (powers @ share) ** (1.0 / self.norm)
 
-    def hits(self, labels: Codes) -> Floats:
+    def hit_weight_by_bin(self, labels: Codes) -> Floats:
         """Return the weight of hits, shape (n_draws, n_bins)."""
         n_bins = len(self.weight)
         counts = np.empty((len(labels), n_bins))
@@ -119,9 +119,9 @@ class TopLabelECE:
             counts[draw] = np.bincount(self._index[hit], weight, n_bins)
         return counts
 
-    def gaps(self, labels: Codes) -> Floats:
+    def confidence_accuracy_gaps(self, labels: Codes) -> Floats:
         """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
-        away = np.abs(self.predicted - self.hits(labels))
+        away = np.abs(self.predicted - self.hit_weight_by_bin(labels))
         return np.divide(
             away, self.weight, out=np.zeros_like(away), where=self.weight > 0.0
         )
@@ -148,7 +148,7 @@ class ClasswiseECE:
             for column in self._probs[:, first : first + n_at_once].T.copy():
                 index, edges = assign_bins(column, n_bins, binning, self._row_weight)
                 n_cells = len(edges) + 1
-                weight, predicted = cell_totals(
+                weight, predicted = weight_and_sum_by_cell(
                     index, column, n_cells, self._row_weight
                 )
                 self._edges.append(edges)
@@ -162,46 +162,46 @@ class ClasswiseECE:
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the mean over classes for each row of `labels`, (n_draws, n_samples)."""
-        return self.per_class(labels).mean(axis=1)
+        return self.errors_by_class(labels).mean(axis=1)
 
-    def per_class(self, labels: Codes) -> Floats:
+    def errors_by_class(self, labels: Codes) -> Floats:
         """Return the error of each class, shape (n_draws, n_classes)."""
-        away = np.abs(self.predicted - self.hits(labels))
+        away = np.abs(self.predicted - self.hit_weight_by_bin(labels))
         return np.add.reduceat(away, self._starts[:-1], axis=1) / self._total
 
-    def hits(self, labels: Codes) -> Floats:
+    def hit_weight_by_bin(self, labels: Codes) -> Floats:
         """Return the weight of hits, shape (n_draws, n_cells)."""
         if len(labels) > 1:
-            return self._table(labels)
+            return self._cell_of_row_and_class(labels)
         # Of one data set the cells of classes that are not a row's label are not asked for.
         codes = labels[0]
         cells = np.empty(len(codes), dtype=np.intp)
         rows_by_class = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(self._edges)))
         for k, rows in enumerate(np.split(rows_by_class, ends[:-1])):
-            cells[rows] = self._cells(k, self._probs[rows, k])
+            cells[rows] = self._cells_of_class(k, self._probs[rows, k])
         counts = np.bincount(cells, self._row_weight, self._starts[-1])
         return counts[None].astype(np.float64)
 
     @cached_property
-    def _table(self) -> HitCounts:
+    def _cell_of_row_and_class(self) -> HitWeightByCell:
         """The cell of every row and class, for label vectors in number."""
         table = np.empty(self._probs.shape, dtype=np.intp)
         for k, column in enumerate(self._probs.T):
-            table[:, k] = self._cells(k, column)
-        return HitCounts(table, int(self._starts[-1]), self._row_weight)
+            table[:, k] = self._cells_of_class(k, column)
+        return HitWeightByCell(table, int(self._starts[-1]), self._row_weight)
 
-    def _cells(self, k: int, values: Floats) -> Codes:
+    def _cells_of_class(self, k: int, values: Floats) -> Codes:
         """Return the cells of predictions for class k."""
         edges = self._edges[k]
         if self._binning == "width":
-            index = width_index(values, len(edges) + 1)
+            index = equal_width_bin_index(values, len(edges) + 1)
         else:
             index = bin_index(values, edges)
         return index + self._starts[k]
 
 
-def cell_totals(
+def weight_and_sum_by_cell(
     index: Codes, values: Floats, n_cells: int, weight: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return weight and weighted sum of `values` in each cell."""
@@ -347,7 +347,7 @@ def maximum_calibration_error(
         y_true, y_prob, sample_weight=sample_weight, classes=classes
     )
     bins = TopLabelECE(p, n_bins, binning)
-    return float(bins.gaps(p.codes[None]).max())
+    return float(bins.confidence_accuracy_gaps(p.codes[None]).max())
 
 
 def average_calibration_error(
@@ -401,7 +401,7 @@ def average_calibration_error(
         y_true, y_prob, sample_weight=sample_weight, classes=classes
     )
     bins = TopLabelECE(p, n_bins, binning)
-    gaps = bins.gaps(p.codes[None])[0]
+    gaps = bins.confidence_accuracy_gaps(p.codes[None])[0]
     holds_rows = bins.weight > 0.0
     return float(gaps[holds_rows].mean())
 
@@ -529,7 +529,9 @@ def adaptive_calibration_error(
     gaps = []
     for k, column in enumerate(p.probs.T):
         predicted_and_hit = np.stack([column, p.codes == k])
-        weight, sums = block_totals(column, predicted_and_hit, n_runs, p.sample_weight)
+        weight, sums = weight_and_sums_by_block(
+            column, predicted_and_hit, n_runs, p.sample_weight
+        )
         predicted, hits = sums
         gaps.append(np.mean(np.abs(predicted - hits) / weight))
     return float(np.mean(gaps))
@@ -589,7 +591,9 @@ def debiased_calibration_error(
     >>> round(debiased_calibration_error([1, 1, 1, 0], y_prob, n_bins=2), 3)
     0.384
     """
-    squares = _squares(y_true, y_prob, n_bins, target, sample_weight, classes)
+    squares = _signed_squared_errors(
+        y_true, y_prob, n_bins, target, sample_weight, classes
+    )
     return float(np.sqrt(np.maximum(squares, 0.0).mean()))
 
 
@@ -648,7 +652,9 @@ def debiased_squared_calibration_error(
     >>> round(debiased_squared_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 4)
     -0.1025
     """
-    squares = _squares(y_true, y_prob, n_bins, target, sample_weight, classes)
+    squares = _signed_squared_errors(
+        y_true, y_prob, n_bins, target, sample_weight, classes
+    )
     return float(squares.mean())
 
 
@@ -706,18 +712,18 @@ def tcal_squared_calibration_error(
     p = predictions_for_scoring(
         y_true, y_prob, sample_weight=sample_weight, classes=classes
     )
-    values, hits = next(_binary_problems(p, "top-label"))
+    values, hits = next(_binary_predictions_and_hits(p, "top-label"))
     count = resolve_n_bins(n_bins, total_weight(values, p.sample_weight))
-    index = bin_index(values, width_edges(count), closed="left")
+    index = bin_index(values, equal_width_edges(count), closed="left")
     residual = values - hits
-    weight, sums = cell_totals(index, residual, count, p.sample_weight)
-    _, squares = cell_totals(index, residual**2, count, p.sample_weight)
+    weight, sums = weight_and_sum_by_cell(index, residual, count, p.sample_weight)
+    _, squares = weight_and_sum_by_cell(index, residual**2, count, p.sample_weight)
     is_used = weight > 0.0
     products = (sums**2 - squares)[is_used]  # over pairs of different rows of a bin
     return float((products / weight[is_used]).sum() / weight.sum())
 
 
-def _squares(
+def _signed_squared_errors(
     y_true: Any,
     y_prob: Any,
     n_bins: NBins,
@@ -731,12 +737,14 @@ def _squares(
     )
     n_runs = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
     squares = []
-    for values, hits in _binary_problems(p, target):
+    for values, hits in _binary_predictions_and_hits(p, target):
         edges = midpoint_edges(values, n_runs, p.sample_weight)
         index = bin_index(values, edges)
         n_cells = len(edges) + 1
-        weight, predicted = cell_totals(index, values, n_cells, p.sample_weight)
-        _, observed = cell_totals(index, hits, n_cells, p.sample_weight)
+        weight, predicted = weight_and_sum_by_cell(
+            index, values, n_cells, p.sample_weight
+        )
+        _, observed = weight_and_sum_by_cell(index, hits, n_cells, p.sample_weight)
         total = weight.sum()
         is_used = weight >= 2.0  # a single row has no variance
         weight = weight[is_used]
@@ -748,7 +756,9 @@ def _squares(
     return np.array(squares)
 
 
-def _binary_problems(p: Predictions, target: Target) -> Iterator[tuple[Floats, Floats]]:
+def _binary_predictions_and_hits(
+    p: Predictions, target: Target
+) -> Iterator[tuple[Floats, Floats]]:
     """Yield predictions and hits: of the top label, or of each class."""
     if target == "top-label":
         top, confidence = top_label(p.probs)

@@ -78,7 +78,7 @@ def resolve_n_bins(n_bins: NBins, n_samples: float) -> int:
     )
 
 
-def inner_edges(
+def inner_bin_edges(
     values: Floats,
     n_bins: NBins,
     binning: Binning = "width",
@@ -87,9 +87,9 @@ def inner_edges(
     """Return the edges between the bins of `values`, ascending: one fewer than there are bins."""
     count = resolve_n_bins(n_bins, total_weight(values, weight))
     if binning == "width":
-        return width_edges(count)
+        return equal_width_edges(count)
     if binning == "mass":
-        return mass_edges(values, count, weight)
+        return equal_mass_edges(values, count, weight)
     raise InputError(f"binning must be 'width' or 'mass'; got binning={binning!r}.")
 
 
@@ -100,13 +100,13 @@ def assign_bins(
     weight: Floats | None = None,
 ) -> tuple[Index, Floats]:
     """Return the bin of each value, and the edges between the bins."""
-    edges = inner_edges(values, n_bins, binning, weight)
+    edges = inner_bin_edges(values, n_bins, binning, weight)
     if binning == "width":
-        return width_index(values, len(edges) + 1), edges
+        return equal_width_bin_index(values, len(edges) + 1), edges
     return bin_index(values, edges), edges
 
 
-def width_index(values: Floats, n_bins: int) -> Index:
+def equal_width_bin_index(values: Floats, n_bins: int) -> Index:
     """Return the bins of equal width of values in [0, 1] up to rounding, of any shape.
 
     The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding; there x
@@ -114,7 +114,7 @@ def width_index(values: Floats, n_bins: int) -> Index:
 
     Examples
     --------
-    >>> width_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
+    >>> equal_width_bin_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
     array([0, 0, 6, 7, 9])
     """
     scaled = values * n_bins
@@ -137,7 +137,7 @@ def bin_index(
 
     Examples
     --------
-    >>> bin_index([0.0, 0.1, 0.7, 0.71, 1.0], width_edges(10))
+    >>> bin_index([0.0, 0.1, 0.7, 0.71, 1.0], equal_width_edges(10))
     array([0, 0, 6, 7, 9])
     """
     side: Literal["left", "right"] = "left" if closed == "right" else "right"
@@ -145,12 +145,14 @@ def bin_index(
     return index
 
 
-def width_edges(n_bins: int) -> Floats:
+def equal_width_edges(n_bins: int) -> Floats:
     """Return the inner edges of bins of equal width."""
     return np.arange(1, n_bins) / n_bins
 
 
-def mass_edges(values: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
+def equal_mass_edges(
+    values: Floats, n_bins: int, weight: Floats | None = None
+) -> Floats:
     """Return the inner edges of bins of equal mass; fewer than asked where values tie."""
     levels = np.arange(1, n_bins) / n_bins
     edges = np.unique(weighted_quantile(values, levels, weight))
@@ -180,19 +182,21 @@ def rank_blocks(total: float, n_blocks: int) -> Floats:
     count = min(n_blocks, int(total))
     size, longer = divmod(int(total), count)
     steps = np.arange(count + 1)
-    return (steps * size + np.minimum(steps, longer)).astype(np.float64)
+    # The first runs are longer by one row each, as many as are left over.
+    ends = steps * size + np.minimum(steps, longer)
+    return ends.astype(np.float64)
 
 
-def block_totals(
-    key: Floats, columns: Floats, n_blocks: int, weight: Floats | None = None
+def weight_and_sums_by_block(
+    sort_key: Floats, columns: Floats, n_blocks: int, weight: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Return weight and sums of `columns` (k, n) over the runs of rows sorted by `key`.
+    """Return weight and sums of `columns` (k, n) over the runs of rows sorted by `sort_key`.
 
     A row that stands across a cut gives each side its part of the weight, as its copies would.
     """
-    order = np.argsort(key, kind="stable")
-    own = np.ones(len(key)) if weight is None else weight[order]
-    cuts = rank_blocks(total_weight(key, weight), n_blocks)
+    order = np.argsort(sort_key, kind="stable")
+    own = np.ones(len(sort_key)) if weight is None else weight[order]
+    cuts = rank_blocks(total_weight(sort_key, weight), n_blocks)
     # Cumulated sums as a function of cumulated weight: straight lines within a row give each side
     # of a cut its part.
     cumulated = np.concatenate([[0.0], np.cumsum(own)])

@@ -40,7 +40,7 @@ Score = Literal["brier", "log_loss"]
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledPredictions:
     """Rows with equal predictions as one.
 
     Attributes
@@ -58,7 +58,7 @@ class Pooled:
     @classmethod
     def from_values(
         cls, values: Floats, hits: Floats, weight: Floats | None = None
-    ) -> Pooled:
+    ) -> PooledPredictions:
         """Pool rows; those of weight 0 are none."""
         if weight is None:
             weight = np.ones(len(values))
@@ -74,9 +74,9 @@ class Pooled:
 
     def curve(self) -> Floats:
         """Return g at each value."""
-        return isotonic(self.frequency, self.weight)
+        return isotonic_fit(self.frequency, self.weight)
 
-    def decomposed(self, score: Score = "brier") -> ScoreDecomposition:
+    def decompose_score(self, score: Score = "brier") -> ScoreDecomposition:
         """Return the parts of a score."""
         overall = np.average(self.frequency, weights=self.weight)
         uninformed = np.full(len(self.values), overall)
@@ -91,7 +91,7 @@ class Pooled:
         )
 
 
-def isotonic(frequency: Floats, weight: Floats) -> Floats:
+def isotonic_fit(frequency: Floats, weight: Floats) -> Floats:
     """Return the weighted least-squares fit among sequences that never fall, within [0, 1]."""
     from scipy.optimize import isotonic_regression
 
@@ -121,10 +121,12 @@ def mean_score(
     return float(np.average(rows, weights=weight)) + 0.0  # -0.0 + 0.0 is 0.0
 
 
-def pooled_predictions(predictions: Predictions, label: Hashable | None) -> Pooled:
+def pool_equal_predictions(
+    predictions: Predictions, label: Hashable | None
+) -> PooledPredictions:
     """Return the rows of one class, or of the most probable ones, pooled."""
     values, hits = values_and_hits(predictions, label)
-    return Pooled.from_values(values, hits, predictions.sample_weight)
+    return PooledPredictions.from_values(values, hits, predictions.sample_weight)
 
 
 def decompose_isotonic(
@@ -191,4 +193,4 @@ def decompose_isotonic(
     p = predictions_for_scoring(
         y_true, y_prob, sample_weight=sample_weight, classes=classes
     )
-    return pooled_predictions(p, label).decomposed(score)
+    return pool_equal_predictions(p, label).decompose_score(score)

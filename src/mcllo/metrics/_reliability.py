@@ -36,20 +36,20 @@ from .._validation.arguments import check_share
 from .._validation.labels import find_class
 from .._validation.predictions import Predictions, predictions_for_scoring
 from .._validation.weights import count_row_repeats
-from ._binned import cell_totals
+from ._binned import weight_and_sum_by_cell
 from ._bins import Binning, NBins, assign_bins, top_label
 
 MAX_RARE_PROB = 1.0 / 128.0
 """Probability below which eight sums of powers tell all of many rows: see
-`poisson_binomial_of_rare`."""
+`poisson_binomial_pmf_of_rare_hits`."""
 
 
-def poisson_binomial(probs: Floats) -> Floats:
+def poisson_binomial_pmf(probs: Floats) -> Floats:
     """Return the probabilities of 0 .. n hits among n rows that hit with `probs`.
 
     Examples
     --------
-    >>> poisson_binomial(np.array([0.5, 0.5])).round(12)
+    >>> poisson_binomial_pmf(np.array([0.5, 0.5])).round(12)
     array([0.25, 0.5 , 0.25])
     """
     n = len(probs)
@@ -78,7 +78,7 @@ def poisson_binomial(probs: Floats) -> Floats:
     return mass
 
 
-def poisson_binomial_of_rare(probs: Floats) -> Floats:
+def poisson_binomial_pmf_of_rare_hits(probs: Floats) -> Floats:
     """Return the same where most rows hit rarely, up to the number of hits that has mass left.
 
     With p below `MAX_RARE_PROB`, ``log prod (1 + p (z - 1))`` is the series of ``(-1)^(m+1) S_m (z
@@ -89,14 +89,14 @@ def poisson_binomial_of_rare(probs: Floats) -> Floats:
     Examples
     --------
     >>> probs = np.linspace(0.0, 0.02, 1000)
-    >>> few, all_of_them = poisson_binomial_of_rare(probs), poisson_binomial(probs)
+    >>> few, all_of_them = poisson_binomial_pmf_of_rare_hits(probs), poisson_binomial_pmf(probs)
     >>> len(few) < len(all_of_them), bool(np.abs(few - all_of_them[: len(few)]).max() < 1e-13)
     (True, True)
     """
     is_rare = probs < MAX_RARE_PROB
     p = probs[is_rare]
     if len(p) < 256:  # a product of all rows is faster
-        return poisson_binomial(probs)
+        return poisson_binomial_pmf(probs)
     p2 = p * p
     p3 = p2 * p
     p4 = p2 * p2
@@ -111,12 +111,12 @@ def poisson_binomial_of_rare(probs: Floats) -> Floats:
         log_transform += (-1) ** (m + 1) * power_sum * z_minus_1**m / m
     mass = np.fft.irfft(np.exp(log_transform), length)
     mass = np.maximum(mass, 0.0)  # rounding
-    return np.convolve(mass, poisson_binomial(probs[~is_rare]))
+    return np.convolve(mass, poisson_binomial_pmf(probs[~is_rare]))
 
 
-def central_range(probs: Floats, level: float) -> tuple[int, int]:
+def central_range_of_hits(probs: Floats, level: float) -> tuple[int, int]:
     """Return numbers of hits (low, high) with at most ``(1 - level) / 2`` below and above."""
-    at_most = np.cumsum(poisson_binomial(probs))
+    at_most = np.cumsum(poisson_binomial_pmf(probs))
     tail = (1.0 - level) / 2.0
     # Sums that equal the tail but for rounding count as equal.
     low, high = np.searchsorted(at_most, [tail + 1e-12, 1.0 - tail - 1e-12])
@@ -319,18 +319,20 @@ def reliability_curve(
     weight = predictions.sample_weight
     index, inner = assign_bins(values, n_bins, binning, weight)
     n_cells = len(inner) + 1
-    counts, predicted = cell_totals(index, values, n_cells, weight)
-    _, successes = cell_totals(index, hits, n_cells, weight)
-    bands = _bands(predictions, values, index, counts, level)
+    counts, predicted = weight_and_sum_by_cell(index, values, n_cells, weight)
+    _, successes = weight_and_sum_by_cell(index, hits, n_cells, weight)
+    bands = _calibrated_frequency_bands(predictions, values, index, counts, level)
     effective = counts
     if weight is not None and not predictions.has_whole_weights:
-        _, sums_of_squares = cell_totals(index, weight, n_cells, weight)
+        _, sums_of_squares = weight_and_sum_by_cell(index, weight, n_cells, weight)
         effective = ratio(counts**2, sums_of_squares)  # Kish's number of rows
     sums = (counts, predicted, successes)
-    return curve_of_sums(label, inner, sums, bands, level, binning, effective=effective)
+    return curve_from_bin_sums(
+        label, inner, sums, bands, level, binning, effective=effective
+    )
 
 
-def curve_of_sums(
+def curve_from_bin_sums(
     label: Hashable | None,
     inner: Floats,
     sums: tuple[Floats, Floats, Floats],
@@ -347,7 +349,9 @@ def curve_of_sums(
     counts, predicted, hits = sums
     band_low, band_high = bands
     observed = ratio(hits, counts)
-    low, high = wilson(observed, counts if effective is None else effective, level)
+    low, high = wilson_score_interval(
+        observed, counts if effective is None else effective, level
+    )
     return ReliabilityCurve(
         label=label,
         edges=np.concatenate([[0.0], inner, [1.0]]),
@@ -379,7 +383,9 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     return quotient
 
 
-def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
+def wilson_score_interval(
+    frequency: Floats, counts: Floats, level: float
+) -> tuple[Floats, Floats]:
     """Return Wilson's interval ``(f + z^2/2n -/+ z sqrt(f (1-f)/n + z^2/4n^2)) / (1 + z^2/n)``.
 
     It begins at 0 where the frequency is 0, ends at 1 where it is 1, and is NaN without rows.
@@ -398,7 +404,7 @@ def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Flo
     return low, high
 
 
-def _bands(
+def _calibrated_frequency_bands(
     p: Predictions,
     values: Floats,
     index: NDArray[np.intp],
@@ -415,7 +421,7 @@ def _bands(
         probs = values[is_inside]
         if p.sample_weight is not None:
             probs = np.repeat(probs, count_row_repeats(p.sample_weight[is_inside], 1))
-        fewest, most = central_range(probs, level)
+        fewest, most = central_range_of_hits(probs, level)
         low[m] = fewest / counts[m]
         high[m] = most / counts[m]
     return low, high

@@ -86,7 +86,7 @@ def accuracy(
         y_true, y_prob, sample_weight=sample_weight, classes=classes
     )
     top, _ = top_label(p.probs)
-    return row_mean(top == p.codes, p.sample_weight)
+    return weighted_row_mean(top == p.codes, p.sample_weight)
 
 
 def log_loss(
@@ -227,7 +227,7 @@ def label_change(before: Any, after: Any, *, sample_weight: Any = None) -> float
             f"{first.probs.shape} and {second.probs.shape}."
         )
     changed = first.probs.argmax(axis=1) != second.probs.argmax(axis=1)
-    return row_mean(changed, clean_weight(sample_weight, len(changed)))
+    return weighted_row_mean(changed, clean_weight(sample_weight, len(changed)))
 
 
 def mean_log_loss(probs: Floats, p: Predictions) -> float:
@@ -239,7 +239,7 @@ def mean_log_loss(probs: Floats, p: Predictions) -> float:
     if not is_finite.all():
         return float("inf")
     logs = np.log(np.where(own > 0.0, own, 1.0))
-    return -row_mean(logs, p.sample_weight) + 0.0  # -0.0 + 0.0 is 0.0
+    return -weighted_row_mean(logs, p.sample_weight) + 0.0  # -0.0 + 0.0 is 0.0
 
 
 def mean_brier(probs: Floats, p: Predictions) -> float:
@@ -249,15 +249,15 @@ def mean_brier(probs: Floats, p: Predictions) -> float:
         error = probs[rows].copy()
         error[np.arange(len(error)), p.codes[rows]] -= 1.0
         squares[rows] = np.einsum("ik,ik->i", error, error)
-    return row_mean(squares, p.sample_weight)
+    return weighted_row_mean(squares, p.sample_weight)
 
 
-def row_mean(values: NDArray[Any], weight: Floats | None) -> float:
+def weighted_row_mean(values: NDArray[Any], weight: Floats | None) -> float:
     """Return the weighted mean over rows."""
     return float(np.average(values, weights=weight))
 
 
-def error_of_mean(
+def standard_error_of_mean(
     deviations: Floats, weight: Floats, groups: Codes | None = None
 ) -> tuple[float, float]:
     """Return the standard error of a weighted mean, and how many units it comes from.
@@ -278,10 +278,10 @@ def error_of_mean(
     Examples
     --------
     >>> values = np.array([1.0, 2.0, 3.0, 6.0])
-    >>> error, units = error_of_mean(values - 3.0, np.ones(4))
+    >>> error, units = standard_error_of_mean(values - 3.0, np.ones(4))
     >>> bool(np.isclose(error, values.std(ddof=1) / 2)), units
     (True, 4.0)
-    >>> error_of_mean(np.array([0.0]), np.ones(1))
+    >>> standard_error_of_mean(np.array([0.0]), np.ones(1))
     (inf, 1.0)
     """
     total = float(weight.sum())
@@ -384,7 +384,7 @@ def decompose_log_loss(
         classes=classes,
         baseline=baseline,
     )
-    return _parts(p, mean_log_loss)
+    return _decompose_by_recalibration(p, mean_log_loss)
 
 
 def decompose_brier(
@@ -453,7 +453,7 @@ def decompose_brier(
         classes=classes,
         baseline=baseline,
     )
-    return _parts(p, mean_brier)
+    return _decompose_by_recalibration(p, mean_brier)
 
 
 def decompose_brier_by_group(
@@ -525,7 +525,7 @@ def decompose_brier_by_group(
     frequency = p.class_weight / p.class_weight.sum()
 
     def mean_product(a: Floats, b: Floats) -> float:
-        return row_mean(np.einsum("ik,ik->i", a, b), p.sample_weight)
+        return weighted_row_mean(np.einsum("ik,ik->i", a, b), p.sample_weight)
 
     return GroupedBrier(
         reliability=mean_product(mean_x - mean_y, mean_x - mean_y),
@@ -537,7 +537,7 @@ def decompose_brier_by_group(
     )
 
 
-def _parts(
+def _decompose_by_recalibration(
     p: Predictions, score: Callable[[Floats, Predictions], float]
 ) -> ScoreDecomposition:
     """Return the parts of a score."""

@@ -85,16 +85,16 @@ BAND_END_TOL = 1e-4
 """Part of z^2 by which an end may miss it, and log odds by which a turn may still move it."""
 
 
-def n_knots_for(expected: float) -> int:
+def choose_n_knots(n_expected_events: float) -> int:
     """Return how many knots rows have that expect so many of the rarer outcome.
 
     Examples
     --------
-    >>> [n_knots_for(m) for m in (10, 300, 1000, 5000, 1e6)]
+    >>> [choose_n_knots(m) for m in (10, 300, 1000, 5000, 1e6)]
     [5, 5, 6, 9, 10]
     """
     max_knots = 10  # a round number; more did not help, see the module's text
-    return int(np.clip(round(1.6 * expected**0.2), MIN_KNOTS, max_knots))
+    return int(np.clip(round(1.6 * n_expected_events**0.2), MIN_KNOTS, max_knots))
 
 
 def log_odds(probs: Floats) -> Floats:
@@ -103,24 +103,24 @@ def log_odds(probs: Floats) -> Floats:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def chances(x: Floats) -> Floats:
+def inverse_log_odds(x: Floats) -> Floats:
     """Return the probabilities of log odds."""
     from scipy.special import expit
 
     return np.asarray(expit(x))
 
 
-def natural_columns(x: Floats, knots: Floats) -> Floats:
+def natural_spline_columns(x: Floats, knots: Floats) -> Floats:
     """Return x and, for K knots, K - 2 cubics that are straight lines beyond the outer knots."""
     columns = [x]
     if len(knots) > 2:
         first = knots[0]
         second_last, last = knots[-2:]
-        cube_second_last = _cube(x - second_last)
-        cube_last = _cube(x - last)
+        cube_second_last = _cube_of_positive(x - second_last)
+        cube_last = _cube_of_positive(x - last)
         for knot in knots[:-2]:
             # Harrell (2015), section 2.4.5: beyond the last knot squares and cubes cancel.
-            bent = _cube(x - knot)
+            bent = _cube_of_positive(x - knot)
             bent -= cube_second_last * ((last - knot) / (last - second_last))
             bent += cube_last * ((second_last - knot) / (last - second_last))
             columns.append(bent / (last - first) ** 2)
@@ -135,14 +135,14 @@ def lapse_columns(x: Floats) -> Floats:
     return np.column_stack([sure_misses_hit, sure_hits_fail])
 
 
-def _cube(x: Floats) -> Floats:
+def _cube_of_positive(x: Floats) -> Floats:
     """Return the cube of what is positive; products are many times as fast as a power."""
     positive = np.maximum(x, 0.0)
     return positive * positive * positive
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class SplineBasis:
     """B as a function of log odds: 1 and ``(columns - centre) @ root``."""
 
     knots: Floats
@@ -151,7 +151,9 @@ class Basis:
     root: Floats
 
     @classmethod
-    def from_values(cls, values: Floats, weight: Floats, n_knots: int | None) -> Basis:
+    def from_values(
+        cls, values: Floats, weight: Floats, n_knots: int | None
+    ) -> SplineBasis:
         """Place the knots and make the columns independent; labels are not asked."""
         x = log_odds(values)
         p = np.clip(values, MIN_PROB, 1.0 - MIN_PROB)
@@ -159,9 +161,11 @@ class Basis:
         if n_knots is None:
             expected_hits = float(weight @ p)
             expected_misses = float(weight @ (1.0 - p))
-            n_knots = n_knots_for(min(expected_hits, expected_misses))
-        knots = _quantiles(x, weight * np.sqrt(p * (1.0 - p)), n_knots)
-        columns = natural_columns(x, knots)
+            n_knots = choose_n_knots(min(expected_hits, expected_misses))
+        knots = _distinct_weighted_quantiles(
+            x, weight * np.sqrt(p * (1.0 - p)), n_knots
+        )
+        columns = natural_spline_columns(x, knots)
         if has_lapses:
             columns = np.column_stack([columns, lapse_columns(x)])
         information = weight * p * (1.0 - p)
@@ -172,18 +176,20 @@ class Basis:
         )  # what is left of a constant column is rounding
         away = (columns - centre) * varies
         covariance = away.T @ (away * information[:, None])
-        return cls(knots, has_lapses, centre, _root(covariance, has_lapses))
+        return cls(
+            knots, has_lapses, centre, _decorrelating_root(covariance, has_lapses)
+        )
 
     def __call__(self, x: Floats) -> Floats:
         """Return B at log odds x, shape (len(x), size)."""
-        columns = natural_columns(x, self.knots)
+        columns = natural_spline_columns(x, self.knots)
         if self.has_lapses:
             columns = np.column_stack([columns, lapse_columns(x)])
         independent = (columns - self.centre) @ self.root
         return np.column_stack([np.ones(len(x)), independent])
 
 
-def _root(covariance: Floats, has_lapses: bool) -> Floats:
+def _decorrelating_root(covariance: Floats, has_lapses: bool) -> Floats:
     """Return what makes columns of this covariance independent, the spline's of unit variance.
 
     Lapses keep their unit, less what the spline says of them: divided by a variance next to 0,
@@ -202,15 +208,15 @@ def _root(covariance: Floats, has_lapses: bool) -> Floats:
     return root
 
 
-def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
+def _distinct_weighted_quantiles(values: Floats, weight: Floats, count: int) -> Floats:
     """Return the distinct ones of evenly spaced weighted quantiles."""
-    order = np.argsort(x, kind="stable")
+    order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weight[order])
     levels = (cumulated - 0.5 * weight[order]) / cumulated[-1]
     # The first of 5 knots at 5 %, as Harrell (2015), section 2.4.6; of more of them further out.
     first = 0.25 / max(count, MIN_KNOTS)
     asked = np.linspace(first, 1.0 - first, count)
-    quantiles = np.interp(asked, levels, x[order])
+    quantiles = np.interp(asked, levels, values[order])
     return np.unique(quantiles.round(9))
 
 
@@ -220,7 +226,9 @@ class SplineLikelihood:
     What remains, ``sum w log(1 + exp(log odds))``, is summed over pooled log odds `x`.
     """
 
-    def __init__(self, x: Floats, weight: Floats, hits: Floats, basis: Basis) -> None:
+    def __init__(
+        self, x: Floats, weight: Floats, hits: Floats, basis: SplineBasis
+    ) -> None:
         rows = basis(x)
         self.constant = float(x @ (weight * hits))
         self.statistic = rows.T @ (weight * hits)
@@ -236,14 +244,14 @@ class SplineLikelihood:
 
     def __call__(self, beta: Floats) -> Derivatives:
         """Return Q, its gradient and Hessian at `beta`."""
-        chance = chances(self.x + self.rows @ beta)
-        value = float(self.values(beta[None])[0])
+        chance = inverse_log_odds(self.x + self.rows @ beta)
+        value = float(self.objective_values(beta[None])[0])
         gradient = self.rows.T @ (self.weight * chance) - self.statistic + RIDGE * beta
         curvature = self.weight * chance * (1.0 - chance)
         hessian = self.rows.T @ (self.rows * curvature[:, None])
         return Derivatives(value, gradient, hessian + RIDGE * np.eye(len(beta)))
 
-    def values(self, betas: Floats) -> Floats:
+    def objective_values(self, betas: Floats) -> Floats:
         """Return Q at each row of `betas`."""
         eta = self.x[:, None] + self.rows @ betas.T
         linear = self.constant + betas @ self.statistic
@@ -253,7 +261,7 @@ class SplineLikelihood:
     def derivatives(self, betas: Floats) -> tuple[Floats, Floats]:
         """Return gradients (T, size) and Hessians (T, size, size) at each row of `betas`."""
         size = betas.shape[1]
-        chance = chances(self.x[:, None] + self.rows @ betas.T)
+        chance = inverse_log_odds(self.x[:, None] + self.rows @ betas.T)
         weighted = self.weight[:, None] * chance
         gradients = weighted.T @ self.rows - self.statistic + RIDGE * betas
         # All Hessians in one product: the columns of `products` are those of x x', row by row.
@@ -270,7 +278,7 @@ class Spline:
 
     Attributes
     ----------
-    basis : Basis
+    basis : SplineBasis
         Columns at any log odds.
     beta, covariance : ndarray
         Their coefficients, and the inverse Hessian of Q.
@@ -278,7 +286,7 @@ class Spline:
         What they were fitted to.
     """
 
-    basis: Basis
+    basis: SplineBasis
     beta: Floats
     covariance: Floats
     likelihood: SplineLikelihood
@@ -293,7 +301,7 @@ class Spline:
         distinct, index = np.unique(values[counts], return_inverse=True)
         total = np.bincount(index, weight).astype(np.float64)
         frequency = np.bincount(index, weight * hits[counts]) / total
-        basis = Basis.from_values(distinct, total, n_knots)
+        basis = SplineBasis.from_values(distinct, total, n_knots)
         likelihood = SplineLikelihood(log_odds(distinct), total, frequency, basis)
         beta = minimize(likelihood, np.zeros(likelihood.rows.shape[1])).x
         return cls(basis, beta, symmetric_inverse(likelihood(beta).hessian), likelihood)
@@ -301,7 +309,7 @@ class Spline:
     def __call__(self, probs: Floats) -> Floats:
         """Return the curve at predictions."""
         x = log_odds(probs)
-        return chances(x + self.basis(x) @ self.beta)
+        return inverse_log_odds(x + self.basis(x) @ self.beta)
 
     def calibrated_ici(self, n_draws: int, seed: int = 0) -> Floats:
         """Return the ICI of curves fitted to hits that follow the predictions, draw by draw.
@@ -312,7 +320,7 @@ class Spline:
         x = self.likelihood.x
         rows = self.likelihood.rows
         counts = self.likelihood.weight
-        p = chances(x)
+        p = inverse_log_odds(x)
         variance = p * (1.0 - p)
         rng = np.random.default_rng(seed)
         n_trials = np.rint(counts).astype(np.int64)
@@ -342,11 +350,15 @@ class Spline:
         steps = at @ self.covariance / np.sqrt(variance)[:, None]
         aims = np.vstack([-at, at])
         starts = np.vstack([-steps, steps])
-        distance = self._furthest(aims, starts, np.tile(radius, 2))
+        distance = self._maximise_linear_forms_in_region(
+            aims, starts, np.tile(radius, 2)
+        )
         below, above = np.split(distance, 2)
         return middle - below, middle + above
 
-    def _furthest(self, aims: Floats, starts: Floats, radius: Floats) -> Floats:
+    def _maximise_linear_forms_in_region(
+        self, aims: Floats, starts: Floats, radius: Floats
+    ) -> Floats:
         """Return the most of ``aim . (b - beta)`` while ``2 (Q(b) - Q) <= radius^2``, aim by aim.
 
         1. Start on the surface of that set, in the direction `starts`.
@@ -355,21 +367,24 @@ class Spline:
         3. Scale that to the surface of Q. The largest value is kept, so that more turns never lower
            it; stop when none rises by more than `BAND_END_TOL`. Six turns are enough.
         """
-        away = self._to_surface(starts * radius[:, None], radius)
-        furthest = _dot(aims, away)
+        away = self._scale_to_boundary(starts * radius[:, None], radius)
+        furthest = _rowwise_dot(aims, away)
         for _ in range(6):
             gradients, hessians = self.likelihood.derivatives(self.beta + away)
             solved = np.linalg.solve(hessians, np.stack([aims, gradients], axis=2))
             aim_step = solved[:, :, 0]
             newton_step = solved[:, :, 1]
-            rise = self.likelihood.values(self.beta + away) - self._least
+            rise = (
+                self.likelihood.objective_values(self.beta + away)
+                - self._minimum_of_objective
+            )
             excess = rise - 0.5 * radius**2
-            left = np.maximum(_dot(gradients, newton_step) - 2.0 * excess, 0.0)
-            scale = np.sqrt(left / _dot(aims, aim_step))
-            turned = self._to_surface(
+            left = np.maximum(_rowwise_dot(gradients, newton_step) - 2.0 * excess, 0.0)
+            scale = np.sqrt(left / _rowwise_dot(aims, aim_step))
+            turned = self._scale_to_boundary(
                 away + scale[:, None] * aim_step - newton_step, radius
             )
-            reached = _dot(aims, turned)
+            reached = _rowwise_dot(aims, turned)
             gain = reached - furthest
             away = np.where((gain > 0.0)[:, None], turned, away)
             furthest = np.maximum(furthest, reached)
@@ -378,11 +393,11 @@ class Spline:
         return furthest
 
     @property
-    def _least(self) -> float:
+    def _minimum_of_objective(self) -> float:
         """Q at the estimate."""
-        return float(self.likelihood.values(self.beta[None])[0])
+        return float(self.likelihood.objective_values(self.beta[None])[0])
 
-    def _to_surface(self, directions: Floats, radius: Floats) -> Floats:
+    def _scale_to_boundary(self, directions: Floats, radius: Floats) -> Floats:
         """Scale each direction so that it ends where ``2 (Q - least) = radius^2``.
 
         Along ``beta + t d`` Q is a sum over rows of ``log(1 + exp(eta + t slope))``, and a
@@ -392,37 +407,39 @@ class Spline:
         eta = likelihood.x + likelihood.rows @ self.beta
         slopes = likelihood.rows @ directions.T
         linear = directions @ (likelihood.statistic - RIDGE * self.beta)
-        quadratic = RIDGE * _dot(directions, directions)
+        quadratic = RIDGE * _rowwise_dot(directions, directions)
         half_pull = 0.5 * RIDGE * self.beta
         constant = likelihood.constant + float(
             self.beta @ (likelihood.statistic - half_pull)
         )
-        goal = self._least + 0.5 * radius**2 + constant
+        goal = self._minimum_of_objective + 0.5 * radius**2 + constant
 
         def excess(scale: Floats) -> tuple[Floats, Floats]:
             eta_at = eta[:, None] + scale * slopes
             value = likelihood.weight @ np.logaddexp(0.0, eta_at) - goal
             value += scale * (0.5 * scale * quadratic - linear)
             slope = (
-                likelihood.weight @ (chances(eta_at) * slopes)
+                likelihood.weight @ (inverse_log_odds(eta_at) * slopes)
                 - linear
                 + scale * quadratic
             )
             return value, slope
 
-        scale = _crossing(excess, len(directions), 0.5 * BAND_END_TOL * radius**2)
+        scale = _find_zero_crossings(
+            excess, len(directions), 0.5 * BAND_END_TOL * radius**2
+        )
         return directions * scale[:, None]
 
 
-def _dot(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> Floats:
+def _rowwise_dot(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> Floats:
     """Return the product of each row of a with that of b."""
     return np.asarray(np.einsum("tp,tp->t", a, b), dtype=np.float64)
 
 
-def _crossing(
-    excess: Callable[[Floats], tuple[Floats, Floats]], size: int, close: Floats
+def _find_zero_crossings(
+    excess: Callable[[Floats], tuple[Floats, Floats]], size: int, tolerance: Floats
 ) -> Floats:
-    """Return where convex functions that are negative at 0 cross 0, within `close` in value.
+    """Return where convex functions that are negative at 0 cross 0, within `tolerance` in value.
 
     Doubled until outside; from there Newton's steps come down from the right and never pass it.
     """
@@ -430,13 +447,13 @@ def _crossing(
     scale = np.ones(size)
     value, slope = excess(scale)
     for _ in range(max_evaluations):
-        is_inside = value < -close
+        is_inside = value < -tolerance
         if not is_inside.any():
             break
         scale = np.where(is_inside, 2.0 * scale, scale)
         value, slope = excess(scale)
     for _ in range(max_evaluations):
-        is_outside = value > close
+        is_outside = value > tolerance
         if not is_outside.any():
             break
         scale = np.where(is_outside, scale - value / slope, scale)
@@ -664,9 +681,9 @@ def smooth_curve(
     weight = predictions.sample_weight
     values, hits = values_and_hits(predictions, label)
     spline = fit_spline(predictions, values, hits, n_knots)
-    sandwich = _sandwich(spline, predictions, values, hits)
+    sandwich = _sandwich_covariance(spline, predictions, values, hits)
     x = log_odds(values if weight is None else values[weight > 0.0])
-    points = _points(float(x.min()), float(x.max()))
+    points = _log_odds_of_curve_points(float(x.min()), float(x.max()))
     # The band is costly and smooth: at 51 points, with straight lines between.
     evenly_spaced = np.linspace(0, len(points) - 1, 51).round().astype(np.intp)
     band_points = points[np.unique(evenly_spaced)]
@@ -674,14 +691,14 @@ def smooth_curve(
     low, high = spline.band(band_points, normal_quantile, sandwich)
     return SmoothCurve(
         label=label,
-        predicted=chances(points),
-        observed=spline(chances(points)),
-        low=chances(np.interp(points, band_points, low)),
-        high=chances(np.interp(points, band_points, high)),
+        predicted=inverse_log_odds(points),
+        observed=spline(inverse_log_odds(points)),
+        low=inverse_log_odds(np.interp(points, band_points, low)),
+        high=inverse_log_odds(np.interp(points, band_points, high)),
         level=level,
-        knots=chances(spline.basis.knots),
-        **distances(spline(values), values, weight)._asdict(),
-        ici_null=np.nan if sandwich is not None else _ici_null(spline),
+        knots=inverse_log_odds(spline.basis.knots),
+        **distances_from_curve(spline(values), values, weight)._asdict(),
+        ici_null=np.nan if sandwich is not None else _ici_null_quantile(spline),
         robust=sandwich is not None,
         spline=spline,
     )
@@ -699,16 +716,16 @@ def fit_spline(
     return Spline.fit(values, hits, predictions.row_weight, n_knots)
 
 
-def _ici_null(spline: Spline) -> float:
+def _ici_null_quantile(spline: Spline) -> float:
     """Return what 95 % of calibrated rows show at most."""
     return float(np.quantile(spline.calibrated_ici(N_DRAWS), 0.95, method="higher"))
 
 
-def _sandwich(
+def _sandwich_covariance(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
     """Return their covariance where rows depend on each other, or weights are no counts."""
-    if _are_counts(predictions):
+    if _are_independent_counts(predictions):
         return None
     residual = (hits - spline(values)) * predictions.row_weight
     scores = spline.basis(log_odds(values)) * residual[:, None]
@@ -716,15 +733,17 @@ def _sandwich(
     return np.asarray(spline.covariance @ meat @ spline.covariance)
 
 
-def _points(low: float, high: float) -> Floats:
+def _log_odds_of_curve_points(low: float, high: float) -> Floats:
     """Return log odds, evenly over probabilities and again over log odds."""
-    lowest, highest = chances(np.array([low, high]))
+    lowest, highest = inverse_log_odds(np.array([low, high]))
     over_probs = log_odds(np.linspace(lowest, highest, N_POINTS)).clip(low, high)
     over_log_odds = np.linspace(low, high, N_POINTS)
     return np.unique(np.concatenate([over_probs, over_log_odds]))
 
 
-def distances(observed: Floats, values: Floats, weight: Floats | None) -> Distances:
+def distances_from_curve(
+    observed: Floats, values: Floats, weight: Floats | None
+) -> Distances:
     """Return ICI, E50, E90 and Emax of a curve at the rows' predictions."""
     if weight is None:
         weight = np.ones(len(values))
@@ -811,7 +830,7 @@ def integrated_calibration_index(
     labels: tuple[Hashable | None, ...] = (
         (None,) if target == "top-label" else p.classes
     )
-    indices = [_curve_distances(p, label, n_knots).ici for label in labels]
+    indices = [_distances_of_class(p, label, n_knots).ici for label in labels]
     return float(np.mean(indices))
 
 
@@ -888,8 +907,10 @@ def calibration_distances(
     for label in labels:
         values, hits = values_and_hits(p, label)
         spline = fit_spline(p, values, hits, n_knots)
-        found.append(distances(spline(values), values, p.sample_weight))
-        nulls.append(_ici_null(spline) if _are_counts(p) else np.nan)
+        found.append(distances_from_curve(spline(values), values, p.sample_weight))
+        nulls.append(
+            _ici_null_quantile(spline) if _are_independent_counts(p) else np.nan
+        )
     mean_of_classes = np.mean(found[1:], axis=0).tolist()
     found.append(Distances(*mean_of_classes))
     nulls.append(np.nan)
@@ -906,15 +927,15 @@ def calibration_distances(
     )
 
 
-def _are_counts(p: Predictions) -> bool:
+def _are_independent_counts(p: Predictions) -> bool:
     """Whether rows are independent and weights count them."""
     return p.groups is None and p.with_importance_weights().counts_rows
 
 
-def _curve_distances(
+def _distances_of_class(
     p: Predictions, label: Hashable | None, n_knots: int | None
 ) -> Distances:
     """Return the distances of one class's curve, or of the most probable class's."""
     values, hits = values_and_hits(p, label)
     spline = fit_spline(p, values, hits, n_knots)
-    return distances(spline(values), values, p.sample_weight)
+    return distances_from_curve(spline(values), values, p.sample_weight)

@@ -127,10 +127,10 @@ def kernel_calibration_error(
             f"estimator={estimator!r} must have two rows at least; got {total:g}."
         )
     if estimator == "linear":
-        return _linear(p, width, distance)
+        return _mean_kernel_of_disjoint_pairs(p, width, distance)
     weight = p.row_weight
-    residual = residuals(p.probs, p.codes)
-    pairs = _sum_of_pairs(p.probs, residual * weight[:, None], width, distance)
+    residual = label_residuals(p.probs, p.codes)
+    pairs = _sum_kernel_over_pairs(p.probs, residual * weight[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2
     pairs_of_a_row_with_itself = float(
@@ -157,7 +157,7 @@ class KernelError:
                 "KernelError must have rows without weights. Write them out first."
             )
         probs = predictions.probs
-        kernel = distances(probs, probs, distance)
+        kernel = pairwise_distances(probs, probs, distance)
         kernel /= -resolve_bandwidth(predictions, bandwidth, distance, kernel)
         np.exp(kernel, out=kernel)
         self.kernel = kernel
@@ -193,14 +193,14 @@ class KernelError:
         return pairs / (n * (n - 1.0))
 
 
-def residuals(probs: Floats, codes: Codes) -> Floats:
+def label_residuals(probs: Floats, codes: Codes) -> Floats:
     """Return ``onehot(y) - x``."""
     residual = -probs
     residual[np.arange(len(codes)), codes] += 1.0
     return residual
 
 
-def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
+def pairwise_distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     """Return the distance of every row of `first` to every row of `second`."""
     if distance not in ("euclidean", "tv"):
         raise InputError(
@@ -249,7 +249,7 @@ def resolve_bandwidth(
         if apart is not None:
             apart = apart[np.ix_(some, some)]
     if apart is None:
-        apart = distances(p.probs, p.probs, distance)
+        apart = pairwise_distances(p.probs, p.probs, distance)
     is_pair = ~np.tri(p.n_samples, dtype=bool)
     found = apart[is_pair]
     weight = None
@@ -267,7 +267,7 @@ def resolve_bandwidth(
     return float(np.average(found, weights=weight))
 
 
-def _sum_of_pairs(
+def _sum_kernel_over_pairs(
     probs: Floats, residual: Floats, width: float, distance: Distance
 ) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
@@ -276,7 +276,7 @@ def _sum_of_pairs(
     total = 0.0
     for start in range(0, n, n_rows):
         stop = min(start + n_rows, n)
-        apart = distances(probs[start:stop], probs[start:], distance)
+        apart = pairwise_distances(probs[start:stop], probs[start:], distance)
         kernel = np.exp(apart / -width)
         products = residual[start:stop] @ residual[start:].T
         products *= kernel
@@ -286,7 +286,9 @@ def _sum_of_pairs(
     return total
 
 
-def _linear(p: Predictions, width: float, distance: Distance) -> float:
+def _mean_kernel_of_disjoint_pairs(
+    p: Predictions, width: float, distance: Distance
+) -> float:
     """Return the mean over the disjoint pairs (0, 1), (2, 3), ..."""
     if p.sample_weight is not None:
         if not p.has_whole_weights:
@@ -296,7 +298,7 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
             )
         p = p.expand_weights()
     n_paired = p.n_samples // 2 * 2
-    residual = residuals(p.probs, p.codes)[:n_paired]
+    residual = label_residuals(p.probs, p.codes)[:n_paired]
     difference = p.probs[0:n_paired:2] - p.probs[1:n_paired:2]
     if distance == "tv":
         apart = np.abs(difference).sum(axis=1) * 0.5
@@ -369,7 +371,7 @@ def smooth_calibration_error(
     )
     top, confidence = top_label(p.probs)
     residual = (top == p.codes) - confidence
-    spectrum = dct(_on_grid(confidence, residual, p.sample_weight))
+    spectrum = dct(_split_residuals_on_grid(confidence, residual, p.sample_weight))
     frequency = np.pi * np.arange(N_GRID_POINTS)
 
     def error_at(bandwidth: float) -> float:
@@ -390,7 +392,9 @@ def smooth_calibration_error(
     return 0.5 * (low + high) if low > 0.0 else 0.0
 
 
-def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
+def _split_residuals_on_grid(
+    values: Floats, residuals: Floats, weight: Floats | None
+) -> Floats:
     """Return the mean residual's share of each cell, split linearly between cell centres."""
     if weight is None:
         weight = np.ones(len(values))

@@ -32,7 +32,7 @@ from .._validation.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE
 from ..metrics._bins import Binning, NBins
-from ..metrics._isotonic import pooled_predictions
+from ..metrics._isotonic import pool_equal_predictions
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
 from ..metrics._smooth import SmoothCurve, calibration_distances, smooth_curve
 from ._layout import (
@@ -167,7 +167,7 @@ def draw_curve_of_each_set(
                     label=f"_band{k}",
                 )
         else:
-            pooled = pooled_predictions(line.rows, None)
+            pooled = pool_equal_predictions(line.rows, None)
             x = pooled.values
             y = pooled.curve()
         ax.plot(x, y, lw=width, zorder=3 + 0.01 * k, label=f"_line{k}", **look)
@@ -534,12 +534,14 @@ def class_errors_for_curve(
     if curve == "smooth":
         return "ICI", calibration_distances(None, rows)["ici"][1:-1]
     if curve == "isotonic":
-        pooled = [pooled_predictions(rows, label) for label in rows.classes]
-        return "MCB", [own.decomposed().miscalibration for own in pooled]
+        pooled = [pool_equal_predictions(rows, label) for label in rows.classes]
+        return "MCB", [own.decompose_score().miscalibration for own in pooled]
     return "ECE", class_errors(assessment)
 
 
 def class_errors(assessment: Assessment) -> list[float]:
     """Return each class's calibration error; their mean is ``metrics["classwise_ece"]``."""
     predictions = assessment.predictions
-    return ClasswiseECE(predictions).per_class(predictions.codes[None])[0].tolist()
+    return (
+        ClasswiseECE(predictions).errors_by_class(predictions.codes[None])[0].tolist()
+    )

@@ -96,7 +96,7 @@ def figure1() -> Reproduction:
     >>> sorted(set(found.table["image"]))
     [4526, 5037]
     """
-    rows = planes(images())
+    rows = plane_probabilities(images())
     shown = [
         [
             "image",
@@ -127,8 +127,8 @@ def figure1() -> Reproduction:
         "The interval is the map's: where the number would lie if all images there are had been "
         "learned from."
     )
-    return _figure(
-        "figure1", "Figure 1", IMAGES, rows, shown, planes_figure(rows), note
+    return _titled_figure(
+        "figure1", "Figure 1", IMAGES, rows, shown, draw_planes(rows), note
     )
 
 
@@ -269,7 +269,7 @@ def figure5() -> Reproduction:
         "histogram",
         "xu_davoine",
     )
-    return _reliability("figure5", "Figure 5", IMAGES, images(), order, table2())
+    return _reliability_figure("figure5", "Figure 5", IMAGES, images(), order, table2())
 
 
 def figure6() -> Reproduction:
@@ -301,7 +301,9 @@ def figure6() -> Reproduction:
     >>> figure6().save("figure6.svg")  # doctest: +SKIP
     """
     order = ("uncalibrated", "mcllo", "histogram", "xu_davoine")
-    return _reliability("figure6", "Figure 6", OBESITY, obesity(), order, table4())
+    return _reliability_figure(
+        "figure6", "Figure 6", OBESITY, obesity(), order, table4()
+    )
 
 
 def power() -> Reproduction:
@@ -338,13 +340,13 @@ def power() -> Reproduction:
         name="power",
         title="Rejection rates (supplement)",
         source=SIMULATED.format(design=simulation().design),
-        table=_table(_settings()),
-        shown=tuple(tuple(line) for line in _by_size("rejected")),
+        table=_columns_of_rows(_settings_with_gain()),
+        shown=tuple(tuple(line) for line in _lines_by_sample_size("rejected")),
         notes=(f"Level {ALPHA:g}, chi-square. delta_1 = 1: nothing is wrong.",),
     )
 
 
-def planes(study: CaseStudy) -> list[Row]:
+def plane_probabilities(study: CaseStudy) -> list[Row]:
     """Return the probabilities of the two planes, likeliest class first, before and after."""
     data = study.data
     parts = ((data.train, data.train_columns), (data.holdout, data.holdout_columns))
@@ -352,11 +354,13 @@ def planes(study: CaseStudy) -> list[Row]:
     for image in PLANES:
         for part, columns in parts:
             for place in np.flatnonzero(columns["image"] == image - 1):
-                rows += _plane(study, image, part, int(place))
+                rows += _rows_of_plane(study, image, part, int(place))
     return rows
 
 
-def _plane(study: CaseStudy, image: int, part: Predictions, place: int) -> list[Row]:
+def _rows_of_plane(
+    study: CaseStudy, image: int, part: Predictions, place: int
+) -> list[Row]:
     """Return the probabilities of one image, likeliest class first."""
     before = part.probs[place]
     after = study.fit.recalibrate(before[None], interval=0.95)
@@ -376,7 +380,7 @@ def _plane(study: CaseStudy, image: int, part: Predictions, place: int) -> list[
 
 
 @use_style
-def planes_figure(rows: list[Row]) -> list[Axes]:
+def draw_planes(rows: list[Row]) -> list[Axes]:
     """Draw the five largest probabilities of the two planes before and after MCLLO."""
     figure = SelfLayoutFigure(9.0, 3.1)
     axes = list(figure.subplots(1, len(PLANES), sharex=True))
@@ -413,7 +417,7 @@ def _draw_plane(ax: Axes, image: int, rows: list[Row]) -> None:
     write_title(ax, f"Test image {image}", f"{of_label['label']}: {numbers}")
 
 
-def _reliability(
+def _reliability_figure(
     name: str,
     title: str,
     source: str,
@@ -432,10 +436,10 @@ def _reliability(
         line = printed_lines[METHODS[method]]
         shown.append([line[0], line[8], line[9], line[4], line[5]])
     note = "Ten bins of equal width; the ECE has ceil(sqrt n) bins. p by chi-square."
-    return _figure(name, title, source, rows, shown, drawn, note)
+    return _titled_figure(name, title, source, rows, shown, drawn, note)
 
 
-def _settings() -> list[Row]:
+def _settings_with_gain() -> list[Row]:
     """Return the thirty settings: rate, ECE before and after, gain."""
     rows = []
     for cell in simulation().rows:
@@ -444,18 +448,18 @@ def _settings() -> list[Row]:
     return rows
 
 
-def _by_size(what: str) -> list[list[str]]:
+def _lines_by_sample_size(what: str) -> list[list[str]]:
     """Return a line for each n and a column for each effect."""
-    rows = _settings()
+    rows = _settings_with_gain()
     deltas = sorted({row["delta_1"] for row in rows})
     sizes = sorted({row["n"] for row in rows})
-    words = {(row["n"], row["delta_1"]): _words(row, what) for row in rows}
+    words = {(row["n"], row["delta_1"]): _format_setting(row, what) for row in rows}
     heads = ["n", *(f"delta_1 = {delta:g}" for delta in deltas)]
     lines = [[f"{n:,}", *(words[n, delta] for delta in deltas)] for n in sizes]
     return [heads, *lines]
 
 
-def _words(row: Row, what: str) -> str:
+def _format_setting(row: Row, what: str) -> str:
     """Return one number of a setting."""
     if what == "rejected":
         return f"{row['power']:.3f}"
@@ -469,10 +473,18 @@ def _simulation_figure(
 ) -> Reproduction:
     """Return a figure of the simulation."""
     source = SIMULATED.format(design=simulation().design)
-    return _figure(name, title, source, _settings(), _by_size(what), [drawn], note)
+    return _titled_figure(
+        name,
+        title,
+        source,
+        _settings_with_gain(),
+        _lines_by_sample_size(what),
+        [drawn],
+        note,
+    )
 
 
-def _figure(
+def _titled_figure(
     name: str,
     title: str,
     source: str,
@@ -489,9 +501,11 @@ def _figure(
             f"{title}, made again", x=left, ha="left", fontsize=TITLE_PT, color=MUTED
         )
     lines = tuple(tuple(line) for line in shown)
-    return Reproduction(name, title, source, _table(rows), lines, (note,), axes)
+    return Reproduction(
+        name, title, source, _columns_of_rows(rows), lines, (note,), axes
+    )
 
 
-def _table(rows: list[Row]) -> Table:
+def _columns_of_rows(rows: list[Row]) -> Table:
     """Return rows as columns."""
     return Table({key: [row[key] for row in rows] for key in rows[0]})

@@ -82,14 +82,12 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     >>> printed("table2")[2]["p"], printed("table4")[0]["set"]
     (0.133, 'uncalibrated_train')
     """
-    text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(
-        {name: _parse_cell(cell) for name, cell in row.items()} for row in rows
-    )
+    path = files(__package__) / "printed" / f"{table}.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(_parse_line(line) for line in csv.DictReader(lines))
 
 
-def by_set(table: str) -> dict[str, dict[str, Any]]:
+def read_printed_rows_by_set(table: str) -> dict[str, dict[str, Any]]:
     """Return Table 2 or 4 by the set of probabilities."""
     return {row["set"]: row for row in printed(table)}
 
@@ -122,6 +120,11 @@ def format_own_p(pvalue: float | None, method: str = "exact") -> str:
     if pvalue is None or method == "chi2":
         return "-"
     return pvalue_text(pvalue, bound=method == "bound").without_equals
+
+
+def _parse_line(line: dict[str, str]) -> dict[str, Any]:
+    """Return a row of a table by column."""
+    return {name: _parse_cell(cell) for name, cell in line.items()}
 
 
 def _parse_cell(cell: str) -> float | str | None:

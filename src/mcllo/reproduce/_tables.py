@@ -36,10 +36,10 @@ from ..simulate._study import PowerCell, PowerStudy
 from ._result import (
     METHODS,
     Reproduction,
-    by_set,
     format_own_p,
     format_printed_p,
     printed,
+    read_printed_rows_by_set,
 )
 
 Row = dict[str, Any]
@@ -88,7 +88,7 @@ def compared_rows(
                 known[name] = paper_row.get(name.removeprefix("paper_"))
             elif name == "mce":
                 known[name] = maximum_calibration_error(
-                    None, judged_probabilities(c, row.method)
+                    None, probabilities_of_method(c, row.method)
                 )
             elif name not in known:
                 known[name] = getattr(row, name)
@@ -96,7 +96,7 @@ def compared_rows(
     return rows
 
 
-def judged_probabilities(c: Comparison, method: str) -> Predictions:
+def probabilities_of_method(c: Comparison, method: str) -> Predictions:
     """Return the probabilities that a row of a comparison is about."""
     return c.train if method == "uncalibrated_train" else c.recalibrated[method]
 
@@ -256,7 +256,7 @@ def table1() -> Reproduction:
     for part, fit in (("X_t", study.fit), ("X_h", study.holdout_fit)):
         paper = [row for row in printed("table1") if row["part"] == part]
         rows += parameter_rows(fit, paper)
-    shown = parameter_words(rows, "part")
+    shown = format_parameter_rows(rows, "part")
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
     return _reproduction("table1", "Table 1", IMAGES, rows, shown, note)
 
@@ -299,7 +299,7 @@ def table2() -> Reproduction:
         "temperature",
         "vector",
     ]
-    return _methods("table2", "Table 2", IMAGES, images(), order)
+    return _methods_table("table2", "Table 2", IMAGES, images(), order)
 
 
 def table3() -> Reproduction:
@@ -334,7 +334,7 @@ def table3() -> Reproduction:
     """
     study = obesity()
     rows = parameter_rows(study.fit, printed("table3"))
-    shown = parameter_words(rows)
+    shown = format_parameter_rows(rows)
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
     return _reproduction("table3", "Table 3", OBESITY, rows, shown, note)
 
@@ -376,18 +376,20 @@ def table4() -> Reproduction:
         "xu_davoine",
         "temperature",
     ]
-    return _methods("table4", "Table 4", OBESITY, obesity(), order)
+    return _methods_table("table4", "Table 4", OBESITY, obesity(), order)
 
 
-def _methods(
+def _methods_table(
     name: str, title: str, source: str, study: CaseStudy, order: Sequence[str]
 ) -> Reproduction:
     """Return a table of methods in the paper's order."""
-    rows = compared_rows(study.comparison, COLUMNS, by_set(name))
+    rows = compared_rows(study.comparison, COLUMNS, read_printed_rows_by_set(name))
     rows.sort(
         key=lambda row: order.index(row["set"])
     )  # the paper's tables differ in their order
-    return _reproduction(name, title, source, rows, method_words(rows), HOW_TO_READ)
+    return _reproduction(
+        name, title, source, rows, format_method_rows(rows), HOW_TO_READ
+    )
 
 
 def _reproduction(
@@ -404,20 +406,20 @@ def _reproduction(
     return Reproduction(name, title, source, table, lines, (note,))
 
 
-def parameter_words(rows: Iterable[Row], *lead: str) -> list[list[str]]:
+def format_parameter_rows(rows: Iterable[Row], *lead: str) -> list[list[str]]:
     """Return estimates as printed, the paper's before ours."""
     lines = [[*lead, "class", "delta: paper", "ours", "gamma: paper", "ours"]]
     for row in rows:
         cells = [str(row[name]) for name in lead]
         cells.append(str(row["class"]).replace("_", " "))
         for name in ("delta", "gamma"):
-            cells.append(_estimate(row, f"paper_{name}", f"paper_se_{name}"))
-            cells.append(_estimate(row, name, f"se_{name}"))
+            cells.append(_format_estimate(row, f"paper_{name}", f"paper_se_{name}"))
+            cells.append(_format_estimate(row, name, f"se_{name}"))
         lines.append(cells)
     return lines
 
 
-def _estimate(row: Row, name: str, error: str) -> str:
+def _format_estimate(row: Row, name: str, error: str) -> str:
     """Return an estimate with its standard error, which a separated fit has not."""
     standard_error = row[error]
     if standard_error is None or np.isnan(standard_error):
@@ -425,7 +427,7 @@ def _estimate(row: Row, name: str, error: str) -> str:
     return f"{row[name]:.3f} ({standard_error:.3f})"
 
 
-def method_words(rows: Iterable[Row]) -> list[list[str]]:
+def format_method_rows(rows: Iterable[Row]) -> list[list[str]]:
     """Return the judged sets as printed, the paper's numbers before ours."""
     heads = [
         "",
@@ -445,31 +447,31 @@ def method_words(rows: Iterable[Row]) -> list[list[str]]:
         "ours",
         "log loss",
     ]
-    return [heads, *(_method_cells(row) for row in rows)]
+    return [heads, *(_format_method_row(row) for row in rows)]
 
 
-def _method_cells(row: Row) -> list[str]:
+def _format_method_row(row: Row) -> list[str]:
     """Return one judged set as printed."""
     return [
         METHODS[row["set"]],
         f"{row['n']:.0f}",
-        _cell(row["paper_statistic"], ".4g"),
-        _cell(row["statistic"], ".1f"),
+        _format_or_dash(row["paper_statistic"], ".4g"),
+        _format_or_dash(row["statistic"], ".1f"),
         format_printed_p(row["paper_p"]),
         format_printed_p(row["p_chi2"]),
         format_own_p(row["p"], row["p_method"]),
         format_own_p(row["p_corrected"]),
-        _cell(row["paper_ece"], ".3f"),
-        _cell(row["ece"], ".3f"),
-        _cell(row["mce"], ".2f"),
-        _cell(row["paper_accuracy"], ".1%"),
-        _cell(row["accuracy"], ".1%"),
-        _cell(row["paper_label_change"], ".2%"),
-        _cell(row["label_change"], ".2%"),
-        _cell(row["log_loss"], ".3f"),
+        _format_or_dash(row["paper_ece"], ".3f"),
+        _format_or_dash(row["ece"], ".3f"),
+        _format_or_dash(row["mce"], ".2f"),
+        _format_or_dash(row["paper_accuracy"], ".1%"),
+        _format_or_dash(row["accuracy"], ".1%"),
+        _format_or_dash(row["paper_label_change"], ".2%"),
+        _format_or_dash(row["label_change"], ".2%"),
+        _format_or_dash(row["log_loss"], ".3f"),
     ]
 
 
-def _cell(value: Any, form: str) -> str:
+def _format_or_dash(value: Any, form: str) -> str:
     """Return a number, or a dash."""
     return "-" if value is None else f"{value:{form}}"

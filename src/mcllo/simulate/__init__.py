@@ -23,16 +23,16 @@ from ._design import (
     build_map,
     check_alpha,
     check_count,
-    check_sizes,
-    n_workers,
-    named_design,
-    shifts,
-    sizes,
-    table_design,
-    table_of_sample,
+    check_delta_1_values,
+    check_sample_sizes,
+    check_sizes_fit_memory,
+    design_of_distribution,
+    design_of_table,
+    resolve_n_jobs,
+    take_table_of_sample,
 )
 from ._run import FinishedCells, StudyCell, StudyPlan, run_cells
-from ._study import PowerCell, PowerStudy, RowsNeeded, solve
+from ._study import PowerCell, PowerStudy, RowsNeeded, solve_for_sample_size
 
 __all__ = ["PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"]
 
@@ -101,17 +101,17 @@ def draw(
     """
     n = check_count(n_samples, "n_samples")
     if isinstance(distribution, str):
-        design = named_design(distribution, n_classes, concentration, scale)
+        design = design_of_distribution(distribution, n_classes, concentration, scale)
     elif concentration is not None or scale is not None:
         raise InputError(
             "concentration= and scale= belong to named distributions; got a table."
         )
     else:
-        design = table_design(distribution)
-    check_sizes([n], len(design.classes))
+        design = design_of_table(distribution)
+    check_sizes_fit_memory([n], len(design.classes))
     effect = build_map(delta, gamma, design.classes, design.baseline_index)
     stream = np.random.default_rng(seed_entropy(seed))
-    return table_of_sample(design.sample(effect.theta, n, [stream]))
+    return take_table_of_sample(design.sample(effect.theta, n, [stream]))
 
 
 def power(
@@ -199,13 +199,13 @@ def power(
     >>> study.rows[0].power < study.rows[1].power
     True
     """
-    design = named_design(distribution, n_classes, concentration, scale)
+    design = design_of_distribution(distribution, n_classes, concentration, scale)
     check_n_resamples(n_resamples)
     test = "exact" if exact else "chi2"
     plan = StudyPlan(design, test, int(n_resamples), check_count(reps, "reps"))
     level = check_alpha(alpha)
-    workers = n_workers(n_jobs)
-    tried = shifts(delta_1)
+    workers = resolve_n_jobs(n_jobs)
+    tried = check_delta_1_values(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
         message = "{power} needs one {delta_1} and no {resume}."
         raise InputError(message, argument="power", value=power)
@@ -227,10 +227,14 @@ def power(
         "n_classes": len(design.classes),
     }
     if power is not None:
-        rows, needed = _solve_for_rows(plan, cell, level, power, workers)
+        rows, needed = _simulate_until_power(plan, cell, level, power, workers)
         return PowerStudy(rows, **facts, needed=needed)
-    grid = [(n, shift) for n in sizes(n_samples, design) for shift in tried]
-    finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
+    grid = [
+        (n, shift) for n in check_sample_sizes(n_samples, design) for shift in tried
+    ]
+    finished.check_same_settings(
+        {"version": __version__, "seed": entropy, **plan.settings}
+    )
     todo = [cell(n, shift) for n, shift in grid if (n, shift) not in finished]
     for done, numbers in run_cells(plan, todo, workers):
         finished.add((done.n, done.delta_1), numbers)
@@ -315,12 +319,12 @@ def power_for(
             "power_for must know how wrong the predictions are; got neither delta= nor gamma=. "
             "Pass, say, gamma=0.8, or delta=1 for the size of the test."
         )
-    design = table_design(probs, classes, baseline)
+    design = design_of_table(probs, classes, baseline)
     check_n_resamples(n_resamples)
     plan = StudyPlan(design, "auto", int(n_resamples), check_count(reps, "reps"))
     effect = build_map(delta, gamma, design.classes, design.baseline_index)
     level = check_alpha(alpha)
-    workers = n_workers(n_jobs)
+    workers = resolve_n_jobs(n_jobs)
     entropy = seed_entropy(seed)
 
     def cell(n: int) -> StudyCell:
@@ -335,16 +339,16 @@ def power_for(
         "effect": effect,
     }
     if power is not None:
-        found, needed = _solve_for_rows(plan, cell, level, power, workers)
+        found, needed = _simulate_until_power(plan, cell, level, power, workers)
         return PowerStudy(found, **facts, needed=needed)
-    cells = [cell(n) for n in sizes(n_samples, design)]
+    cells = [cell(n) for n in check_sample_sizes(n_samples, design)]
     rows = []
     for done, numbers in run_cells(plan, cells, workers):
         rows.append(PowerCell(done.n, None, level, *numbers))
     return PowerStudy(tuple(rows), **facts)
 
 
-def _solve_for_rows(
+def _simulate_until_power(
     plan: StudyPlan,
     cell: Callable[[int], StudyCell],
     level: float,
@@ -369,5 +373,5 @@ def _solve_for_rows(
         n_rejected = int(np.sum(tried[n].pvalues <= level))
         return n_rejected, plan.reps
 
-    needed = solve(rejected, len(theta), float(power), level)
+    needed = solve_for_sample_size(rejected, len(theta), float(power), level)
     return tuple(tried[n] for n in sorted(tried)), needed

@@ -72,7 +72,7 @@ class Design:
         for stream in streams:
             rows.append(self.draw(stream, n_samples))
             uniform.append(stream.random(n_samples))
-        unlabelled = self._unlabelled(np.concatenate(rows))
+        unlabelled = self._as_predictions_without_labels(np.concatenate(rows))
         chances, _ = probabilities_and_log_sums(theta, unlabelled.log_odds)
         one_draw = np.concatenate(uniform)[None]
         labels = labels_from_uniforms(chances.T, one_draw)[0]
@@ -82,7 +82,7 @@ class Design:
         column_of_label = np.append(others, b)
         return replace(unlabelled, codes=column_of_label[labels])
 
-    def _unlabelled(self, rows: NDArray[Any]) -> Predictions:
+    def _as_predictions_without_labels(self, rows: NDArray[Any]) -> Predictions:
         """Return what was drawn as predictions, each with the first class as its label."""
         logits = None
         clip = None
@@ -104,7 +104,7 @@ class Design:
         )
 
 
-def table_of_sample(sample: Predictions, rows: slice = slice(None)) -> Predictions:
+def take_table_of_sample(sample: Predictions, rows: slice = slice(None)) -> Predictions:
     """Return one of the tables of a sample, and how many probabilities had been raised in it."""
     table = sample.take(np.arange(sample.n_samples)[rows])
     n_clipped = int((table.probs <= (sample.clip or 0.0)).sum())
@@ -137,7 +137,7 @@ def _draw_rows(
     return np.minimum(picked, n_rows - 1)
 
 
-def named_design(
+def design_of_distribution(
     name: Any, n_classes: Any, concentration: Any = None, scale: Any = None
 ) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
@@ -146,7 +146,7 @@ def named_design(
         values = {"name": name, "hint": did_you_mean(name, NAMES, "known are")}
         raise InputError(message, argument="distribution", value=name, values=values)
     c = check_count(n_classes, "n_classes", least=2)
-    check_sizes([], c)
+    check_sizes_fit_memory([], c)
     if concentration is not None and name != "dirichlet":
         raise InputError(
             f"concentration= belongs to distribution='dirichlet'; got {name!r}."
@@ -155,14 +155,14 @@ def named_design(
         raise InputError(
             f"scale= belongs to distribution='softmax_normal'; got {name!r}."
         )
-    parameters = per_class(
+    parameters = check_numbers_per_class(
         1.0 if concentration is None else concentration, "concentration", c
     )
     if name == "dirichlet_heavy":
         # The paper does not say where its rows came from; these look like its figures.
         parameters = np.append(3.0, np.full(c - 1, 0.3))
     standard_deviation = float(
-        per_class(1.0 if scale is None else scale, "scale", 1)[0]
+        check_numbers_per_class(1.0 if scale is None else scale, "scale", 1)[0]
     )
     if name == "softmax_normal":
         words = f"softmax of N(0, {standard_deviation:g}^2)"
@@ -182,14 +182,14 @@ def named_design(
     return Design(tuple(range(c)), c - 1, words, settings, draw)
 
 
-def table_design(
+def design_of_table(
     probs: Any, classes: Any = None, baseline: Hashable | None = None
 ) -> Design:
     """Return the rows of `probs` to draw from; a `Predictions` brings its classes and baseline."""
     if isinstance(probs, Predictions):
         table = as_predictions(probs, classes=classes, baseline=baseline)
     else:
-        table = _table_without_labels(probs, classes, baseline)
+        table = _validate_without_labels(probs, classes, baseline)
     n_rows = table.n_samples
     cumulated_weight = None
     if table.sample_weight is not None:
@@ -201,7 +201,7 @@ def table_design(
     )
 
 
-def _table_without_labels(
+def _validate_without_labels(
     probs: Any, classes: Any, baseline: Hashable | None
 ) -> Predictions:
     """Return validated probabilities as predictions, each with the first class as its label."""
@@ -241,15 +241,15 @@ def build_map(delta: Any, gamma: Any, classes: Classes, baseline: int) -> MCLLOM
         if value is None:
             value = 1.0
         elif isinstance(value, Mapping):
-            value = _by_label(value, name, compared, classes[baseline])
-        return per_class(value, name, len(compared), positive=positive)
+            value = _numbers_by_label(value, name, compared, classes[baseline])
+        return check_numbers_per_class(value, name, len(compared), positive=positive)
 
     tau = np.log(parameters(delta, "delta", positive=True))
     slopes = parameters(gamma, "gamma", positive=False)
     return MCLLOMap(tau, slopes, classes, classes[baseline])
 
 
-def _by_label(
+def _numbers_by_label(
     value: Mapping[Hashable, Any], name: str, compared: Classes, baseline: Hashable
 ) -> list[Any]:
     """Return one number for each class; 1 where the mapping has none."""
@@ -266,7 +266,9 @@ def _by_label(
     return found
 
 
-def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Floats:
+def check_numbers_per_class(
+    value: Any, name: str, count: int, *, positive: bool = True
+) -> Floats:
     """Return one finite number, repeated, or the `count` numbers given."""
     numbers = as_numbers(np.asarray(value), name).astype(np.float64)
     if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != count):
@@ -293,7 +295,7 @@ def check_count(value: Any, name: str, *, least: int = 1) -> int:
     return int(value)
 
 
-def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
+def check_sizes_fit_memory(n_samples: Iterable[int], n_classes: int) -> None:
     """Refuse tables, and matrices of parameters, that do not fit into memory."""
     max_rows = max(n_samples, default=0)
     n_parameters = 2 * n_classes
@@ -308,23 +310,23 @@ def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
     check_memory(n_bytes, words, "Use fewer.")
 
 
-def sizes(value: Any, design: Design) -> tuple[int, ...]:
+def check_sample_sizes(value: Any, design: Design) -> tuple[int, ...]:
     """Return one number of rows, or several, each once, whose tables fit into memory."""
     is_one = not isinstance(value, Iterable) or isinstance(value, str)
     numbers = tuple(
         check_count(n, "n_samples") for n in ((value,) if is_one else value)
     )
     _check_distinct(numbers, "n_samples", "distinct numbers of rows", value)
-    check_sizes(numbers, len(design.classes))
+    check_sizes_fit_memory(numbers, len(design.classes))
     return numbers
 
 
-def shifts(value: Any) -> tuple[float, ...]:
+def check_delta_1_values(value: Any) -> tuple[float, ...]:
     """Return one delta_1, or several, each once."""
     given = np.atleast_1d(np.asarray(value))
     numbers: tuple[float, ...] = ()
     if given.size:
-        numbers = tuple(per_class(given, "delta_1", len(given)).tolist())
+        numbers = tuple(check_numbers_per_class(given, "delta_1", len(given)).tolist())
     _check_distinct(numbers, "delta_1", "distinct positive numbers", value)
     return numbers
 
@@ -341,7 +343,7 @@ def check_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
-def n_workers(n_jobs: Any) -> int:
+def resolve_n_jobs(n_jobs: Any) -> int:
     """Return the number of processes: None is 1, -1 is one for each processor."""
     if n_jobs is None:
         return 1

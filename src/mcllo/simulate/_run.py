@@ -42,9 +42,9 @@ from .._utils.parallel import keep_freed_memory, limit_threads, one_blas_thread
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
-from ..metrics._binned import cell_totals
-from ..metrics._bins import resolve_n_bins, top_label, width_index
-from ._design import Design, Streams, table_of_sample
+from ..metrics._binned import weight_and_sum_by_cell
+from ..metrics._bins import equal_width_bin_index, resolve_n_bins, top_label
+from ._design import Design, Streams, take_table_of_sample
 from ._study import ARRAYS
 
 
@@ -93,7 +93,9 @@ def sufficient_statistics(log_odds: Floats, codes: Codes) -> Floats:
     table, row = np.divmod(np.flatnonzero(codes < k), n)
     label = codes[table, row]
     log_odds_of_label = log_odds[label, table, row]
-    counts, sums = cell_totals(table * k + label, log_odds_of_label, n_tables * k, None)
+    counts, sums = weight_and_sum_by_cell(
+        table * k + label, log_odds_of_label, n_tables * k, None
+    )
     return np.hstack([counts.reshape(n_tables, k), sums.reshape(n_tables, k)])
 
 
@@ -137,18 +139,18 @@ def run_cells(
     if not cells:
         return
     with (
-        _workers(plan, n_jobs) as work,
+        _batch_runner(plan, n_jobs) as work,
         progress("simulating", "repetitions") as advance,
     ):
         for cell in cells:
             parts = []
-            for part in work(cell, batches(cell, plan.reps)):
+            for part in work(cell, split_into_batches(cell, plan.reps)):
                 parts.append(part)
                 advance(part.shape[1])
             yield cell, np.concatenate(parts, axis=1)
 
 
-def batches(cell: StudyCell, reps: int) -> list[range]:
+def split_into_batches(cell: StudyCell, reps: int) -> list[range]:
     """Return the repetitions of a cell in pieces of a size that depends on the cell alone."""
     log_odds_per_table = cell.n * len(cell.theta) // 2
     size = max(1, N_BATCH_LOG_ODDS // log_odds_per_table)
@@ -169,8 +171,8 @@ def run_batch(plan: StudyPlan, cell: StudyCell, batch: range) -> Floats:
     if plan.test != "chi2":
         pvalues = _simulate_pvalues(plan, sample, fits, streams, chi2_pvalues)
     recalibrated = recalibrate_tables(fits.theta, log_odds, sample.baseline_index)
-    ece_before = top_label_errors(sample.probs, sample.codes, n_tables)
-    ece_after = top_label_errors(recalibrated, sample.codes, n_tables)
+    ece_before = top_label_ece_by_table(sample.probs, sample.codes, n_tables)
+    ece_after = top_label_ece_by_table(recalibrated, sample.codes, n_tables)
     return np.stack([pvalues, chi2_pvalues, ece_before, ece_after])
 
 
@@ -185,7 +187,7 @@ def _simulate_pvalues(
     pvalues = chi2.copy()
     n = sample.n_samples // len(chi2)
     for b, stream in enumerate(streams):
-        predictions = table_of_sample(sample, slice(b * n, (b + 1) * n))
+        predictions = take_table_of_sample(sample, slice(b * n, (b + 1) * n))
         if plan.test == "auto":
             method, _ = choose_method(predictions, int(fits.df[b]), "lr", N_RESAMPLES)
             if method == "chi2":
@@ -213,20 +215,20 @@ def recalibrate_tables(theta: Floats, log_odds: Floats, baseline: int) -> Floats
     return g.reshape(k + 1, -1).T
 
 
-def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
+def top_label_ece_by_table(probs: Floats, codes: Codes, tables: int) -> Floats:
     """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
     n = len(codes) // tables
     n_bins = resolve_n_bins("sqrt", n)
     top, confidence = top_label(probs)
     first_bin_of_table = np.repeat(n_bins * np.arange(tables), n)
-    index = width_index(confidence, n_bins) + first_bin_of_table
+    index = equal_width_bin_index(confidence, n_bins) + first_bin_of_table
     is_hit = top == codes
-    _, sums = cell_totals(index, confidence - is_hit, n_bins * tables, None)
+    _, sums = weight_and_sum_by_cell(index, confidence - is_hit, n_bins * tables, None)
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
 @contextmanager
-def _workers(
+def _batch_runner(
     plan: StudyPlan, n_jobs: int
 ) -> Iterator[Callable[[StudyCell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
@@ -240,7 +242,10 @@ def _workers(
             yield run_here
         return
     pool = ProcessPoolExecutor(
-        n_jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
+        n_jobs,
+        mp_context=get_context("spawn"),
+        initializer=_keep_plan_in_worker,
+        initargs=(plan,),
     )
 
     def run_in_processes(cell: StudyCell, parts: list[range]) -> Iterable[Floats]:
@@ -260,7 +265,7 @@ def _workers(
 _planned: StudyPlan | None = None
 
 
-def _begin(plan: StudyPlan) -> None:
+def _keep_plan_in_worker(plan: StudyPlan) -> None:
     """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
     global _planned
     _planned = plan
@@ -302,13 +307,13 @@ class FinishedCells(dict[Key, Floats]):
         if not Path(path).exists():
             return
         try:
-            self._read(json.loads(Path(path).read_text(encoding="utf-8")))
+            self._parse_file_content(json.loads(Path(path).read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError):
             raise FileFormatError(
                 f"{path} is not an unfinished power study of this package. Name another file."
             ) from None
 
-    def _read(self, content: Any) -> None:
+    def _parse_file_content(self, content: Any) -> None:
         """Take settings and cells from a file's content; a ValueError where it is none of ours."""
         if content["format"] != FORMAT:
             raise ValueError("another format")
@@ -319,7 +324,7 @@ class FinishedCells(dict[Key, Floats]):
                 raise ValueError("another number of repetitions")
             self[int(cell["n"]), float(cell["delta_1"])] = numbers
 
-    def agree_on(self, settings: dict[str, Any]) -> None:
+    def check_same_settings(self, settings: dict[str, Any]) -> None:
         """Refuse to go on with other settings than those on file."""
         if self.settings:  # else nothing is on file
             for name, value in settings.items():

@@ -31,7 +31,7 @@ from .._utils.formatting import Table, align_columns, format_count, format_numbe
 from .._utils.notebook import NotebookResult
 from .._utils.results import Floats, Result
 from ..exceptions import InputError
-from ..metrics._reliability import wilson
+from ..metrics._reliability import wilson_score_interval
 
 MAX_ROWS = 200_000
 """Rows of the largest size tried; a round number."""
@@ -83,7 +83,7 @@ class RowsNeeded(Result):
         return f"{text}."
 
 
-def solve(
+def solve_for_sample_size(
     rejected: Callable[[int], tuple[int, int]], df: int, power: float, alpha: float
 ) -> RowsNeeded:
     """Return the n with the wanted power; ``rejected(n)`` simulates: rejections, repetitions."""
@@ -115,9 +115,9 @@ def solve(
     inside = per_row[distance <= 3.841458820694124]
     return RowsNeeded(
         power=power,
-        n=_whole_rows(wanted),
-        low=_whole_rows(target / inside[-1]),
-        high=_whole_rows(target / inside[0]),
+        n=_round_up_rows(wanted),
+        low=_round_up_rows(target / inside[-1]),
+        high=_round_up_rows(target / inside[0]),
         extrapolated=wanted > 2.0 * max(tried),
     )
 
@@ -135,7 +135,7 @@ def _power_curve(df: int, alpha: float) -> tuple[Floats, Floats]:
     )  # rounding must not turn the curve
 
 
-def _whole_rows(n: float) -> int:
+def _round_up_rows(n: float) -> int:
     """Return a number of rows rounded up, a million millions at most."""
     return int(min(np.ceil(n), 1e12))
 
@@ -151,7 +151,9 @@ TESTS = {
 
 def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a rate."""
-    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), 0.95)
+    low, high = wilson_score_interval(
+        np.array([hits / trials]), np.array([float(trials)]), 0.95
+    )
     return float(low[0]), float(high[0])
 
 
@@ -350,7 +352,7 @@ class PowerStudy(Result, NotebookResult):
         reps = ", ".join(
             format_count(reps) for reps in sorted({cell.reps for cell in self.rows})
         )
-        columns = self._columns()
+        columns = self._printed_columns()
         rows = [list(columns), *map(list, zip(*columns.values(), strict=True))]
         lines = [
             f"How often calibration is rejected at level {self.alpha:g}",
@@ -359,7 +361,7 @@ class PowerStudy(Result, NotebookResult):
             f"seed {self.seed}",
         ]
         if self.effect is not None:
-            lines.append(f"Truth: {effect_words(self.effect)}")
+            lines.append(f"Truth: {format_effect(self.effect)}")
         lines += [
             "",
             align_columns(rows, left=0),
@@ -372,7 +374,7 @@ class PowerStudy(Result, NotebookResult):
             lines.append(footnote)
         return "\n".join(lines)
 
-    def _columns(self) -> dict[str, list[str]]:
+    def _printed_columns(self) -> dict[str, list[str]]:
         """Return the columns of the printed table."""
         columns = {"n": [format_count(cell.n) for cell in self.rows]}
         if self.effect is None:
@@ -404,7 +406,7 @@ class PowerStudy(Result, NotebookResult):
         return ""
 
 
-def effect_words(effect: MCLLOMap) -> str:
+def format_effect(effect: MCLLOMap) -> str:
     """Return the parameters that differ from 1, in words: ``gamma 0.80 (baseline c)``."""
     words: list[str] = []
     for name, values in (("delta", effect.delta), ("gamma", effect.gamma)):

@@ -18,7 +18,7 @@ from dataclasses import replace
 from ..._assessment.assessment import Assessment
 from ..._assessment.details import INDEPENDENT
 from ..._diagnostics.attribution import OTHER_SHAPE_CAVEAT
-from ..._diagnostics.zero_sensitivity import floor_text
+from ..._diagnostics.zero_sensitivity import format_clip_value
 from ..._inference.calibration_test import needs_robust_covariance
 from ..._inference.hypothesis_test import Reason
 from ..._inference.posterior import bic_warning, format_posterior
@@ -213,7 +213,7 @@ def zeros_part(a: Assessment, alpha: float) -> Part:
         p = p_cell(test.pvalue, test.method)
         rows.append(
             (
-                TableCell(floor_text(floor), floor),
+                TableCell(format_clip_value(floor), floor),
                 number_cell(test.statistic),
                 p,
                 TableCell(how),

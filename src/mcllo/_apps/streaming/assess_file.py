@@ -43,7 +43,7 @@ from ..._assessment.assessment import (
 )
 from ..._assessment.details import Details
 from ..._assessment.verdict import TOLERANCE
-from ..._diagnostics.class_tests import shares
+from ..._diagnostics.class_tests import share_test_columns
 from ..._diagnostics.data_checks import check_data
 from ..._fit.covariance import ScoreSums, sandwich_covariance, sum_row_scores
 from ..._fit.estimate import likelihood_or_ridge_estimate
@@ -263,7 +263,7 @@ def assess_blocks(
         posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     )
     curves = bins.reliability(facts.classes)
-    columns = shares(
+    columns = share_test_columns(
         sums.class_weight, scores.predicted_weight, scores.spread, scores.weight
     )
     return BlockAssessment(

@@ -66,11 +66,11 @@ from ..._validation.labels import (
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import Simplex, clean_logits, clean_probs
 from ..._validation.weights import RowFacts, clean_row_facts
-from ...metrics._bins import top_label, width_edges, width_index
+from ...metrics._bins import equal_width_bin_index, equal_width_edges, top_label
 from ...metrics._reliability import (
     ReliabilityCurve,
-    central_range,
-    curve_of_sums,
+    central_range_of_hits,
+    curve_from_bin_sums,
     ratio,
 )
 
@@ -441,7 +441,7 @@ class BinSums:
         self, classes: Classes, level: float = 0.95
     ) -> list[ReliabilityCurve]:
         """Return the curve of the most probable class, then those of the classes."""
-        edges = width_edges(N_CURVE_BINS)
+        edges = equal_width_edges(N_CURVE_BINS)
         curves = []
         sums_of_curves = self.curves.swapaxes(0, 1)  # curve by curve
         for label, sums in zip((None, *classes), sums_of_curves, strict=True):
@@ -449,7 +449,9 @@ class BinSums:
             mean = ratio(predicted, counts)
             bands = _consistency_bands(counts, mean, variance, level)
             curves.append(
-                curve_of_sums(label, edges, (counts, predicted, hits), bands, level)
+                curve_from_bin_sums(
+                    label, edges, (counts, predicted, hits), bands, level
+                )
             )
         return curves
 
@@ -499,8 +501,8 @@ class BinCells:
     def from_n_bins(n_bins: int) -> BinCells:
         """Return the cells of `n_bins` bins of equal width."""
         # Cells lie between the edges of both: bins and bins of curves are runs of cells.
-        fine_edges = width_edges(n_bins)
-        curve_edges = width_edges(N_CURVE_BINS)
+        fine_edges = equal_width_edges(n_bins)
+        curve_edges = equal_width_edges(N_CURVE_BINS)
         edges = np.union1d(fine_edges, curve_edges)
         n_cells = len(edges) + 1
         above_fine_edges = 1 + np.searchsorted(edges, fine_edges)
@@ -514,13 +516,13 @@ class BinCells:
 
     def index(self, values: Floats) -> Codes:
         """Return the cell of each value; those in a bin of several cells are looked at again."""
-        bins = width_index(values, self.n_bins)
+        bins = equal_width_bin_index(values, self.n_bins)
         index = self.cell[bins]
         # at most nine bins are cut by an edge of a curve's bin, so this second look is cheap
         ambiguous = np.flatnonzero(index < 0)
         if len(ambiguous):
             own = bins[ambiguous]
-            curve_bins = width_index(values[ambiguous], N_CURVE_BINS)
+            curve_bins = equal_width_bin_index(values[ambiguous], N_CURVE_BINS)
             n_edges_passed = curve_bins - self.start[own]
             index[ambiguous] = self.fine[own] + n_edges_passed
         return index
@@ -603,7 +605,7 @@ def _consistency_bands(
     are_few = (counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)
     for m in np.flatnonzero(are_few):
         chances = np.full(int(counts[m]), mean[m])
-        fewest, most = central_range(chances, level)
+        fewest, most = central_range_of_hits(chances, level)
         low[m] = fewest / counts[m]
         high[m] = most / counts[m]
     return low, high

@@ -89,7 +89,7 @@ from ..._utils.notebook import show_progress
 from ..._utils.parallel import one_blas_thread
 from ..._utils.results import Codes, Floats, Result
 from ..._validation.predictions import Predictions
-from ...metrics._scores import error_of_mean
+from ...metrics._scores import standard_error_of_mean
 from .boosted import Correction
 from .folds import N_FOLDS, Folds, assign_folds
 from .members import MAX_CLASSES_FOR_FULL, Members, MembersFit, label_log_likelihoods
@@ -228,7 +228,7 @@ def group_copies(predictions: Predictions, fit: MembersFit) -> tuple[Codes | Non
     if copies is None:
         return None, 0
     rows_of_fold = predictions.n_samples // N_FOLDS
-    return copies.group_rows(rows_of_fold), copies.n_copies
+    return copies.number_inseparable_rows(rows_of_fold), copies.n_copies
 
 
 def design_effect(weight: Floats, groups: Codes) -> float:
@@ -528,7 +528,7 @@ def weighted_mean_and_se(
 ) -> tuple[float, float]:
     """Return the weighted mean of values and its standard error, over groups where there are."""
     mean = float(np.average(values, weights=weight))
-    return mean, error_of_mean(values - mean, weight, groups)[0]
+    return mean, standard_error_of_mean(values - mean, weight, groups)[0]
 
 
 def gain_shrinkage(gain: float, gain_se: float, n_errors: float) -> float:
