@@ -265,7 +265,7 @@ What is no matter of single classes alone, and how often the report says so:
 |---|---|---|---|---|---|---|---|
 {*outside} | {rows} | {c} | {n:,} | {how} | {off} | {said:%0} | {temperature:%0} | {innocent:%} |
 
-{outside_n} data sets, {outside_reps} for each line."""
+{outside_n} data sets, {outside_reps} for each line."""  # noqa: E501
 
 
 def _truth_words(how: str, size: float) -> str:

@@ -200,7 +200,8 @@ def verdict_meaning(a: Assessment, verdict: Verdict, error_family: str = FAMILY)
 def state_excluded_error(effect_size: EffectSize, error_family: str = FAMILY) -> str:
     """Return how large an error these rows exclude, and of which kind."""
     sure = f"{50 * (1 + effect_size.confidence):g} % confidence"
-    bound = f"an average error {error_family} above {percentage_points(effect_size.high)} percentage points"
+    points = percentage_points(effect_size.high)
+    bound = f"an average error {error_family} above {points} percentage points"
     return f"these rows exclude {bound} ({sure}), no smaller one."
 
 
