@@ -62,7 +62,7 @@ from .._inference.monte_carlo import (
     draw_labels,
     monte_carlo_pvalue,
 )
-from .._model.temperature import inverse_temperature
+from .._model.temperature import fit_inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement, suppress_warnings
@@ -280,7 +280,9 @@ class RemainingClasses:
         if self.data.slope is None or len(labels) == 0:
             return 1.0
         logs = self.data.logs[np.ix_(self.kept, self.rows)]
-        return inverse_temperature(logs, labels, weight, near=self.data.slope).value
+        return fit_inverse_temperature(
+            logs, labels, weight, start=self.data.slope
+        ).value
 
     def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""
