@@ -26,7 +26,7 @@ not lean on chi-square either.
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
 a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
-                                models fitted to each draw (`NestedRatio`); approximate
+                                models fitted to each draw (`NestedLikelihoodRatio`); approximate
 either                          score: the same draws, but of the score statistic, without a
                                 refit (`ProjectedScore`); exact against the identity
 either                          any n: split likelihood ratio (`split_likelihood_ratio_bound`)
@@ -100,20 +100,20 @@ from .._model.batched import (
     BatchedMinima,
     BatchedProblems,
     LikelihoodRatio,
-    NestedRatio,
+    NestedLikelihoodRatio,
 )
 from .._model.kernel import (
     CHUNK_ELEMENTS,
     DIAGONAL_ROUNDING_FACTOR,
     Derivatives,
     LogPartition,
-    predicted_probabilities,
+    probabilities_and_log_sums,
 )
 from .._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     RestrictedObjective,
     identity_theta,
-    recalibrate,
+    recalibrate_from_log_odds,
     sufficient_statistic,
 )
 from .._model.newton import minimize
@@ -181,7 +181,7 @@ class FullMapLogPartition:
             rows = slice(start, start + self._rows)
             x = self.features[:, rows]
             eta = weights @ x
-            g, log_partition = predicted_probabilities(identity, eta)
+            g, log_partition = probabilities_and_log_sums(identity, eta)
             stack = (g[:k, None] * x).reshape(k * d, -1)
             scaled = stack
             if self.weight is not None:
@@ -244,9 +244,9 @@ class Family:
             return FullMapLogPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
-    def likelihood(self) -> Likelihood:
+    def likelihood(self) -> NegativeLogLikelihood:
         """Return the negative log likelihood of the data, with buffers of its own."""
-        return Likelihood(self.partition(), self.statistic)
+        return NegativeLogLikelihood(self.partition(), self.statistic)
 
     def identified_directions(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
@@ -320,7 +320,7 @@ def restricted_fit(
         return RestrictedFit(origin, min(0.0, log_likelihood), basis, True)
     solution = minimize(objective, beta)
     first = np.diagonal(solution.start.hessian)
-    last = np.diagonal(solution.terms.hessian)
+    last = np.diagonal(solution.derivatives.hessian)
     # Where labels are separated the solver stops far out, with next to no information left: Newton
     # and bootstrap draws must not start there. A thousandth is a round number.
     has_faded = bool((last < 1e-3 * first).any())
@@ -343,9 +343,9 @@ class FullMapLikelihoodRatio(LikelihoodRatio):
         """Return A of the full map."""
         return self._partition
 
-    def minima(self, problems: BatchedProblems) -> BatchedMinima:
+    def minimize_all(self, problems: BatchedProblems) -> BatchedMinima:
         """Return the fits."""
-        return problems.one_by_one(self._partition)
+        return problems.minimize_one_by_one(self._partition)
 
 
 def likelihood_ratio(family: Family, basis: Floats, origin: Floats) -> LikelihoodRatio:
@@ -586,7 +586,7 @@ def pvalue_against_larger(
         return found
 
     draws = _draw_statistics(plan, family)
-    draws.probs = recalibrate(
+    draws.probs = recalibrate_from_log_odds(
         small.theta,
         plan.expanded_predictions.log_odds,
         plan.expanded_predictions.baseline_index,
@@ -599,10 +599,10 @@ def pvalue_against_larger(
         return _simulate_pvalue(plan, choice, draws, reaches)
     origin = small.theta if small.settled else mcllo.identity
     theta[places] = origin
-    ratio = NestedRatio(
+    ratio = NestedLikelihoodRatio(
         small=likelihood_ratio(mcllo, small.basis, origin),
         large=likelihood_ratio(family, large.basis, theta),
-        places=places,
+        small_parameter_indices=places,
     )
     reaches = partial(ratio.reaches, threshold=value)
     return _simulate_pvalue(plan, choice, draws, reaches, "bootstrap", chi2)
