@@ -27,7 +27,12 @@ from report_data import (
 
 import mcllo
 from mcllo._apps.report import plain, recalibrations
-from mcllo._apps.report.facts import data_facts, reproduce_facts, source_fact, used_seed
+from mcllo._apps.report.facts import (
+    data_facts,
+    input_checksum_fact,
+    reproduce_facts,
+    used_seed,
+)
 from mcllo._apps.report.recalibrations import (
     comparison_table,
     short_name,
@@ -146,7 +151,7 @@ def card(a):
     lines += [f"{v.pvalue}. {v.how}. {v.why} {v.other}"]
     lines += [
         f"alert: {alert}"
-        for alert in plain.alerts(a, select_statements(said, "data_check"))
+        for alert in plain.alert_texts(a, select_statements(said, "data_check"))
     ]
     lines += [f"{f.name}: {f.value} ({f.note})" for f in headline_facts(a, judged)]
     lines += [
@@ -212,14 +217,14 @@ def test_checksum_of_known_bytes(tmp_path):
     # SHA-256 of "abc": FIPS 180-2, appendix B.1
     path = tmp_path / "rows.csv"
     path.write_bytes(b"abc")
-    fact = source_fact(str(path))
+    fact = input_checksum_fact(str(path))
     assert fact.value == "rows.csv"
     assert (
         fact.note
         == "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
     for other in ("-", str(tmp_path)):
-        assert source_fact(other).note == "not a file: no checksum"
+        assert input_checksum_fact(other).note == "not a file: no checksum"
 
 
 def test_rarest_and_commonest_class_by_hand():

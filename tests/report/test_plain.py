@@ -33,10 +33,14 @@ from mcllo._apps.report.html import escape_markdown, render_html, render_markdow
 from mcllo._apps.report.plain import (
     CLASSES_DIFFER_TEXT,
     CONFUSED_CLASSES_TEXT,
-    two_classes,
-    wrong,
+    miscalibrated_class_sentences,
+    two_class_sentences,
 )
-from mcllo._apps.report.recalibrations import NAMES, recommended, reconcile_with_verdict
+from mcllo._apps.report.recalibrations import (
+    NAMES,
+    recommendation_text,
+    reconcile_with_verdict,
+)
 from mcllo._apps.report.steps import (
     DATA_CHECK_STEPS,
     CodeLanguage,
@@ -127,7 +131,7 @@ def with_chosen(a, model):
 def test_a_but_of_the_nested_models_stands_beside_what_it_takes_back(model, words):
     a = with_chosen(overconfident(), model)
     found = replace(overconfident().miscalibrated_classes, beyond=model)
-    first, last = wrong(a, a.decide(), found, [])
+    first, last = miscalibrated_class_sentences(a, a.decide(), found, [])
     assert first.lead.startswith("All classes alike: overconfident")
     assert (last.lead, last.but) == (words, True)
     s = replace(summary(overconfident), wrong=(first, last))
@@ -181,7 +185,9 @@ def binary(power, shift):
     ],
 )
 def test_two_classes_are_off_together(power, shift, lead):
-    assert [said.lead for said in two_classes(binary(power, shift), 0.05)] == [lead]
+    assert [said.lead for said in two_class_sentences(binary(power, shift), 0.05)] == [
+        lead
+    ]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,9 @@ def test_two_classes_are_off_together(power, shift, lead):
 )
 def test_what_all_classes_have_in_common_is_said_once(found, words):
     a = overconfident()
-    (said,) = wrong(a, a.decide(), replace(a.miscalibrated_classes, **found), [])
+    (said,) = miscalibrated_class_sentences(
+        a, a.decide(), replace(a.miscalibrated_classes, **found), []
+    )
     assert words in said.lead
     assert said.names == ()
 
@@ -211,12 +219,17 @@ def test_outside_shifts_and_slopes_their_nearest_are_called_the_nearest():
     )
     assert a.verdict.main_rejects
     assert a.verdict.map_rejected
-    nearest, extreme = wrong(a, a.verdict, a.miscalibrated_classes, a.statements())
+    nearest, extreme = miscalibrated_class_sentences(
+        a, a.verdict, a.miscalibrated_classes, a.statements()
+    )
     assert nearest.lead == plain.NEAREST_ERROR_TEXT
     assert extreme.lead.startswith("Overconfident")
     fits = overconfident()
     assert plain.NEAREST_ERROR_TEXT not in [
-        part.lead for part in wrong(fits, fits.verdict, fits.miscalibrated_classes, [])
+        part.lead
+        for part in miscalibrated_class_sentences(
+            fits, fits.verdict, fits.miscalibrated_classes, []
+        )
     ]
 
 
@@ -242,7 +255,7 @@ def test_classes_that_are_wrong_in_one_way_share_a_line():
     details = tuple(replace(kind, label=f"c{j}", **steep, **fine) for j in range(8))
     details += (replace(kind, label="odd", **fine, gamma_interval=(0.5, 1.5)),)
     found = replace(one_off().miscalibrated_classes, details=details)
-    many, odd = wrong(one_off(), one_off().decide(), found, [])
+    many, odd = miscalibrated_class_sentences(one_off(), one_off().decide(), found, [])
     assert [cell.text for cell, _ in many.names] == [f"c{j}" for j in range(6)]
     assert many.rest == "and 2 more"
     assert odd.lead.startswith("Off, in a way that these rows do not show")
@@ -339,7 +352,7 @@ def test_verdict_and_recommendation_do_not_contradict_each_other(
     assert steps[0].text.startswith(first)
     assert said in reconcile_with_verdict(c, judged)
     shown = c.recommendation.improves
-    assert recommended(c).startswith(
+    assert recommendation_text(c).startswith(
         "Recommended recalibration: temperature" if shown else "None of 3 "
     )
     assert any("Fit" in step.text for step in steps) == shown
@@ -356,14 +369,14 @@ def test_a_comparison_judges_predictions_as_they_are_and_accuses_no_class():
 
 def test_the_example_is_the_surest_level_that_is_off():
     a = overconfident()
-    found = plain.example(a, a.decide())
+    found = plain.most_confident_level_off(a, a.decide())
     assert found.says == max(
         level.says for level in a.effect_size.levels if level.high < level.says
     )
     assert (
-        plain.example(one_off(), one_off().decide()) is None
+        plain.most_confident_level_off(one_off(), one_off().decide()) is None
     )  # the top class is as right as said
     assert (
         "most probable class is right about as often" in summary(one_off).verdict.size
     )
-    assert plain.example(calm(), calm().decide()) is None
+    assert plain.most_confident_level_off(calm(), calm().decide()) is None

@@ -44,7 +44,7 @@ class NotebookResult:
     def _repr_html_(self) -> str:
         with show_progress("looking closer"):
             try:
-                return str(load_application("report.cards").card(self))
+                return str(load_application("report.cards").render_result_card(self))
             except MissingPackageError:  # matplotlib or Jinja2
                 return f"<pre>{escape(str(self))}</pre>"
 

@@ -45,7 +45,7 @@ from ...simulate._study import PowerStudy
 from . import plain
 from .figures import picture, small_diagram
 from .html import render_card
-from .recalibrations import recommended
+from .recalibrations import recommendation_text
 from .verdict_section import build_verdict, headline_facts
 from .views import Card, Column, TableCell, TableView, capital, name_cell, typeset
 
@@ -60,7 +60,7 @@ TONES: dict[str, Level] = {
 """How a reader should take each verdict."""
 
 
-def card(result: Any) -> str:
+def render_result_card(result: Any) -> str:
     """Return a result as a piece of HTML that follows the notebook's light or dark theme."""
     return render_card(view(result))
 
@@ -72,7 +72,7 @@ def view(result: Any) -> Card:
 
 
 @view.register
-def _of_assessment(a: Assessment) -> Card:
+def _assessment_card(a: Assessment) -> Card:
     if (
         type(a) is not Assessment
     ):  # its rows were read in parts, and are not here to be drawn
@@ -87,7 +87,7 @@ def _of_assessment(a: Assessment) -> Card:
         lead=f"{select_statements(said, 'heading')[0]}.",
         headline=verdict.headline,
         buts=(
-            *plain.alerts(a, select_statements(said, "data_check"))[:1],
+            *plain.alert_texts(a, select_statements(said, "data_check"))[:1],
             *verdict.buts,
         ),
         sentences=tuple(text for text in (verdict.sentence, verdict.size) if text),
@@ -101,7 +101,7 @@ def _of_assessment(a: Assessment) -> Card:
 
 
 @view.register
-def _of_comparison(c: Comparison) -> Card:
+def _comparison_card(c: Comparison) -> Card:
     r = c.recommendation
     shown = picture(
         "comparison_dots", c, "Dot plot of each method's calibration and log loss."
@@ -113,14 +113,14 @@ def _of_comparison(c: Comparison) -> Card:
         "Comparison",
         level,
         f"{lead}.",
-        recommended(c),
+        recommendation_text(c),
         sentences=tuple(others),
         svg=shown.svg,
     )
 
 
 @view.register
-def _of_nested_models(nested_models: NestedModels) -> Card:
+def _nested_models_card(nested_models: NestedModels) -> Card:
     name, *rest = nested_models.statements(p=typeset)
     shown = picture(
         "nested_models",
@@ -133,13 +133,13 @@ def _of_nested_models(nested_models: NestedModels) -> Card:
         name.level,
         lead,
         name.text,
-        sentences=_texts(rest),
+        sentences=_statement_texts(rest),
         svg=shown.svg,
     )
 
 
 @view.register
-def _of_subgroups(found: Subgroups) -> Card:
+def _subgroups_card(found: Subgroups) -> Card:
     first, *rest = found.statements()
     shown = picture(
         "subgroups", found, f"Slope and size of {len(found.groups)} subgroups."
@@ -150,13 +150,13 @@ def _of_subgroups(found: Subgroups) -> Card:
         first.level,
         lead,
         first.text,
-        sentences=_texts(rest[:1]),
+        sentences=_statement_texts(rest[:1]),
         svg=shown.svg,
     )
 
 
 @view.register
-def _of_baselines(found: BaselineSensitivity) -> Card:
+def _baselines_card(found: BaselineSensitivity) -> Card:
     shown = picture("baselines", found, "What changes with the baseline.")
     notes = tuple(capital(note) for note in found.notes)
     lead = f"{len(found.table)} baselines."
@@ -167,7 +167,7 @@ def _of_baselines(found: BaselineSensitivity) -> Card:
 
 
 @view.register
-def _of_map(fitted: MCLLOMap) -> Card:
+def _map_card(fitted: MCLLOMap) -> Card:
     columns: dict[str, list[Any]] = {"class": list(fitted.compared)}
     columns |= {"delta": fitted.delta.tolist(), "gamma": fitted.gamma.tolist()}
     lead = f"MCLLO map of {len(fitted.classes)} classes against {ellipsis(fitted.baseline)}."
@@ -175,7 +175,7 @@ def _of_map(fitted: MCLLOMap) -> Card:
 
 
 @view.register
-def _of_fit(fit: MCLLOFit) -> Card:
+def _fit_card(fit: MCLLOFit) -> Card:
     n, base = format_count(fit.n_samples), ellipsis(fit.baseline)
     shown = picture("parameters", fit, "Shift and slope of each class with intervals.")
     lead = (
@@ -187,14 +187,14 @@ def _of_fit(fit: MCLLOFit) -> Card:
 
 
 @view.register
-def _of_power(study: PowerStudy) -> Card:
+def _power_card(study: PowerStudy) -> Card:
     shown = picture("power", study, "How often calibration was rejected.")
     lead = f"{len(study.rows)} settings: {study.design}; {study.n_classes} classes."
     return Card("PowerStudy", lead=lead, svg=shown.svg)
 
 
 @view.register
-def _of_class_tests(tests: ClassTests) -> Card:
+def _class_tests_card(tests: ClassTests) -> Card:
     off = set(tests.rejected())
     off_in_the_large = set(tests.rejected_in_the_large())
     heads = ("statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)")
@@ -223,24 +223,28 @@ def _of_class_tests(tests: ClassTests) -> Card:
         )
     lead = f"Shift and slope against {ellipsis(tests.baseline)}; share of the class."
     table = TableView("classes", lead, columns, tuple(rows))
-    return Card("ClassTests", lead=lead, table=table, more=_more(len(tests.table)))
+    return Card(
+        "ClassTests", lead=lead, table=table, more=_omitted_rows_text(len(tests.table))
+    )
 
 
 @view.register
-def _of_calibration_table(found: CalibrationTable) -> Card:
+def _calibration_table_card(found: CalibrationTable) -> Card:
     return _table_card("CalibrationTable", found.paper, f"{found.title}.")
 
 
 @view.register(ReliabilityCurve)
 @view.register(SmoothCurve)
 @view.register(IsotonicCurve)
-def _of_curve(curve: ReliabilityCurve | SmoothCurve | IsotonicCurve) -> Card:
+def _reliability_curve_card(
+    curve: ReliabilityCurve | SmoothCurve | IsotonicCurve,
+) -> Card:
     of = "the most probable class" if curve.label is None else ellipsis(curve.label)
     return _table_card(type(curve).__name__, curve.to_table(), f"Reliability of {of}.")
 
 
 @view.register
-def _of_table(table: Table) -> Card:
+def _plain_table_card(table: Table) -> Card:
     return _table_card("Table", table)
 
 
@@ -257,7 +261,7 @@ def _table_card(kind: str, table: Table, lead: str = "") -> Card:
         for row in table.rows()[:MAX_TABLE_ROWS]
     )
     shown = TableView("table", lead, columns, rows)
-    return Card(kind, lead=lead, table=shown, more=_more(len(table)))
+    return Card(kind, lead=lead, table=shown, more=_omitted_rows_text(len(table)))
 
 
 def _cell(value: Any, pvalue: bool) -> TableCell:
@@ -272,11 +276,11 @@ def _cell(value: Any, pvalue: bool) -> TableCell:
     return name_cell(value)
 
 
-def _more(n_rows: int) -> str:
+def _omitted_rows_text(n_rows: int) -> str:
     """Return what a table leaves out."""
     rest = n_rows - MAX_TABLE_ROWS
     return f"and {format_count(rest)} more rows" if rest > 0 else ""
 
 
-def _texts(said: list[Statement]) -> tuple[str, ...]:
+def _statement_texts(said: list[Statement]) -> tuple[str, ...]:
     return tuple(each.text for each in said)

@@ -28,7 +28,12 @@ from ..._inference.calibration_test import needs_robust_covariance
 from ..._utils.formatting import ellipsis, format_interval, format_number
 from ..._utils.statements import Statement, select_statements
 from ...plot._reliability_diagram import columns_worst_first
-from .details_section import METHOD_TEXTS, left_out, mark_cell, pvalue_computation_text
+from .details_section import (
+    METHOD_TEXTS,
+    mark_cell_if_off,
+    pvalue_computation_text,
+    why_detail_is_omitted,
+)
 from .tables import number_cell, or_none, p_cell
 from .views import Column, Part, TableCell, TableView, format_weight, name_cell, percent
 
@@ -76,7 +81,11 @@ def attribution_part(
             "No class is named: what is wrong is no shift or slope of single classes."
         )
     if miscalibrated_classes is None:
-        return Part(left_out(a, "Naming single classes is", "miscalibrated_classes"))
+        return Part(
+            why_detail_is_omitted(
+                a, "Naming single classes is", "miscalibrated_classes"
+            )
+        )
     whole = " ".join(
         s.text
         for s in select_statements(said, "attribution")
@@ -135,7 +144,7 @@ def _slope_cells(
         return TableCell("-"), TableCell("-")
     low, high = miscalibrated_class.gamma_interval
     span = TableCell(f"{format_number(low)} to {format_number(high)}", low)
-    return number_cell(miscalibrated_class.gamma), mark_cell(
+    return number_cell(miscalibrated_class.gamma), mark_cell_if_off(
         span, bool(miscalibrated_class.slope_kind)
     )
 
@@ -180,7 +189,10 @@ def shares_table(
             z = table["z"][j]
             p = table["adjusted"][j]
             word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
-            row += [TableCell(word, or_none(z)), mark_cell(p_cell(p), p <= alpha)]
+            row += [
+                TableCell(word, or_none(z)),
+                mark_cell_if_off(p_cell(p), p <= alpha),
+            ]
         rows.append(tuple(row))
     return TableView("shares", caption, tuple(heads), tuple(rows))
 
@@ -198,7 +210,7 @@ def map_part(a: Assessment, judged: Verdict, order: tuple[Hashable, ...] = ()) -
         lead += (
             " These rows cannot tell whether it is needed: read the numbers with doubt."
         )
-    return Part(lead, parameters_table(a, alpha, order), (_tests_note(a, alpha),))
+    return Part(lead, parameters_table(a, alpha, order), (_class_tests_note(a, alpha),))
 
 
 def parameters_table(
@@ -249,19 +261,21 @@ def parameters_table(
                 _interval_cell(*interval.delta[j]),
                 number_cell(fit.gamma[j]),
                 _interval_cell(*interval.gamma[j]),
-                _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
+                _ninety_percent_after_recalibration(
+                    float(fit.tau[j] + fit.gamma[j] * math.log(9.0))
+                ),
             ]
         if tests is not None:
             row = test_of_class[label]
             pvalue = p_cell(row["adjusted"], row["method"])
             how = METHOD_TEXTS.get(row["method"], "")
-            test = mark_cell(pvalue, row["adjusted"] <= alpha, how)
+            test = mark_cell_if_off(pvalue, row["adjusted"] <= alpha, how)
             cells = [*cells, number_cell(row["statistic"]), test]
         rows.append((name_cell(label), *cells))
     return TableView("parameters", caption, tuple(heads), tuple(rows))
 
 
-def _ninety(log_odds: float) -> TableCell:
+def _ninety_percent_after_recalibration(log_odds: float) -> TableCell:
     """Return 90 to 10 after the recalibration, in words that never say never."""
     if math.isnan(log_odds):
         return TableCell("-")
@@ -278,11 +292,11 @@ def _interval_cell(low: float, high: float) -> TableCell:
     return replace(cell, mark="off", note="interval excludes 1") if off else cell
 
 
-def _tests_note(a: Assessment, alpha: float) -> str:
+def _class_tests_note(a: Assessment, alpha: float) -> str:
     """Return what the tests of single classes are, or why there are none."""
     tests = a.details.class_tests
     if tests is None:
-        return left_out(a, "Tests of single classes are", "class_tests")
+        return why_detail_is_omitted(a, "Tests of single classes are", "class_tests")
     return (
         "The test of a class compares the whole fit with one that leaves this class as predicted "
         f"against {ellipsis(tests.baseline)!r}; p-values: "

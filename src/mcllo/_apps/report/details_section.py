@@ -53,7 +53,9 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
     """Return the verdict of the nested models, its table, and what limits them."""
     nested_models = a.details.nested_models
     if nested_models is None:
-        return Part(left_out(a, "The kinds of miscalibration are", "nested_models"))
+        return Part(
+            why_detail_is_omitted(a, "The kinds of miscalibration are", "nested_models")
+        )
     notes = [f"{capital(nested_models.skipped)}."] if nested_models.skipped else []
     if alpha != nested_models.alpha:
         notes.append(
@@ -66,7 +68,9 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
     for row in nested_models.rows:
         first, how = row.model == "identity", row.larger_method or ""
         enough = p_cell(row.larger_pvalue, how)
-        enough = mark_cell(enough, row.rejected, METHOD_TEXTS.get(how, ""), "rejected")
+        enough = mark_cell_if_off(
+            enough, row.rejected, METHOD_TEXTS.get(how, ""), "rejected"
+        )
         if row.model == nested_models.chosen:
             enough = replace(
                 enough, mark="best", note="the smallest model not rejected"
@@ -113,7 +117,7 @@ def nested_models_part(a: Assessment, alpha: float) -> Part:
     return Part(" ".join(words), table, tuple(notes))
 
 
-def left_out(a: Assessment, what: str, name: str) -> str:
+def why_detail_is_omitted(a: Assessment, what: str, name: str) -> str:
     """Return a sentence that says what is missing, and why."""
     why = a.details.skipped.get(name, "the weights do not count rows")
     if needs_robust_covariance(a.predictions):
@@ -129,7 +133,7 @@ def pvalue_computation_text(method: str, why: Reason | None) -> str:
     )
 
 
-def mark_cell(
+def mark_cell_if_off(
     cell: TableCell, off: bool, title: str = "", note: str = "more than chance"
 ) -> TableCell:
     """Return a cell, marked where it is off."""
@@ -147,7 +151,7 @@ def baselines_part(a: Assessment) -> Part:
     found = a.details.baselines
     if found is None:
         if "baselines" in a.details.skipped:
-            return Part(left_out(a, "Other baselines are", "baselines"))
+            return Part(why_detail_is_omitted(a, "Other baselines are", "baselines"))
         return Part("With two classes either baseline gives the same answer.")
     how = f"exact, {format_count(found.n_resamples)} simulated data sets"
     if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
@@ -201,7 +205,7 @@ def zeros_part(a: Assessment, alpha: float) -> Part:
     found = a.details.zeros
     if found is None:
         if "zeros" in a.details.skipped and a.predictions.n_zeros:
-            return Part(left_out(a, "Other bounds for zeros are", "zeros"))
+            return Part(why_detail_is_omitted(a, "Other bounds for zeros are", "zeros"))
         return Part("No probability was 0, so nothing was clipped.")
     rows = []
     for floor, test in zip(found.floors, found.tests, strict=True):
@@ -239,7 +243,9 @@ def posterior_part(a: Assessment) -> Part:
     """Return the posterior probability of calibration, with its warning."""
     found = a.details.posterior
     if found is None:
-        return Part(left_out(a, "The posterior probability is", "posterior"))
+        return Part(
+            why_detail_is_omitted(a, "The posterior probability is", "posterior")
+        )
     warning = bic_warning(
         found.posterior, found.pvalue, found.df, found.total_weight, typeset
     )

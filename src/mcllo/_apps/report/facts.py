@@ -150,7 +150,7 @@ def reproduce_facts(
         Fact("version", "Software", f"mcllo {__version__}", used),
         Fact("command", "Command", command),
         Fact("seed", "Seed", *drawn),
-        *(source_fact(path) for path in sources(source)),
+        *(input_checksum_fact(path) for path in input_names(source)),
     )
 
 
@@ -199,7 +199,7 @@ def used_seed(a: Assessment) -> int | None:
     return d.seed if any(n_draws) else None
 
 
-def sources(source: Sources) -> list[str]:
+def input_names(source: Sources) -> list[str]:
     """Return the names of the inputs."""
     if source is None:
         return []
@@ -208,7 +208,7 @@ def sources(source: Sources) -> list[str]:
     return [os.fspath(path) for path in source]
 
 
-def source_fact(path: str) -> Fact:
+def input_checksum_fact(path: str) -> Fact:
     """Return the name of an input with the checksum of its bytes, where it is a file."""
     name = Path(path).name or path
     if not Path(path).is_file():

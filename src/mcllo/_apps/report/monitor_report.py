@@ -62,7 +62,7 @@ def monitor_page(
     name = title or (
         f"Monitor {Path(monitor.path).stem}" if monitor.path else "Monitor"
     )
-    pictures = [_picture(monitor, status)] if html else []
+    pictures = [_monitor_picture(monitor, status)] if html else []
     return render_monitor(
         {
             "title": name,
@@ -72,7 +72,7 @@ def monitor_page(
             "sentences": [str(s) for s in select_statements(said, *SENTENCES)],
             "step": _statement_text(said, "step"),
             "promise": _statement_text(said, "promise"),
-            "tables": [_classes(status), _batches(monitor)],
+            "tables": [_class_share_table(status), _batch_table(monitor)],
             "pictures": pictures,
             "version": __version__,
             "date": date or today(),
@@ -85,7 +85,7 @@ def _statement_text(said: Sequence[Statement], kind: str) -> str:
     return str(select_statements(said, kind)[0])
 
 
-def _picture(monitor: Monitor, status: MonitorStatus) -> Picture:
+def _monitor_picture(monitor: Monitor, status: MonitorStatus) -> Picture:
     alt = (
         f"Four panels over {status.n_batches} batches: evidence with its thresholds, size with its "
         "interval, classes, and reliability before the onset and since. The tables have the "
@@ -97,7 +97,7 @@ def _picture(monitor: Monitor, status: MonitorStatus) -> Picture:
     return Picture("monitor", svg, "", plot.caption("monitor", status), alt)
 
 
-def _classes(status: MonitorStatus) -> TableView:
+def _class_share_table(status: MonitorStatus) -> TableView:
     rows = []
     for share in status.classes:
         off = share.difference
@@ -132,7 +132,7 @@ def _classes(status: MonitorStatus) -> TableView:
     )
 
 
-def _batches(monitor: Monitor) -> TableView:
+def _batch_table(monitor: Monitor) -> TableView:
     rows = [
         (
             TableCell(row["batch"]),

@@ -31,7 +31,7 @@ from ..._inference.effect_size_text import level_texts
 from ..._inference.levels import RightAt
 from ..._utils.formatting import ellipsis, format_count
 from ..._utils.statements import Statement, select_statements
-from .views import ClassSentence, Right, name_cell, percent
+from .views import AccuracyAtLevel, ClassSentence, name_cell, percent
 
 MAX_NAMED_CLASSES = 6
 """Classes that a line of the first screen names."""
@@ -63,10 +63,10 @@ USUAL_KINDS_TEXT = (
 """Shifts and slopes of the log odds, for a person who has never heard of them."""
 
 
-def meaning(a: Assessment, judged: Verdict) -> str:
+def verdict_meaning_text(a: Assessment, judged: Verdict) -> str:
     """Return what the verdict means."""
     if judged.kind == "inconclusive":
-        return _cannot_tell(a, judged)
+        return _why_inconclusive_text(a, judged)
     if judged.omnibus_alone and not judged.rejected:
         return (
             "That is said of the usual kinds of error: classes that are overconfident, "
@@ -76,7 +76,7 @@ def meaning(a: Assessment, judged: Verdict) -> str:
     return verdict_meaning(a, judged, USUAL_KINDS_TEXT)
 
 
-def _cannot_tell(a: Assessment, judged: Verdict) -> str:
+def _why_inconclusive_text(a: Assessment, judged: Verdict) -> str:
     """Return why these rows cannot tell."""
     robust = a.details.robust
     n_draws = a.test.n_resamples
@@ -97,12 +97,12 @@ def _cannot_tell(a: Assessment, judged: Verdict) -> str:
     return judged.reason
 
 
-def size(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
+def error_size_text(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
     """Return how large the error is: a level that is off, or the mean over all classes."""
     if not judged.rejected or a.details.data_checks:
         return ""
     words = [text.text for text in said if text.kind == "effect_size.at_least"]
-    if (found := example(a, judged)) is not None:
+    if (found := most_confident_level_off(a, judged)) is not None:
         known = as_right(found)
         ends = f" ({known.interval})" if known.interval else ""
         words = [
@@ -110,10 +110,10 @@ def size(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
         ]
     elif judged.kind == "miscalibrated" and a.effect_size.levels:
         words.append("The most probable class is right about as often as it says.")
-    return " ".join([*words, *_recalibrated(a)])
+    return " ".join([*words, *_recalibration_gain_sentences(a)])
 
 
-def _recalibrated(a: Assessment) -> list[str]:
+def _recalibration_gain_sentences(a: Assessment) -> list[str]:
     """Return whether a recalibration of these rows predicts rows better that it did not see."""
     gain = a.recalibration_gain
     if math.isnan(gain.gain):
@@ -124,7 +124,7 @@ def _recalibrated(a: Assessment) -> list[str]:
     return [f"{lead} does not predict the others better beyond chance."]
 
 
-def example(a: Assessment, judged: Verdict) -> RightAt | None:
+def most_confident_level_off(a: Assessment, judged: Verdict) -> RightAt | None:
     """Return the surest level that is off, where that says how large the error is.
 
     Not the one that is most off: it is so by chance, too, and its interval would hold the truth
@@ -137,12 +137,12 @@ def example(a: Assessment, judged: Verdict) -> RightAt | None:
     return large[-1] if large else None
 
 
-def as_right(level: RightAt) -> Right:
+def as_right(level: RightAt) -> AccuracyAtLevel:
     """Return a level as words."""
-    return Right(*level_texts(level))
+    return AccuracyAtLevel(*level_texts(level))
 
 
-def levels(a: Assessment, judged: Verdict) -> tuple[Right, ...]:
+def levels(a: Assessment, judged: Verdict) -> tuple[AccuracyAtLevel, ...]:
     """Return how often it is right, at the levels that the rows support."""
     if judged.kind == "inconclusive" or a.details.data_checks:
         return ()
@@ -161,7 +161,7 @@ DATA_CHECK_TEXTS = {
 """What each data check takes back."""
 
 
-def buts(a: Assessment, judged: Verdict) -> tuple[str, ...]:
+def verdict_caveats(a: Assessment, judged: Verdict) -> tuple[str, ...]:
     """Return what takes the verdict back, in part or as a whole."""
     found = [
         DATA_CHECK_TEXTS.get(hint.kind, "But read first what stands above.")
@@ -183,7 +183,7 @@ OTHER_SHAPE = (
 )
 
 
-def wrong(
+def miscalibrated_class_sentences(
     a: Assessment,
     judged: Verdict,
     miscalibrated_classes: ClassAttribution | None,
@@ -192,13 +192,13 @@ def wrong(
     """Return which classes are miscalibrated, each kind of error once."""
     if not judged.rejected or a.details.data_checks:
         return ()
-    of_subgroups = _of_subgroups(a, judged)
+    of_subgroups = _subgroup_sentences(a, judged)
     if miscalibrated_classes is None:
         return tuple(of_subgroups)
-    return (*_of_classes(a, judged, miscalibrated_classes, said), *of_subgroups)
+    return (*_class_sentences(a, judged, miscalibrated_classes, said), *of_subgroups)
 
 
-def _of_classes(
+def _class_sentences(
     a: Assessment,
     judged: Verdict,
     miscalibrated_classes: ClassAttribution,
@@ -216,9 +216,9 @@ def _of_classes(
         if miscalibrated_classes.beside
         else []
     )
-    found += _groups(miscalibrated_classes)
+    found += _sentences_by_error_kind(miscalibrated_classes)
     if miscalibrated_classes.kind == "two":
-        found += two_classes(a, judged.alpha)
+        found += two_class_sentences(a, judged.alpha)
     elif miscalibrated_classes.kind in ("temperature", "shift"):
         alone = "" if judged.map_rejected else " No single one stands out."
         found.append(ClassSentence(f"{_all_classes(miscalibrated_classes)}{alone}"))
@@ -234,7 +234,7 @@ def _of_classes(
     return found
 
 
-def _of_subgroups(a: Assessment, judged: Verdict) -> list[ClassSentence]:
+def _subgroup_sentences(a: Assessment, judged: Verdict) -> list[ClassSentence]:
     """Return that one recalibration does not suit all subgroups, and which of them are off."""
     divided = a.subgroups
     if divided is None or not divided.test.rejects(judged.alpha):
@@ -255,12 +255,14 @@ def _of_subgroups(a: Assessment, judged: Verdict) -> list[ClassSentence]:
     ]
 
 
-def _groups(miscalibrated_classes: ClassAttribution) -> list[ClassSentence]:
+def _sentences_by_error_kind(
+    miscalibrated_classes: ClassAttribution,
+) -> list[ClassSentence]:
     """Return the named classes by what is wrong with them."""
     found = []
     for kind, lead in CLASS_SHARE_TEXTS.items():
         named = [
-            (each.label, _shares(each.predicted, each.observed))
+            (each.label, _predicted_and_observed_text(each.predicted, each.observed))
             for each in miscalibrated_classes.details
             if each.share_kind == kind
         ]
@@ -290,7 +292,7 @@ def _name_classes(lead: str, classes: list[tuple[Any, str]]) -> ClassSentence:
     return ClassSentence(lead, shown, f"and {more} more" if more else "")
 
 
-def _shares(predicted: float, observed: float) -> str:
+def _predicted_and_observed_text(predicted: float, observed: float) -> str:
     return f"{percent(predicted)} on average, came true in {percent(observed)}"
 
 
@@ -302,7 +304,7 @@ def _given_and_true(miscalibrated_class: MiscalibratedClass) -> str:
     return f"given {given:g} %, true in {percent(miscalibrated_class.true)}"
 
 
-def two_classes(a: Assessment, alpha: float) -> list[ClassSentence]:
+def two_class_sentences(a: Assessment, alpha: float) -> list[ClassSentence]:
     """Return what is wrong with two classes, which are always off together."""
     low, high = a.fit.confidence_interval(1.0 - alpha).gamma[0].tolist()
     found = []
@@ -314,7 +316,7 @@ def two_classes(a: Assessment, alpha: float) -> list[ClassSentence]:
         found.append(ClassSentence(f"{SLOPE_TEXTS['underconfident']}."))
     for row in a.in_the_large.rows():
         if row["adjusted"] <= alpha and row["observed"] > row["predicted"]:
-            shares = _shares(row["predicted"], row["observed"])
+            shares = _predicted_and_observed_text(row["predicted"], row["observed"])
             found.insert(
                 0, _name_classes(CLASS_SHARE_TEXTS["low"], [(row["class"], shares)])
             )
@@ -338,7 +340,7 @@ def _all_classes(miscalibrated_classes: ClassAttribution) -> str:
     return f"All classes alike: {how}."
 
 
-def alerts(a: Assessment, data_checks: list[Statement]) -> tuple[str, ...]:
+def alert_texts(a: Assessment, data_checks: list[Statement]) -> tuple[str, ...]:
     """Return what no reader may miss."""
     p = a.predictions
     found = [check.text for check in data_checks]

@@ -87,16 +87,16 @@ def summarize_comparison(c: Comparison, judged: Verdict) -> Recalibrations:
     improves = c.recommendation.improves
     return Recalibrations(
         recommendation=c.recommendation,
-        headline=recommended(c),
+        headline=recommendation_text(c),
         sentence=reconcile_with_verdict(c, judged),
-        after=_after_sentence(c[c.best], judged.alpha) if improves else "",
+        after=_remaining_error_sentence(c[c.best], judged.alpha) if improves else "",
         table=comparison_table(c),
         notes=tuple(notes),
         warnings=(*warned, *skipped),
     )
 
 
-def recommended(c: Comparison) -> str:
+def recommendation_text(c: Comparison) -> str:
     """Return the recommendation in plain words."""
     n = c.recommendation.n_methods
     if not n:
@@ -136,7 +136,7 @@ def reconcile_with_verdict(c: Comparison, judged: Verdict) -> str:
     return words
 
 
-def _after_sentence(best: ComparisonRow, alpha: float) -> str:
+def _remaining_error_sentence(best: ComparisonRow, alpha: float) -> str:
     """Return whether the recommended recalibration leaves something."""
     if math.isnan(best.pvalue):
         return (
@@ -196,13 +196,13 @@ def comparison_table(c: Comparison) -> TableView:
             Column("Fitting time"),
         ),
         tuple(
-            _row(c, row)
+            _comparison_row_cells(c, row)
             for row in (*c.ranked, *(r for r in c.rows if r not in c.judged))
         ),
     )
 
 
-def _row(c: Comparison, row: ComparisonRow) -> tuple[TableCell, ...]:
+def _comparison_row_cells(c: Comparison, row: ComparisonRow) -> tuple[TableCell, ...]:
     values = {}
     for name in ("log_loss", "ece", "classwise_ece", "brier", "accuracy"):
         value = getattr(row, name)

@@ -157,12 +157,15 @@ def next_steps(
     recalibration = NextStep(f"Recalibrate them: {uncapital(text)}", compare.code)
     if judged.kind == "miscalibrated":
         if a.fit.converged:
-            return (_face_value(a, judged), recalibration)
+            return (_do_not_trust_probabilities_step(a, judged), recalibration)
         penalty = (
             "An ordinary recalibration cannot be fitted to these "
             "rows: use one with a penalty."
         )
-        return (_face_value(a, judged), NextStep(penalty, tongue.penalised()))
+        return (
+            _do_not_trust_probabilities_step(a, judged),
+            NextStep(penalty, tongue.penalised()),
+        )
     if judged.kind == "negligible":
         leave = "For most uses leave them as they are: the error is smaller than the tolerance."
         return (
@@ -171,7 +174,7 @@ def next_steps(
         )
     if judged.kind == "inconclusive":
         return (
-            _collect(a),
+            _collect_more_rows_step(a),
             NextStep("Until then, do not call these probabilities calibrated."),
         )
     if judged.omnibus_alone:
@@ -180,13 +183,13 @@ def next_steps(
     nothing = NextStep(
         "Nothing to recalibrate on this evidence: use them, and keep the labels."
     )
-    return (nothing, _watch(tongue))
+    return (nothing, _monitor_step(tongue))
 
 
-def _face_value(a: Assessment, judged: Verdict) -> NextStep:
+def _do_not_trust_probabilities_step(a: Assessment, judged: Verdict) -> NextStep:
     """Return the warning, with an example where there is one."""
     found, words = (
-        plain.example(a, judged),
+        plain.most_confident_level_off(a, judged),
         "Do not take these probabilities at face value",
     )
     if found is None:
@@ -197,7 +200,7 @@ def _face_value(a: Assessment, judged: Verdict) -> NextStep:
     )
 
 
-def _watch(tongue: CodeLanguage) -> NextStep:
+def _monitor_step(tongue: CodeLanguage) -> NextStep:
     """Return how to go on: a test of each new batch would sooner or later be a false alarm."""
     words = (
         "Watch the batches to come with a monitor, which may be asked after each of them; this "
@@ -206,7 +209,7 @@ def _watch(tongue: CodeLanguage) -> NextStep:
     return NextStep(words, tongue.monitor())
 
 
-def _collect(a: Assessment) -> NextStep:
+def _collect_more_rows_step(a: Assessment) -> NextStep:
     """Return what there must be more of."""
     if a.predictions.groups is not None:
         words = "Collect rows from more groups, and ask once, when all are there:"
@@ -233,7 +236,7 @@ def recalibration_steps(
         )
         after = "Assess the recalibrated predictions on rows that took no part in this comparison."
         check = NextStep(after, tongue.assess_recalibrated())
-        return (NextStep(words, tongue.fit(c.best)), check, _watch(tongue))
+        return (NextStep(words, tongue.fit(c.best)), check, _monitor_step(tongue))
     if judged.kind == "inconclusive":
         return next_steps(a, judged, tongue)
     if judged.kind != "miscalibrated":
@@ -250,4 +253,4 @@ def recalibration_steps(
             f"the gain of {method_title(c.best)}, the best of these here, may be chance"
         )
         none = NextStep(f"Apply no recalibration yet: {best}. Judge it on more rows.")
-    return (_face_value(a, judged), none)
+    return (_do_not_trust_probabilities_step(a, judged), none)

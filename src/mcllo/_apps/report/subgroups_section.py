@@ -31,7 +31,13 @@ def subgroups_part(
         shown = TableCell(word)
         if verdict.rejected:
             shown = TableCell(word, mark="off", note="miscalibrated")
-        rows.append((name_cell(group.name), shown, *_numbers(group, verdict.rejected)))
+        rows.append(
+            (
+                name_cell(group.name),
+                shown,
+                *_subgroup_row_cells(group, verdict.rejected),
+            )
+        )
     table = TableView(
         "subgroups",
         f"Each subgroup by itself, the worst first. ◆ miscalibrated at level {alpha:g}, allowing "
@@ -52,11 +58,14 @@ def subgroups_part(
     )
     lead, test = (statement.text for statement in select_statements(said, "by")[:2])
     return Part(
-        lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?"
+        lead,
+        table,
+        (f"{test}{_pvalue_computation_reason(a)}",),
+        f"By {ellipsis(divided.by)}: are all alike?",
     )
 
 
-def _numbers(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
+def _subgroup_row_cells(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
     size = group.effect_size
     slope = group.slope
     return (
@@ -70,7 +79,7 @@ def _numbers(group: Subgroup, found: bool) -> tuple[TableCell, ...]:
     )
 
 
-def _why(a: Assessment) -> str:
+def _pvalue_computation_reason(a: Assessment) -> str:
     """Return why the p-value of one map for all was computed as it was."""
     assert a.subgroups is not None
     test = a.subgroups.test

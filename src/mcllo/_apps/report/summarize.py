@@ -20,7 +20,7 @@ from ..._utils.statements import select_statements, suppress_warnings
 from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Names
 from . import classes, details_section, plain, tables
-from .facts import Command, Sources, data_facts, reproduce_facts, sources, today
+from .facts import Command, Sources, data_facts, input_names, reproduce_facts, today
 from .method import method_facts, references
 from .recalibrations import summarize_comparison
 from .steps import CodeLanguage, next_steps, recalibration_steps
@@ -110,7 +110,7 @@ def summarize(
     kind: Literal["assessment", "comparison"] = (
         "comparison" if comparison else "assessment"
     )
-    files = sources(source)
+    files = input_names(source)
     if title is None:
         title = "Recalibrations compared" if comparison else "Calibration report"
         shown = ", ".join(path.rsplit("/", 1)[-1] for path in files)
@@ -145,8 +145,10 @@ def summarize(
         lead=f"{select_statements(said, 'heading')[0]}.",
         verdict=build_verdict(a, judged, said, UNCALIBRATED_NAME if comparison else ""),
         levels=plain.levels(a, judged),
-        wrong=plain.wrong(a, judged, miscalibrated_classes, said),
-        alerts=plain.alerts(a, select_statements(said, "data_check")),
+        wrong=plain.miscalibrated_class_sentences(
+            a, judged, miscalibrated_classes, said
+        ),
+        alerts=plain.alert_texts(a, select_statements(said, "data_check")),
         notes=tuple(note.text for note in select_statements(said, "note")),
         steps=steps,
         facts=headline_facts(a, judged),

@@ -33,20 +33,20 @@ def build_verdict(
         about=about,
         headline=headline.text,
         buts=(
-            *plain.buts(a, judged),
+            *plain.verdict_caveats(a, judged),
             *(by.text for by in select_statements(said, "other.by")),
         ),
-        sentence=plain.meaning(a, judged),
-        size=plain.size(a, judged, said),
+        sentence=plain.verdict_meaning_text(a, judged),
+        size=plain.error_size_text(a, judged, said),
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
         how=how_tested(a.test),
-        why=_why_so(a),
-        other=_other(a, judged, said),
-        gain=_gain(a, said),
+        why=_why_pvalue_computed_so(a),
+        other=_disagreeing_tests_text(a, judged, said),
+        gain=_recalibration_gain_text(a, said),
     )
 
 
-def _gain(a: Assessment, said: list[Statement]) -> str:
+def _recalibration_gain_text(a: Assessment, said: list[Statement]) -> str:
     """Return what a recalibration gains, where the rows are not mistaken."""
     if a.details.data_checks:
         return ""
@@ -56,7 +56,9 @@ def _gain(a: Assessment, said: list[Statement]) -> str:
     )
 
 
-def _other(a: Assessment, judged: Judged, said: list[Statement]) -> str:
+def _disagreeing_tests_text(
+    a: Assessment, judged: Judged, said: list[Statement]
+) -> str:
     """Return what tests say that do not agree with the main one."""
     shape = " ".join(text.text for text in said if text.kind == "other.shape")
     if not judged.omnibus_alone:
@@ -94,7 +96,7 @@ def how_tested(test: CalibrationTest) -> str:
     return f"{statistic} on {test.df} df; p-value {way}"
 
 
-def _why_so(a: Assessment) -> str:
+def _why_pvalue_computed_so(a: Assessment) -> str:
     """Return why the p-value was computed that way, and what its size is limited by."""
     test, robust = a.test, a.details.robust
     if not test.reason or math.isnan(test.pvalue):
@@ -135,19 +137,21 @@ def headline_facts(a: Assessment, judged: Judged) -> tuple[Fact, ...]:
         return (accuracy,)
     if judged.beyond:
         return (
-            (*_least_fact(a.effect_size), accuracy) if judged.rejected else (accuracy,)
+            (*_minimum_error_fact(a.effect_size), accuracy)
+            if judged.rejected
+            else (accuracy,)
         )
     facts = [accuracy]
-    size = _size_fact(a.effect_size)
+    size = _average_error_fact(a.effect_size)
     if size is not None:
         facts.insert(0, size)
     if a.effect_size.low > 0.0:
-        large = f"below {_points(a.effect_size.p95_change)} points"
+        large = f"below {_points_text(a.effect_size.p95_change)} points"
         facts.append(Fact("p95", "Error in 19 of 20 rows", large))
     return tuple(facts)
 
 
-def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
+def _minimum_error_fact(size: EffectSize) -> tuple[Fact, ...]:
     """Return the limit that holds whatever the kind of error, where there is one."""
     if not size.at_least >= 0.001:
         return ()
@@ -163,7 +167,7 @@ def _least_fact(size: EffectSize) -> tuple[Fact, ...]:
     )
 
 
-def _size_fact(size: EffectSize) -> Fact | None:
+def _average_error_fact(size: EffectSize) -> Fact | None:
     """Return the average error with what is known of it; None where that is nothing."""
     if math.isnan(size.mean_change):
         return None
@@ -172,20 +176,20 @@ def _size_fact(size: EffectSize) -> Fact | None:
     about = "of probability on the wrong classes, if of the usual kinds"
     width = size.high - size.low
     if math.isnan(width):
-        shown = f"about {_points(size.mean_change)}"
+        shown = f"about {_points_text(size.mean_change)}"
         known = "; a rough number"
     elif size.low == 0.0:
         one_sided = 50 * (1 + size.confidence)
-        shown = f"at most {_points(size.high, width)}"
+        shown = f"at most {_points_text(size.high, width)}"
         known = f" ({one_sided:g} % confidence)"
     else:
-        low = _points(size.low, width)
-        high = _points(size.high, width)
-        shown = _points(size.mean_change, width)
+        low = _points_text(size.low, width)
+        high = _points_text(size.high, width)
+        shown = _points_text(size.mean_change, width)
         known = f" ({100 * size.confidence:g} % confidence: {low} to {high})"
     return Fact("size", "Average error", f"{shown} points", f"{about}{known}")
 
 
-def _points(share: float, width: float = math.nan) -> str:
+def _points_text(share: float, width: float = math.nan) -> str:
     """Return a change in percentage points; what rounds to nothing is less than 0.1."""
     return "less than 0.1" if share < 0.001 else percentage_points(share, width)

@@ -149,7 +149,7 @@ class VerdictView:
 
 
 @dataclass(frozen=True)
-class Right:
+class AccuracyAtLevel:
     """What it says, and how often it is right then."""
 
     says: str
@@ -278,7 +278,7 @@ class Summary:
     title: str
     lead: str
     verdict: VerdictView
-    levels: tuple[Right, ...]
+    levels: tuple[AccuracyAtLevel, ...]
     wrong: tuple[ClassSentence, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
