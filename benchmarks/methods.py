@@ -167,14 +167,14 @@ def in_full(probs: np.ndarray, y: np.ndarray) -> Predict:
 def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO without standard errors."""
     from mcllo import Predictions
-    from mcllo._fit.objective import FreeLikelihood
+    from mcllo._fit.objective import FreeParameterObjective
     from mcllo._model.many_classes import fit_by_pcg
 
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
-    likelihood = FreeLikelihood.from_predictions(p)
-    statistic, start = likelihood.whole.statistic, likelihood.identity
+    likelihood = FreeParameterObjective.from_predictions(p)
+    statistic, start = likelihood.full_objective.statistic, likelihood.identity
     done = fit_by_pcg(
-        p.log_odds, statistic, start=start, free=likelihood.free, hessian=False
+        p.log_odds, statistic, start=start, free=likelihood.free, compute_hessian=False
     )
     found = {"nll": done.solution.value, "steps": done.solution.n_iter}
     return with_numbers(

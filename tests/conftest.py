@@ -114,7 +114,7 @@ def both_kernels(request):
 
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "NumPy":
-            patch.setattr(compiled, "library", lambda: None)
-        elif compiled.library() is None:
+            patch.setattr(compiled, "kernel_library", lambda: None)
+        elif compiled.kernel_library() is None:
             pytest.skip("no compiled kernel: install where there is a C compiler")
         yield request.param

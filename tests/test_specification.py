@@ -5,7 +5,7 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit.linear_fit import fit_map
+from mcllo._fit.linear_fit import fit_linear_map
 from mcllo._inference.omnibus import HosmerLemeshow
 from mcllo.calibrators import TemperatureScaling
 from mcllo.metrics._binned import TopLabelECE
@@ -22,7 +22,7 @@ def ts_mixed():
 
 def test_structured_vector_scaling_on_the_shared_kernel():
     # section 3, SVS: (c/n)(|b|^2 + |diag|^2) on the mean is a ridge of 2c on the sum
-    found = fit_map(ts_mixed(), "log_probs", np.full((3, 2), 6.0), "")
+    found = fit_linear_map(ts_mixed(), "log_probs", np.full((3, 2), 6.0), "")
     assert found.coef == pytest.approx([0.949765, 1.067860, 1.054026], abs=1e-5)
     assert found.intercept == pytest.approx([0.045571, -0.056219, 0.010648], abs=1e-5)
 
@@ -32,7 +32,7 @@ def test_structured_matrix_scaling_on_the_shared_kernel():
     ridge = np.full((3, 4), 12.0)
     np.fill_diagonal(ridge, 6.0)
     ridge[:, -1] = 6.0
-    found = fit_map(ts_mixed(), "log_probs", ridge, "")
+    found = fit_linear_map(ts_mixed(), "log_probs", ridge, "")
     expected = [
         [0.959511, -0.037291, -0.008309],
         [0.054688, 1.047403, -0.019586],

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mcllo._fit.covariance import robust_fit
+from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
 from mcllo._inference.effect_size import EffectSize, estimate_effect_size
@@ -125,7 +125,7 @@ def one(design: Design, rng: np.random.Generator) -> dict[str, Any]:
     p = Predictions.from_arrays(x, labels(g, groups, rng), groups=groups)
     with suppress_warnings(*ESTIMATION_WARNINGS):
         fit = fit_predictions(p)
-    fit = fit if groups is None else robust_fit(p, fit)
+    fit = fit if groups is None else with_robust_covariance(p, fit)
     size = estimate_effect_size(p, fit, seed=int(rng.integers(2**31)))
     return {"size": size, "plain": plain(p, fit), **truth(p.probs, g, size)}
 

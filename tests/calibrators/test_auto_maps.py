@@ -5,13 +5,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as minimize_by_scipy
 from toy import TOY_X, TOY_Y
 
-from mcllo._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
-from mcllo._fit.penalty import Ridge
+from mcllo._fit.linear_fit import (
+    PenalizedLoss,
+    build_block_preconditioner,
+    identity_parameters,
+)
+from mcllo._fit.penalty import RidgeObjective
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     identity_theta,
-    log_odds_from_logs,
+    log_odds_from_log_probs,
     sufficient_statistic,
 )
 from mcllo._model.linear_map import LinearMapLoss
@@ -38,11 +42,13 @@ def sample(n=150, c=4, seed=0, weighted=True):
 def single(x, y, weight, b):
     """The penalised likelihood of one baseline, of `_fit` and `_math`."""
     c = len(x)
-    odds = log_odds_from_logs(x.copy(), b)
+    odds = log_odds_from_log_probs(x.copy(), b)
     moved = np.where(y == b, c - 1, y - (y > b))
     statistic = sufficient_statistic(odds, moved, weight)
-    return Ridge(
-        Likelihood(LogPartition(odds, weight), statistic), 3.0, identity_theta(c - 1)
+    return RidgeObjective(
+        NegativeLogLikelihood(LogPartition(odds, weight), statistic),
+        3.0,
+        identity_theta(c - 1),
     )
 
 
@@ -122,15 +128,15 @@ def ridge_of(c, diagonal, strength=1.5):
 def loss_of(x, y, weight, ridge):
     diagonal = ridge.shape[1] == 2
     loss = LinearMapLoss(x, y, weight, diagonal=diagonal)
-    return PenalizedLoss(loss, identity_map(len(ridge), diagonal), ridge)
+    return PenalizedLoss(loss, identity_parameters(len(ridge), diagonal), ridge)
 
 
 def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
     rows, start = (
         ScoredRows(x, y, weight),
-        identity_map(len(ridge), ridge.shape[1] == 2),
+        identity_parameters(len(ridge), ridge.shape[1] == 2),
     )
-    inverse = by_blocks(curvature(rows, start, most_whole), ridge)
+    inverse = build_block_preconditioner(curvature(rows, start, most_whole), ridge)
     return fit_ridge(rows, ridge, start, inverse, tol)[0]
 
 
@@ -138,7 +144,7 @@ def fitted(x, y, weight, ridge, most_whole=250, tol=1e-12):
 def test_identity_on_toy(diagonal):
     # methods.md 0.4: NLL at the identity 12.6033816017; the ridge adds nothing there.
     of = loss_of(Z, TOY_Y, None, ridge_of(3, diagonal))
-    value = of.value_and_gradient(identity_map(3, diagonal).ravel()).value
+    value = of.value_and_gradient(identity_parameters(3, diagonal).ravel()).value
     assert value == pytest.approx(12.6033816017, abs=1e-9)
 
 
@@ -157,7 +163,7 @@ def test_values_and_gradients_with_and_without_the_hessian(diagonal):
         LinearMapLoss(x, y, weight, diagonal=diagonal),
     )
     theta = np.random.default_rng(5).normal(size=ridge.size)
-    away = theta - identity_map(4, diagonal).ravel()
+    away = theta - identity_parameters(4, diagonal).ravel()
     expected, light, whole = loss(theta), of.value_and_gradient(theta), of(theta)
     assert light.value == pytest.approx(
         expected.value + 0.5 * ridge.ravel() @ away**2, rel=1e-12
@@ -215,7 +221,7 @@ def blocks_of(hessian, size):
 @KINDS
 def test_curvature_is_the_hessian(diagonal):
     x, y, weight = sample(10 if diagonal else 25)
-    theta = identity_map(4, diagonal) + 0.1
+    theta = identity_parameters(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
     whole, blocks = (
         curvature(ScoredRows(x, y, weight), theta, most) for most in (250, 0)

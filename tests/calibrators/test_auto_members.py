@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit, softmax
 
 from mcllo import Predictions
-from mcllo._fit.fit import fit_all_baselines
+from mcllo._fit.fit import fit_mean_over_baselines
 from mcllo._model import compiled
 from mcllo.calibrators._auto.members import (
     DIAGONAL_RIDGE,
@@ -56,7 +56,7 @@ def test_mcllo_against_the_fits_of_single_baselines():
     fit = MembersFit(scores, codes, tol=1e-12)
     logs = fit.whole.soft.both(scores)[1]
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
-    expected = fit_all_baselines(soft, penalty=DIAGONAL_RIDGE * 3).recalibrate(
+    expected = fit_mean_over_baselines(soft, penalty=DIAGONAL_RIDGE * 3).recalibrate(
         np.exp(logs).T
     )
     answer = fit.whole.probabilities(scores)["mcllo"].T
@@ -133,8 +133,8 @@ def test_without_c_many_rows_say_the_same(monkeypatch):
     weight = np.ones(scores.shape[1])
     weight[::5] = 0.0
     answers = []
-    for kernel in (compiled.library, lambda: None):
-        monkeypatch.setattr(compiled, "library", kernel)
+    for kernel in (compiled.kernel_library, lambda: None):
+        monkeypatch.setattr(compiled, "kernel_library", kernel)
         fit = MembersFit(scores, codes)
         answers.append(
             [each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))]

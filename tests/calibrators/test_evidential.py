@@ -11,7 +11,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._model.kernel import Derivatives, LogPartition
-from mcllo._model.likelihood import Likelihood, sufficient_statistic
+from mcllo._model.likelihood import NegativeLogLikelihood, sufficient_statistic
 from mcllo._model.newton import minimize
 from mcllo.calibrators._xu_davoine import (
     PlausibleSets,
@@ -233,7 +233,9 @@ class ClassProfile:
     def __init__(self, k):
         predictions = Predictions.from_arrays(TOY_X, TOY_Y)
         odds = predictions.log_odds
-        self.nll = Likelihood(LogPartition(odds), sufficient_statistic(odds, TOY_Y))
+        self.nll = NegativeLogLikelihood(
+            LogPartition(odds), sufficient_statistic(odds, TOY_Y)
+        )
         self.k, self.odds = k, np.log(QUERY[:2] / QUERY[2])
         fit = fit_predictions(predictions)
         self.theta, self.multiplier = np.concatenate([fit.tau, fit.gamma]), 0.0

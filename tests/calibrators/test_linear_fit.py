@@ -11,7 +11,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.linear_fit import (
     LinearMap,
-    fit_map,
+    fit_linear_map,
     minimize_by_lbfgs,
     transposed_scores,
 )
@@ -32,7 +32,7 @@ def drawn(n, c, seed, scale=1.5):
 def fit(z, y, diagonal, weight=None, classes=None, solver=None):
     held = Predictions.from_arrays(logits=z, y=y, sample_weight=weight, classes=classes)
     ridge = np.zeros((held.n_classes, 2 if diagonal else held.n_classes + 1))
-    return fit_map(held, "logits", ridge, REMEDY, solver), held
+    return fit_linear_map(held, "logits", ridge, REMEDY, solver), held
 
 
 @KINDS

@@ -65,8 +65,8 @@ def test_a_difference_is_a_failure(model, monkeypatch, capsys):
 
     def wrong(program):
         for step in program.steps:
-            if "shift" in step.numbers:
-                step.numbers["shift"] = np.zeros_like(step.numbers["shift"])
+            if "shift" in step.parameters:
+                step.parameters["shift"] = np.zeros_like(step.parameters["shift"])
         return right.write(program)
 
     broken = targets.Target("python", "wrong", (), wrong)

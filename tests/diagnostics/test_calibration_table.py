@@ -14,7 +14,7 @@ from toy import TOY_X, TOY_Y
 import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
 from mcllo._diagnostics.calibration_table import one_class_versus_rest
-from mcllo._fit.covariance import robust_fit
+from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
 from mcllo.exceptions import InputError
 
@@ -184,7 +184,7 @@ def test_dependent_rows_have_robust_errors_and_no_joint_tests():
     found = calibration_table(rows, seed=0)
     assert found.robust
     assert len(found.tests) == 0
-    fit = robust_fit(rows, fit_predictions(rows))
+    fit = with_robust_covariance(rows, fit_predictions(rows))
     ours = [row["se"] for row in found.parameters.rows() if row["model"] == "mcllo"]
     np.testing.assert_allclose(
         ours, np.stack([fit.se_tau, fit.se_gamma], axis=1).ravel()

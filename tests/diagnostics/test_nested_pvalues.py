@@ -25,7 +25,7 @@ from mcllo._diagnostics.restricted_models import (
 from mcllo._inference.likelihood_tests import split_pvalue
 from mcllo._inference.monte_carlo import StatisticDraws
 from mcllo._model.batched import LikelihoodRatio
-from mcllo._model.likelihood import recalibrate
+from mcllo._model.likelihood import recalibrate_from_log_odds
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -252,7 +252,7 @@ def test_two_rows_by_hand():
 def test_against_the_identity_it_is_the_score_of_the_calibration_test():
     score, drawn = scored("identity"), StatisticDraws(TOY, 0)(0, 50)
     np.testing.assert_allclose(
-        score(drawn), LikelihoodRatio(TOY.log_odds).scores(drawn), rtol=1e-9
+        score(drawn), LikelihoodRatio(TOY.log_odds).score_statistics(drawn), rtol=1e-9
     )
     # methods specification 0.4, TOY, baseline 2
     assert score(FAMILY.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
@@ -295,7 +295,7 @@ def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
         fit = restricted_fit(family, basis)
         score = ProjectedScore(family, fit.theta, basis, everything)
         draws = StatisticDraws(p, 10_000 + number)
-        draws.probs = recalibrate(fit.theta, p.log_odds, b)
+        draws.probs = recalibrate_from_log_odds(fit.theta, p.log_odds, b)
         reached = score.reaches(draws(0, n_draws), family.statistic)
         found.append((1 + reached.sum()) / (n_draws + 1))
     return np.array(found)
@@ -320,7 +320,7 @@ def test_size_on_a_sharp_network():
     p = load_cifar10_vgg16_keras().take(np.arange(500))
     basis = mcllo_bases(9)["temperature"]
     fit = restricted_fit(Family(p), basis)
-    truth = recalibrate(fit.theta, p.log_odds, p.baseline_index)
+    truth = recalibrate_from_log_odds(fit.theta, p.log_odds, p.baseline_index)
     found = sizes(p, basis, truth, 200, 6)
     assert np.mean(found <= 0.05) < 0.05 + 3.0 * 0.0154
     assert np.mean(found <= 0.5) > 0.3  # and not because nothing is ever rejected

@@ -8,7 +8,7 @@ import postgres
 
 from mcllo.export import ExportError, check, export
 from mcllo.export._programs import build_program
-from mcllo.export._targets import compare_with_calibrator, hard_rows, run_sql
+from mcllo.export._targets import compare_with_calibrator, run_sql, stress_test_rows
 
 FORMS = {
     "ONNX": ("onnx", {"dtype": "float64"}),
@@ -41,9 +41,8 @@ def measured(name, form):
         if form == "PostgreSQL":
             return _in_postgres(calibrator)
         if form == TRANSLATED:
-            few = (
-                len(calibrator.classes_) <= 20
-            )  # long queries take sqlglot half a minute each
+            # long queries take sqlglot half a minute each
+            few = len(calibrator.classes_) <= 20
             found = [
                 _translated(calibrator, other)
                 for other in (OTHERS if few else OTHERS[:1])
@@ -57,7 +56,7 @@ def measured(name, form):
 def _in_postgres(calibrator):
     text = export(calibrator, "sql", dialect="postgres", keep=["mcllo_key"])
     program = build_program(calibrator)
-    rows = hard_rows(program)
+    rows = stress_test_rows(program)
     found = postgres.run_postgres(database(), text, rows, list(program.classes))
     return compare_with_calibrator(
         "sql (postgres)", calibrator, program, rows, found, "float64"
@@ -71,7 +70,7 @@ def _translated(calibrator, dialect):
     text = export(calibrator, "sql", dialect=dialect, keep=["mcllo_key"])
     (text,) = sqlglot.transpile(text, read=dialect, write="duckdb")
     program = build_program(calibrator)
-    rows = hard_rows(program)
+    rows = stress_test_rows(program)
     found = run_sql(text, rows, list(program.classes), "duckdb")
     return compare_with_calibrator(
         f"sql ({dialect}, translated)", calibrator, program, rows, found, "float64"

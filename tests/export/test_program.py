@@ -11,7 +11,7 @@ from mcllo.calibrators._auto.calibrator import MEMBER_NAMES
 from mcllo.exceptions import InputError
 from mcllo.export import check, export
 from mcllo.export._programs import PROGRAMS, ExportError, Program, build_program
-from mcllo.export._targets import compare_with_calibrator, hard_rows
+from mcllo.export._targets import compare_with_calibrator, stress_test_rows
 
 
 def test_every_method_has_a_program_and_a_model_here():
@@ -23,10 +23,10 @@ def difference(name, given=None):
     """Return how far a program is from its calibrator on hard rows."""
     calibrator = models.model(name)
     program = build_program(calibrator, given)
-    rows = hard_rows(program)
+    rows = stress_test_rows(program)
     assert given is None or rows.min() < -100.0
     found = compare_with_calibrator(
-        "numpy", calibrator, program, rows, program.run(rows), "float64"
+        "numpy", calibrator, program, rows, program.evaluate(rows), "float64"
     )
     assert found.n_rows == 1000
     return found.difference
@@ -63,7 +63,7 @@ def test_a_row_that_frequencies_make_0_stays_as_it_is():
     ).all()  # though nothing is to come of the last two classes
     assert expected[2].tolist() == [1.0, 0.0, 0.0, 0.0]
     np.testing.assert_allclose(
-        build_program(calibrator).run(rows), expected, atol=1e-15
+        build_program(calibrator).evaluate(rows), expected, atol=1e-15
     )
     made = {}
     exec(calibrator.export("python"), made)
@@ -91,16 +91,16 @@ def test_far_look_alike_classes_stay_finite(form):
 
 def test_steps_that_nothing_needs_are_left_out():
     made = Program("any", ("a", "b"), "probs")
-    p = made.step("input")
-    made.step("log", p)  # of a 0 PostgreSQL has none, and refuses the query
+    p = made.add_step("input")
+    made.add_step("log", p)  # of a 0 PostgreSQL has none, and refuses the query
     answer = made.scale_and_shift(p, 2.0)
-    made.step("exp", answer)
-    short = made.ending(answer)
-    assert [(step.op, step.of) for step in short.steps] == [
+    made.add_step("exp", answer)
+    short = made.drop_unused_steps(answer)
+    assert [(step.op, step.inputs) for step in short.steps] == [
         ("input", ()),
         ("scale", (0,)),
     ]
-    assert short.run([[0.5, 0.25]]).tolist() == [[1.0, 0.5]]
+    assert short.evaluate([[0.5, 0.25]]).tolist() == [[1.0, 0.5]]
 
 
 def test_what_cannot_be_said_says_so():
@@ -118,14 +118,14 @@ def test_what_cannot_be_said_says_so():
 
 
 def test_the_hard_rows_are_hard():
-    rows = hard_rows(build_program(models.model("isotonic")))
+    rows = stress_test_rows(build_program(models.model("isotonic")))
     assert ((rows == 0.0).any(axis=1)).sum() > 100
     assert (rows == 1.0).sum() >= 4
     assert ((rows > 0.0) & (rows < 1e-250)).any()
     ties = np.sort(rows, axis=1)
     assert ((ties[:, 1:] == ties[:, :-1]) & (ties[:, 1:] > 0.0)).any(axis=1).sum() > 50
     knots = np.concatenate(
-        build_program(models.model("isotonic")).steps[-2].numbers["at"]
+        build_program(models.model("isotonic")).steps[-2].parameters["at"]
     )
     assert np.isin(rows, knots).any(axis=1).sum() > 50
 
@@ -134,12 +134,12 @@ def test_a_program_can_be_wrong():
     # the check is worth something: another slope is found
     calibrator = models.model("temperature")
     program = build_program(calibrator)
-    next(step for step in program.steps if step.op == "scale").numbers["weight"][:] *= (
-        1.0 + 1e-9
-    )
-    rows = hard_rows(program)
+    next(step for step in program.steps if step.op == "scale").parameters["weight"][
+        :
+    ] *= 1.0 + 1e-9
+    rows = stress_test_rows(program)
     assert not compare_with_calibrator(
-        "wrong", calibrator, program, rows, program.run(rows), "float64"
+        "wrong", calibrator, program, rows, program.evaluate(rows), "float64"
     ).holds
     nothing = np.full_like(rows, np.nan)
     assert not compare_with_calibrator(

@@ -14,9 +14,9 @@ import pytest
 
 from mcllo.calibrators import Identity, MCLLOCalibrator, TemperatureScaling
 from mcllo.export import ExportError
-from mcllo.export._javascript import write_declaration
+from mcllo.export._javascript import write_type_declaration
 from mcllo.export._programs import build_program
-from mcllo.export._targets import declaration_path
+from mcllo.export._targets import type_declaration_path
 
 ODD = ["näh", "😀 astral", 'quo"te', "back\\slash", "new\nline", "</script>"]
 
@@ -149,9 +149,9 @@ def test_a_module_has_its_types(tmp_path):
         == declared
         == {"method", "classes", "predictRow", "predictProba", "predict"}
     )
-    assert declaration_path("a/b.js").name == "b.d.ts"
+    assert type_declaration_path("a/b.js").name == "b.d.ts"
     numbers = Identity().fit([[0.5, 0.5], [0.2, 0.8]], [3, 4])
-    assert "ReadonlyArray<number>" in write_declaration(build_program(numbers))
+    assert "ReadonlyArray<number>" in write_type_declaration(build_program(numbers))
 
 
 def test_whole_numbers_that_javascript_has_not():

@@ -11,7 +11,7 @@ import postgres
 import pytest
 
 from mcllo.export._programs import RUN, build_program
-from mcllo.export._targets import compare_with_calibrator, hard_rows, run_python
+from mcllo.export._targets import compare_with_calibrator, run_python, stress_test_rows
 
 ROOT = Path(__file__).parents[2]
 RESULTS = json.loads((ROOT / "docs" / "how-to" / "export.json").read_text())
@@ -64,7 +64,7 @@ def test_every_step_has_a_carrier():
 def test_steps_in_plain_python(name):
     calibrator = models.model(name)
     program = build_program(calibrator)
-    rows = hard_rows(program, 120)
+    rows = stress_test_rows(program, 120)
     found = run_python(calibrator.export("python"), rows)
     found = compare_with_calibrator(
         "python", calibrator, program, rows, found, "float64"

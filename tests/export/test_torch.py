@@ -7,7 +7,7 @@ import pytest
 
 from mcllo.export import torch_module
 from mcllo.export._programs import build_program
-from mcllo.export._targets import hard_rows
+from mcllo.export._targets import stress_test_rows
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ ONES += ["xu_davoine"]  # together: every step
 
 def rows_of(name):
     program = build_program(models.model(name))
-    return torch.from_numpy(hard_rows(program, 60))
+    return torch.from_numpy(stress_test_rows(program, 60))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -8,7 +8,7 @@ from independent import designs, simplex
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions
-from mcllo._fit.fit import fit_all_baselines, fit_each_baseline, fit_predictions
+from mcllo._fit.fit import fit_each_baseline, fit_mean_over_baselines, fit_predictions
 from mcllo._fit.map import AllBaselinesMap
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -29,7 +29,7 @@ def test_it_is_the_geometric_mean_of_the_fits():
     g = [fit_predictions(TOY.with_baseline(b)).recalibrate(TOY_X) for b in range(3)]
     product = (g[0] * g[1] * g[2]) ** (1 / 3)
     expected = product / product.sum(axis=1, keepdims=True)
-    found = fit_all_baselines(TOY).recalibrate(TOY_X)
+    found = fit_mean_over_baselines(TOY).recalibrate(TOY_X)
     assert found == pytest.approx(expected, abs=1e-12)
     assert found[0] == pytest.approx([0.839617, 0.119221, 0.041161], abs=1e-6)
 
@@ -48,8 +48,8 @@ def test_permuting_classes_permutes_the_result(design, random, penalty):
     q = Predictions.from_arrays(
         probs[:, order], np.argsort(order)[codes], classes=range(c)
     )
-    there = fit_all_baselines(p, penalty=penalty)
-    back = fit_all_baselines(q, penalty=penalty)
+    there = fit_mean_over_baselines(p, penalty=penalty)
+    back = fit_mean_over_baselines(q, penalty=penalty)
     assert back.weights == pytest.approx(there.weights[np.ix_(order, order)], abs=1e-6)
     assert back.recalibrate(probs[:, order]) == pytest.approx(
         there.recalibrate(probs)[:, order], abs=1e-7
@@ -59,10 +59,10 @@ def test_permuting_classes_permutes_the_result(design, random, penalty):
 def test_relabelling_and_the_baseline_of_the_predictions_change_nothing():
     names = np.array(["zebra", "ant", "cow"])
     q = Predictions.from_arrays(TOY_X, names[TOY_Y], classes=names, baseline="ant")
-    found = fit_all_baselines(q)
+    found = fit_mean_over_baselines(q)
     assert found.classes == ("zebra", "ant", "cow")
     assert np.array_equal(
-        found.recalibrate(TOY_X), fit_all_baselines(TOY).recalibrate(TOY_X)
+        found.recalibrate(TOY_X), fit_mean_over_baselines(TOY).recalibrate(TOY_X)
     )
 
 
@@ -72,19 +72,19 @@ def test_two_classes_are_plain_mcllo():
     p = Predictions.from_arrays(probs, np.resize([0, 1, 1], 60))
     for penalty in (0.0, 1.0):
         single = fit_predictions(p, penalty=penalty).recalibrate(probs)
-        found = fit_all_baselines(p, penalty=penalty).recalibrate(probs)
+        found = fit_mean_over_baselines(p, penalty=penalty).recalibrate(probs)
         assert found == pytest.approx(single, abs=1e-9), penalty
 
 
 def test_rows_and_columns_of_the_weights_sum_to_zero():
-    found = fit_all_baselines(TOY, penalty=1.0)
+    found = fit_mean_over_baselines(TOY, penalty=1.0)
     assert found.weights.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
     assert found.weights.sum(axis=1) == pytest.approx(np.zeros(3), abs=1e-12)
     assert found.intercepts.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 def test_logits_are_as_good_as_probabilities():
-    found = fit_all_baselines(TOY)
+    found = fit_mean_over_baselines(TOY)
     logits = np.log(TOY_X) + 700.0 * np.arange(16)[:, None]
     assert found.recalibrate(logits=logits) == pytest.approx(
         found.recalibrate(TOY_X), abs=1e-9
@@ -102,12 +102,14 @@ def test_whole_weights_are_repetitions():
     long = Predictions.from_arrays(
         np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat)
     )
-    expected = fit_all_baselines(long).weights
-    assert fit_all_baselines(weighted).weights == pytest.approx(expected, abs=1e-8)
+    expected = fit_mean_over_baselines(long).weights
+    assert fit_mean_over_baselines(weighted).weights == pytest.approx(
+        expected, abs=1e-8
+    )
 
 
 def test_it_survives_a_file():
-    found = fit_all_baselines(TOY)
+    found = fit_mean_over_baselines(TOY)
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     back = AllBaselinesMap.from_dict(content)
     assert np.array_equal(back.recalibrate(TOY_X), found.recalibrate(TOY_X))
@@ -121,13 +123,13 @@ def test_one_warning_speaks_for_all_fits():
         TOY_X, TOY_X.argmax(axis=1)
     )  # separated by construction
     with pytest.warns(SeparationWarning, match="estimate does not exist: ") as caught:
-        fit_all_baselines(p)
+        fit_mean_over_baselines(p)
     assert "(baseline 0 and 2 more)" in caught[0].message.text()
     assert caught[0].message.numbers == {"baselines": (0, 1, 2)}
     assert len(caught) == 1
     assert [f.separated for f in fit_each_baseline(p, p.classes)] == [True] * 3
     assert np.isfinite(
-        fit_all_baselines(p, penalty=1.0).weights
+        fit_mean_over_baselines(p, penalty=1.0).weights
     ).all()  # needs no warning
 
 
@@ -137,7 +139,7 @@ def test_what_is_refused():
         InputError, match=r"one map for each of the 3 classes.*'a', 'b', 'b'"
     ):
         AllBaselinesMap.from_maps(maps)
-    content = {**fit_all_baselines(TOY).to_dict(), "intercepts": [0.0, 0.0]}
+    content = {**fit_mean_over_baselines(TOY).to_dict(), "intercepts": [0.0, 0.0]}
     with pytest.raises(
         ValueError, match=r"shapes \(3, 3\) and \(3,\); got \(3, 3\) and \(2,\)"
     ):
@@ -146,4 +148,4 @@ def test_what_is_refused():
     with pytest.raises(
         InputError, match=r"at most 50 baselines.*got 51 classes.*baseline="
     ):
-        fit_all_baselines(p)
+        fit_mean_over_baselines(p)

@@ -9,14 +9,14 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit import separation as module
 from mcllo._fit.estimate import estimate
-from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.objective import FreeParameterObjective
 from mcllo._fit.separation import (
-    Existence,
+    MaximumExistence,
     RecessionCone,
-    check_separation,
-    separated_classes,
-    separating_direction,
-    unbounded_parameters,
+    assess_existence,
+    find_separated_classes,
+    find_separating_direction,
+    find_unbounded_parameters,
 )
 
 quick = settings(deadline=None, max_examples=25)
@@ -37,7 +37,7 @@ def margins(log_odds, codes, direction):
 
 def classes_of(probs, codes, **options):
     c = np.shape(probs)[1]
-    return separated_classes(
+    return find_separated_classes(
         Predictions.from_arrays(probs, codes, classes=range(c), **options)
     )
 
@@ -45,11 +45,11 @@ def classes_of(probs, codes, **options):
 def test_one_overlapping_pair_by_hand():
     # labels 0 at log odds 2 and -1, baseline at 1 and -2: no threshold splits them
     odds = np.array([[2.0, -1.0, 1.0, -2.0]])
-    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
+    assert find_separating_direction(odds, np.array([0, 0, 1, 1])) is None
     # swap the middle rows' labels and 0 splits them; |v_gamma| <= 1 / 2 because columns are divided
     # by their largest value, so the margins add up to at most (2 + 1 + 1 + 2) / 2 = 3
     codes = np.array([0, 1, 0, 1])
-    direction = separating_direction(odds, codes)
+    direction = find_separating_direction(odds, codes)
     assert direction[1] == pytest.approx(0.5)
     assert margins(odds, codes, direction).sum() == pytest.approx(3.0)
 
@@ -62,7 +62,7 @@ def test_toy_separated_values():
         ),  # methods specification 8c: labels = first argmax
         (np.where(TOY_Y == 2, 0, TOY_Y), 16.0),  # 8c: baseline absent, all 16 rows kept
     ]:
-        lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
+        lead = margins(TOY_L, codes, find_separating_direction(TOY_L, codes))
         assert lead.min() >= -1e-9
         assert lead.sum() == pytest.approx(value, abs=5e-5)
 
@@ -70,7 +70,7 @@ def test_toy_separated_values():
 def test_an_absent_class_separates():
     for absent in range(3):
         codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
-        lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
+        lead = margins(TOY_L, codes, find_separating_direction(TOY_L, codes))
         assert lead.min() >= -1e-9
         assert lead.max() > 1e-3
         assert classes_of(TOY_X, codes) == (absent,)
@@ -95,7 +95,7 @@ def test_two_classes_equal_the_textbook_condition(values, labels):
         split = True
     else:
         split = first.max() <= second.min() or second.max() <= first.min()
-    assert (separating_direction(odds, codes) is not None) == split
+    assert (find_separating_direction(odds, codes) is not None) == split
 
 
 @quick
@@ -103,7 +103,7 @@ def test_two_classes_equal_the_textbook_condition(values, labels):
 def test_a_direction_never_lowers_the_likelihood_and_has_causes(design):
     probs, codes = design
     odds = log_odds_of(probs)
-    direction = separating_direction(odds, codes)
+    direction = find_separating_direction(odds, codes)
     if direction is not None:
         lead = margins(odds, codes, direction)
         assert lead.min() >= -1e-8
@@ -117,10 +117,10 @@ def test_a_direction_never_lowers_the_likelihood_and_has_causes(design):
 def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     probs, codes = design
     odds = log_odds_of(probs)
-    whole = separating_direction(odds, codes) is None
-    assert (separating_direction(odds, codes, first_rows=3) is None) == whole
+    whole = find_separating_direction(odds, codes) is None
+    assert (find_separating_direction(odds, codes, first_rows=3) is None) == whole
     order = np.random.default_rng(seed).permutation(len(codes))
-    assert (separating_direction(odds[:, order], codes[order]) is None) == whole
+    assert (find_separating_direction(odds[:, order], codes[order]) is None) == whole
 
 
 def test_what_separates():
@@ -137,7 +137,7 @@ def test_what_separates():
         ([[0.3], [-0.2]], [1], True),
         (TOY_L, TOY_Y, False),
     ]:
-        found = separating_direction(np.array(odds), np.array(codes)) is not None
+        found = find_separating_direction(np.array(odds), np.array(codes)) is not None
         assert found == separated, odds
 
 
@@ -145,9 +145,9 @@ def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
     odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
     monkeypatch.setattr(
-        module, "_solve_program", lambda rows, total: (np.array([0.0, 1.0]), 1.0)
+        module, "_solve_linear_program", lambda rows, total: (np.array([0.0, 1.0]), 1.0)
     )
-    assert separating_direction(odds, codes) is None
+    assert find_separating_direction(odds, codes) is None
 
 
 # --- which classes
@@ -197,7 +197,7 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
     predictions = Predictions.from_arrays(
         None, codes, logits=np.vstack([odds, np.zeros(12)]).T, classes=range(3)
     )
-    assert separated_classes(predictions) == (0, 1)
+    assert find_separated_classes(predictions) == (0, 1)
 
 
 # --- which parameters
@@ -206,17 +206,17 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
 def test_two_classes_by_hand():
     # 0 splits the labels: gamma may only grow, and tau may be anything beside it
     logits = np.array([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]])
-    found = unbounded_parameters(
+    found = find_unbounded_parameters(
         Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits)
     )
     np.testing.assert_array_equal(found, [[True, True], [False, True]])
-    assert not unbounded_parameters(TOY).any()
+    assert not find_unbounded_parameters(TOY).any()
 
 
 def test_an_absent_class_may_fall_and_turn():
     # its log odds have both signs: tau falls, or gamma goes either way while tau falls faster
     codes = np.where(TOY_Y == 1, 0, TOY_Y)
-    found = unbounded_parameters(
+    found = find_unbounded_parameters(
         Predictions.from_arrays(TOY_X, codes, classes=range(3))
     )
     np.testing.assert_array_equal(
@@ -230,11 +230,11 @@ def test_unbounded_parameters_equal_one_program_each(design):
     probs, codes = design
     odds = log_odds_of(probs)
     predictions = Predictions.from_arrays(probs, codes, classes=range(probs.shape[1]))
-    cone, found = RecessionCone(odds, codes), unbounded_parameters(predictions)
+    cone, found = RecessionCone(odds, codes), find_unbounded_parameters(predictions)
     for j, side in np.ndindex(*found.shape):
         goal = np.zeros(len(found))
         goal[j] = (-1.0, 1.0)[side] * cone.scale[j]
-        assert found[j, side] == (cone.furthest(goal) is not None)
+        assert found[j, side] == (cone.furthest_direction(goal) is not None)
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ def test_sharp_network_subsets_agree_with_what_fits_find():
     for _ in range(20):
         probs = rows[rng.permutation(len(rows))[:500]]
         odds, codes = log_odds_of(probs), draw(probs, rng)
-        direction = separating_direction(odds, codes)
+        direction = find_separating_direction(odds, codes)
         found.append(direction is not None)
         if direction is not None:
             lead = margins(odds, codes, direction)
@@ -255,9 +255,9 @@ def test_sharp_network_subsets_agree_with_what_fits_find():
 
 
 def found(predictions, penalty=0.0, **options):
-    likelihood = FreeLikelihood.from_predictions(predictions)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
     end = estimate(likelihood, predictions, penalty, "identity")
-    return check_separation(
+    return assess_existence(
         end, likelihood, predictions.absent, lambda: predictions, **options
     )
 
@@ -268,12 +268,14 @@ def test_a_penalty_makes_it_exist():
 
 
 def test_it_exists_or_has_causes():
-    assert found(TOY) == Existence((), True, False)
-    assert found(ABSENT) == Existence((2,), False, False)
+    assert found(TOY) == MaximumExistence((), True, False)
+    assert found(ABSENT) == MaximumExistence((2,), False, False)
     assert found(PERFECT).causes == (0, 1, 2)
 
 
 def test_a_program_that_is_too_large_decides_nothing():
     size = 2.0 * 2 * 2 * 16  # K = 2, n = 16
-    assert found(PERFECT, most_constraints=size - 1.0) == Existence((), False, True)
-    assert found(PERFECT, most_constraints=size).causes == (0, 1, 2)
+    assert found(PERFECT, max_constraint_elements=size - 1.0) == MaximumExistence(
+        (), False, True
+    )
+    assert found(PERFECT, max_constraint_elements=size).causes == (0, 1, 2)

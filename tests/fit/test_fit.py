@@ -17,13 +17,13 @@ from mcllo import MCLLOMap, Predictions
 from mcllo._fit.estimate import (
     MIN_DETERMINED_INFORMATION,
     SEPARATION_CHECK_INFORMATION,
-    covariance,
+    covariance_from_hessian,
     estimate,
     relative_information,
 )
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import AllBaselinesMap, read_simplex
-from mcllo._fit.objective import FreeLikelihood, free_of_range
+from mcllo._fit.map import AllBaselinesMap, validate_rows_to_recalibrate
+from mcllo._fit.objective import FreeParameterObjective, free_parameters_from_ranges
 from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import (
     ConvergenceWarning,
@@ -231,7 +231,7 @@ def test_a_slope_is_free_where_log_odds_vary_by_more_than_rounding():
     # 1e-12: more than rounding makes of equal log odds of size 1e3, less than digits of a file show
     extent = np.array([0.0, 1e-13, 1e-11, 1.0])
     expected = [True] * 4 + [False, False, True, True]
-    np.testing.assert_array_equal(free_of_range(extent), expected)
+    np.testing.assert_array_equal(free_parameters_from_ranges(extent), expected)
 
 
 # --- estimates
@@ -239,13 +239,17 @@ def test_a_slope_is_free_where_log_odds_vary_by_more_than_rounding():
 
 def end_of(predictions, penalty=0.0):
     return estimate(
-        FreeLikelihood.from_predictions(predictions), predictions, penalty, "identity"
+        FreeParameterObjective.from_predictions(predictions),
+        predictions,
+        penalty,
+        "identity",
     )
 
 
 def left(predictions, penalty=0.0):
     return relative_information(
-        end_of(predictions, penalty), FreeLikelihood.from_predictions(predictions)
+        end_of(predictions, penalty),
+        FreeParameterObjective.from_predictions(predictions),
     )
 
 
@@ -275,11 +279,13 @@ def test_information_left_by_hand():
 def test_a_covariance_by_hand():
     free, diagonal = np.array([True, True]), np.diag([4.0, 2.0])
     np.testing.assert_array_equal(
-        covariance(diagonal, free, True), np.diag([0.25, 0.5])
+        covariance_from_hessian(diagonal, free, True), np.diag([0.25, 0.5])
     )
-    assert np.isnan(covariance(diagonal, free, False)).all()  # not determined
+    assert np.isnan(
+        covariance_from_hessian(diagonal, free, False)
+    ).all()  # not determined
     free = np.array([True, False, True])  # a fixed parameter has none
-    found = covariance(diagonal, free, True)
+    found = covariance_from_hessian(diagonal, free, True)
     assert np.isnan(found[1]).all()
     assert np.isnan(found[:, 1]).all()
     np.testing.assert_array_equal(found[np.ix_(free, free)], np.diag([0.25, 0.5]))
@@ -305,7 +311,7 @@ def test_names_and_log_odds_against_the_baseline_in_column_order():
     np.testing.assert_allclose(middle.delta, np.exp(TAU_A))
     np.testing.assert_array_equal(middle.theta, [0.2, -0.3, 0.8, 1.5])
     # (.7, .2, .1) against the middle class: log 3.5 and log 0.5
-    odds = middle.log_odds(read_simplex(CLASSES, TOY_X))
+    odds = middle.log_odds(validate_rows_to_recalibrate(CLASSES, TOY_X))
     assert odds.shape == (2, len(TOY_X))
     np.testing.assert_allclose(odds[:, 0], np.log([3.5, 0.5]), rtol=1e-13)
 

@@ -9,16 +9,16 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.objective import FreeParameterObjective
 from mcllo._fit.penalty import (
     FirthObjective,
-    Ridge,
-    evidence,
-    firth_solution,
-    information_slope,
-    penalty_center,
-    strongest_evidence,
-    temperature_exponent,
+    RidgeObjective,
+    fit_temperature_exponent,
+    free_center_parameters,
+    laplace_log_evidence,
+    log_information_gradient,
+    maximize_firth_likelihood,
+    penalty_of_greatest_evidence,
 )
 from mcllo._model.kernel import LogPartition
 from mcllo._model.newton import minimize
@@ -37,9 +37,11 @@ TOY = predictions_of(TOY_X, TOY_Y)
 
 
 def evidence_at(predictions, rho, exponent=1.0):
-    likelihood = FreeLikelihood.from_predictions(predictions)
-    centre = penalty_center(predictions.log_odds, exponent)
-    return evidence(rho, minimize(Ridge(likelihood, rho, centre), centre))
+    likelihood = FreeParameterObjective.from_predictions(predictions)
+    centre = free_center_parameters(predictions.log_odds, exponent)
+    return laplace_log_evidence(
+        rho, minimize(RidgeObjective(likelihood, rho, centre), centre)
+    )
 
 
 # --- hand-sized examples and independent implementations
@@ -76,7 +78,7 @@ def test_evidence_is_close_to_the_integral():
 def test_evidence_tends_to_the_likelihood_at_the_centre():
     assert evidence_at(TOY, 1e8) == pytest.approx(-12.6033816017, abs=1e-5)
     # methods specification 8f, TOY: negative log likelihood of temperature 12.302730003
-    exponent = temperature_exponent(TOY)
+    exponent = fit_temperature_exponent(TOY)
     assert evidence_at(TOY, 1e8, exponent) == pytest.approx(-12.302730003, abs=1e-5)
 
 
@@ -89,10 +91,11 @@ def test_the_exponent_is_the_likeliest():
     best = minimize_scalar(
         nll, bounds=(0.1, 5.0), method="bounded", options={"xatol": 1e-9}
     )
-    assert temperature_exponent(TOY) == pytest.approx(best.x, abs=1e-6)
-    assert temperature_exponent(predictions_of(TOY_X, ARGMAX)) is None
+    assert fit_temperature_exponent(TOY) == pytest.approx(best.x, abs=1e-6)
+    assert fit_temperature_exponent(predictions_of(TOY_X, ARGMAX)) is None
     assert (
-        temperature_exponent(predictions_of(np.full((4, 2), 0.5), [0, 0, 0, 1])) == 1.0
+        fit_temperature_exponent(predictions_of(np.full((4, 2), 0.5), [0, 0, 0, 1]))
+        == 1.0
     )
 
 
@@ -128,9 +131,11 @@ def test_penalised_fits_are_stationary(design, center):
         found = fit_predictions(predictions, penalty=0.7, center=center)
     except SeparationWarning:
         return
-    likelihood = FreeLikelihood.from_predictions(predictions)
-    ridge = Ridge(
-        likelihood, 0.7, penalty_center(predictions.log_odds, found.center_gamma)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
+    ridge = RidgeObjective(
+        likelihood,
+        0.7,
+        free_center_parameters(predictions.log_odds, found.center_gamma),
     )
     assert found.converged
     np.testing.assert_allclose(ridge(found.theta).gradient, 0.0, atol=1e-4)
@@ -144,14 +149,15 @@ def test_constant_log_odds_have_the_same_map_at_the_centre():
     # must show as tau = (u - 1) log 2
     odds = np.array([np.full(5, np.log(2.0)), [0.1, 0.2, 0.3, 0.4, 0.5]])
     np.testing.assert_allclose(
-        penalty_center(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6]
+        free_center_parameters(odds, 0.6), [-0.4 * np.log(2.0), 0.0, 0.6]
     )
 
 
 def test_the_strength_stays_in_its_range():
     assert (
-        strongest_evidence(
-            FreeLikelihood.from_predictions(TOY), penalty_center(TOY.log_odds, 1.0)
+        penalty_of_greatest_evidence(
+            FreeParameterObjective.from_predictions(TOY),
+            free_center_parameters(TOY.log_odds, 1.0),
         )
         == 1e4
     )
@@ -165,7 +171,9 @@ def test_the_strength_stays_in_its_range():
 
 def solve(probs, y, **options):
     predictions = predictions_of(probs, y, **options)
-    return firth_solution(FreeLikelihood.from_predictions(predictions), predictions)
+    return maximize_firth_likelihood(
+        FreeParameterObjective.from_predictions(predictions), predictions
+    )
 
 
 def direct_objective(theta, odds, codes, weight=None):
@@ -200,7 +208,7 @@ def test_derivatives_match_finite_differences(theta):
     odds, theta = log_odds_of(TOY_X), np.array(theta)
     predictions = predictions_of(TOY_X, TOY_Y, sample_weight=weight)
     objective = FirthObjective(
-        FreeLikelihood.from_predictions(predictions), predictions
+        FreeParameterObjective.from_predictions(predictions), predictions
     )
     expected = central_differences(
         lambda t: direct_objective(t, odds, TOY_Y, weight), theta
@@ -219,11 +227,11 @@ def test_the_slope_adds_over_chunks():
     )  # more than one chunk
     inverse = np.linalg.inv(LogPartition(odds)(theta).hessian)
     parts = [
-        information_slope(theta, odds[:, rows], inverse)
+        log_information_gradient(theta, odds[:, rows], inverse)
         for rows in (slice(9), slice(9, None))
     ]
     np.testing.assert_allclose(
-        information_slope(theta, odds, inverse), sum(parts), rtol=1e-9
+        log_information_gradient(theta, odds, inverse), sum(parts), rtol=1e-9
     )
 
 

@@ -19,7 +19,11 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions, RecalibratedProbabilities
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import logit_and_error, read_simplex, recalibrate_with_intervals
+from mcllo._fit.map import (
+    logit_and_standard_error,
+    recalibrate_with_intervals,
+    validate_rows_to_recalibrate,
+)
 from mcllo.exceptions import InputError, SeparationWarning
 
 quick = settings(deadline=None, max_examples=20)
@@ -41,7 +45,7 @@ def known_fit(theta, covariance, classes=(0, 1, 2)):
 
 def intervals(fit, probs, level=0.95, **options):
     return recalibrate_with_intervals(
-        fit, read_simplex(fit.classes, probs), level, **options
+        fit, validate_rows_to_recalibrate(fit.classes, probs), level, **options
     )
 
 
@@ -55,7 +59,7 @@ def test_without_uncertainty_the_interval_is_a_point():
     fit = known_fit([0.2, -0.3, 0.8, 1.5], np.zeros((4, 4)))
     found = intervals(fit, TOY_X)
     np.testing.assert_array_equal(
-        found.probs, fit.apply(read_simplex(fit.classes, TOY_X))
+        found.probs, fit.apply(validate_rows_to_recalibrate(fit.classes, TOY_X))
     )
     np.testing.assert_allclose(found.low, found.probs, rtol=1e-12)
     np.testing.assert_allclose(found.high, found.probs, rtol=1e-12)
@@ -171,7 +175,7 @@ def test_a_class_all_but_certain_keeps_its_digits():
     # l - log 2 with l = log(1e30), and its derivatives are (1, -1/2, l, 0)
     size = np.log(1e30)
     theta, odds = np.array([0.0, 0.0, 1.0, 1.0]), np.array([[size], [0.0]])
-    center, se = logit_and_error(theta, np.diag([0.1, 0.2, 0.3, 0.4]), odds)
+    center, se = logit_and_standard_error(theta, np.diag([0.1, 0.2, 0.3, 0.4]), odds)
     assert center[0, 0] == pytest.approx(size - np.log(2.0), rel=1e-14)
     assert se[0, 0] == pytest.approx(
         np.sqrt(0.01 + 0.25 * 0.04 + 0.09 * size**2), rel=1e-14
@@ -182,7 +186,9 @@ def test_extreme_logits_give_numbers():
     fit = toy_fit()
     for far in (700.0, 1e5):
         logits = [[far, 0.0, -far], [0.0, 0.0, far], [far, far, 0.0]]
-        found = recalibrate_with_intervals(fit, read_simplex(fit.classes, None, logits))
+        found = recalibrate_with_intervals(
+            fit, validate_rows_to_recalibrate(fit.classes, None, logits)
+        )
         assert np.isfinite(found.low).all(), far
         assert np.isfinite(found.high).all(), far
 

@@ -10,8 +10,8 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions, bootstrap_fits
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import read_simplex, recalibrate_with_intervals
-from mcllo._fit.separation import separating_direction
+from mcllo._fit.map import recalibrate_with_intervals, validate_rows_to_recalibrate
+from mcllo._fit.separation import find_separating_direction
 from mcllo._inference.bootstrap import Refits, bootstrap_refits, quantiles_of_draws
 from mcllo._inference.monte_carlo import draw_labels
 from mcllo.exceptions import InputError, SeparationWarning
@@ -120,7 +120,7 @@ def test_separated_draws_are_counted():
     fits = bootstrap_refits(p, fit, n_resamples=99, seed=0)
     labels = draw_labels(fit.recalibrate(TOY_X), 0, 0, 99)
     odds = log_odds_of(TOY_X)
-    expected = sum(separating_direction(odds, own) is not None for own in labels)
+    expected = sum(find_separating_direction(odds, own) is not None for own in labels)
     assert fits.n_separated == expected > 0
     assert f"n_separated={expected}, seed=0)" in repr(fits)
     with pytest.warns(SeparationWarning, match="some draws have no maximum"):
@@ -141,7 +141,9 @@ def test_bootstrap_and_delta_agree_on_many_rows():
     # them long: 4 errors are .09 of its length
     p = sample(5000, seed=11)
     fit = fit_predictions(p)
-    delta = recalibrate_with_intervals(fit, read_simplex(fit.classes, ROWS))
+    delta = recalibrate_with_intervals(
+        fit, validate_rows_to_recalibrate(fit.classes, ROWS)
+    )
     boot = bootstrap_refits(p, fit, n_resamples=999, seed=2).recalibrate(ROWS)
     length = delta.high - delta.low
     np.testing.assert_array_equal(boot.probs, delta.probs)

@@ -201,7 +201,7 @@ def test_toy_monte_carlo():
     )
     assert lr.pvalue == pytest.approx(0.907, abs=1e-12)
     assert (1 + (found >= observed - 1e-8).sum()) / 2000 == lr.pvalue
-    scores = ratio.scores(draws)
+    scores = ratio.score_statistics(draws)
     assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(
         0.9185, abs=1e-12
     )
@@ -228,12 +228,12 @@ def test_a_guess_changes_no_answer():
 def test_sequential_p_values_hold_their_level():
     # 800 label vectors drawn from TOY's rows: the sequential score test at nominal 20 %
     ratio = LikelihoodRatio(TOY.log_odds)
-    observed = ratio.scores(StatisticDraws(TOY, 12345)(0, 800))
+    observed = ratio.score_statistics(StatisticDraws(TOY, 12345)(0, 800))
     rejected = 0
     for i, value in enumerate(observed):
         draws = StatisticDraws(TOY, i)
         p = monte_carlo_p(
-            lambda a, m, d=draws, v=value: ratio.scores(d(a, m)) >= v - 1e-9,
+            lambda a, m, d=draws, v=value: ratio.score_statistics(d(a, m)) >= v - 1e-9,
             n_resamples=199,
             batch=64,
             seed=i,

@@ -10,7 +10,7 @@ from scipy.stats import chi2, ncx2, norm
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit.covariance import robust_fit
+from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.effect_size import (
     MEAN_CHANGE_FOR_POWER,
@@ -24,7 +24,7 @@ from mcllo._inference.effect_size_distribution import (
     covariance_root,
 )
 from mcllo._inference.levels import chosen_levels, width_at
-from mcllo._model.kernel import LogPartition, predicted_probabilities
+from mcllo._model.kernel import LogPartition, probabilities_and_log_sums
 from mcllo._model.likelihood import identity_theta
 from mcllo._utils.statements import suppress_warnings
 from mcllo.exceptions import InputError
@@ -53,7 +53,9 @@ def of_rows(probs, y, seed=1, fit=None, **options):
     with suppress_warnings():
         fit = fit_predictions(p) if fit is None else fit
         return estimate_effect_size(
-            p, robust_fit(p, fit) if p.groups is not None else fit, seed=seed
+            p,
+            with_robust_covariance(p, fit) if p.groups is not None else fit,
+            seed=seed,
         )
 
 
@@ -109,12 +111,12 @@ def test_the_law_is_that_of_linear_rows():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
     moved, rng = moved_of(p), np.random.default_rng(3)
     noise, step = rng.normal(0.0, 0.3, (7, 4)), 1e-5
-    g = predicted_probabilities(THETA, moved.odds)[0].copy()
+    g = probabilities_and_log_sums(THETA, moved.odds)[0].copy()
     slope = np.empty((4, *g.shape))
     for j, unit in enumerate(np.eye(4)):
-        up = predicted_probabilities(THETA + step * unit, moved.odds)[0].copy()
+        up = probabilities_and_log_sums(THETA + step * unit, moved.odds)[0].copy()
         slope[j] = (
-            up - predicted_probabilities(THETA - step * unit, moved.odds)[0]
+            up - probabilities_and_log_sums(THETA - step * unit, moved.odds)[0]
         ) / (2 * step)
     apart = np.abs(g + np.einsum("bj,jki->bki", noise, slope) - moved.probs)
     law = moved.sampling_distribution(THETA, noise)

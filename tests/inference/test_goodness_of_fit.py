@@ -5,7 +5,7 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit.covariance import robust_fit
+from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference import goodness_of_fit as module
 from mcllo._inference.goodness_of_fit import equal_parts, goodness_of_fit
@@ -107,7 +107,7 @@ def test_groups_and_weights():
         p, fit = fitted(
             np.repeat(x, 5, axis=0), np.repeat(y, 5), groups=np.arange(4000) // 5
         )
-        test = goodness_of_fit(p, robust_fit(p, fit), seed=0)
+        test = goodness_of_fit(p, with_robust_covariance(p, fit), seed=0)
         assert test.method == "flip"
         assert test.pvalue <= most
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 800)

@@ -13,10 +13,10 @@ from mcllo import Predictions, robust_test
 from mcllo._fit.covariance import (
     group_scores,
     robust_covariance,
-    robust_fit,
-    row_sums,
-    score_sums,
+    sum_row_scores,
+    sum_unit_scores,
     unit_scores,
+    with_robust_covariance,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
@@ -63,8 +63,8 @@ def test_groups_of_one_are_no_groups():
 
 def test_robust_twice_is_robust_once():
     p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
-    once = robust_fit(p, fit_predictions(p))
-    assert robust_fit(p, once).cov_theta == pytest.approx(once.cov_theta)
+    once = with_robust_covariance(p, fit_predictions(p))
+    assert with_robust_covariance(p, once).cov_theta == pytest.approx(once.cov_theta)
 
 
 # --- by hand
@@ -77,7 +77,7 @@ def test_two_groups_by_hand():
     p = Predictions.from_arrays(
         [[0.5, 0.5]] * 8, [0, 0, 0, 0, 0, 1, 1, 1], groups=[0] * 4 + [1] * 4
     )
-    fit = robust_fit(p, fit_predictions(p))
+    fit = with_robust_covariance(p, fit_predictions(p))
     assert fit.se_tau == pytest.approx([8 / 5])
     assert np.isnan(fit.se_gamma).all()
     # at the identity U = (2, -1), H = 2: S = 1/2, V = 5, lambda = 5/2; S / lambda = 1/5
@@ -209,7 +209,9 @@ def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
     assert a.to_dict() == pytest.approx(b.to_dict())
     p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
     q = Predictions.from_arrays(TOY_X[order], TOY_Y[order], groups=renamed)
-    assert score_sums(q, THETA).gram == pytest.approx(score_sums(p, THETA).gram)
+    assert sum_unit_scores(q, THETA).gram == pytest.approx(
+        sum_unit_scores(p, THETA).gram
+    )
 
 
 @pytest.mark.parametrize(("method", "groups"), [("flip", None), ("f", GROUPS)])
@@ -269,7 +271,7 @@ def test_size_and_coverage_with_repeated_measurements(same):
         fit = fit_predictions(p)
         robust[i] = robust_test(p, n_resamples=499, seed=i).rejects(0.05)
         plain[i] = run_test(p, fit, method="chi2").rejects(0.05)
-        low, high = robust_fit(p, fit).confidence_interval().gamma.T
+        low, high = with_robust_covariance(p, fit).confidence_interval().gamma.T
         covered[i] = (low <= 1) & (high >= 1)
     # standard error of a rate of .05 in 400 data sets: .011; three of them
     assert robust.mean() == pytest.approx(0.05, abs=0.033)
@@ -375,14 +377,16 @@ def loop_scores(probs, y, theta):
 
 def test_scores_sum_to_the_score_of_the_specification():
     # methods.md 0.4: minus the gradient at theta0, TOY
-    total = score_sums(Predictions.from_arrays(TOY_X, TOY_Y), identity_theta(2)).total
+    total = sum_unit_scores(
+        Predictions.from_arrays(TOY_X, TOY_Y), identity_theta(2)
+    ).total
     assert total == pytest.approx([0.8, -0.8, 0.77466884, 0.89888965], abs=1e-8)
 
 
 def test_two_rows_by_hand():
     # (.5, .5) with label 0: residual .5, log odds 0; (.8, .2) with label 1: -.8, log 4
     p = Predictions.from_arrays([[0.5, 0.5], [0.8, 0.2]], [0, 1])
-    sums = score_sums(p, identity_theta(1))
+    sums = sum_unit_scores(p, identity_theta(1))
     odds = np.log(4)
     assert sums.gram == pytest.approx(
         np.array([[0.25 + 0.64, 0.64 * odds], [0.64 * odds, 0.64 * odds**2]])
@@ -402,10 +406,10 @@ def test_plain_loops_agree_for_any_baseline():
         )
         by_group = np.array([rows[g == GROUPS].sum(axis=0) for g in range(6)])
         assert group_scores(p, THETA) == pytest.approx(by_group), baseline
-        assert score_sums(p, THETA).gram == pytest.approx(by_group.T @ by_group), (
+        assert sum_unit_scores(p, THETA).gram == pytest.approx(by_group.T @ by_group), (
             baseline
         )
-        assert row_sums(p, THETA).gram == pytest.approx(rows.T @ rows), baseline
+        assert sum_row_scores(p, THETA).gram == pytest.approx(rows.T @ rows), baseline
         assert unit_scores(p, THETA) == pytest.approx(by_group), baseline
 
 
@@ -413,7 +417,7 @@ def test_plain_loops_agree_for_any_baseline():
 def test_what_weights_mean_for_the_gram_matrix(kind, power):
     rows = loop_scores(TOY_X, TOY_Y, THETA)
     p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=WEIGHT, weight_kind=kind)
-    sums = score_sums(p, THETA)
+    sums = sum_unit_scores(p, THETA)
     assert sums.total == pytest.approx(WEIGHT @ rows)
     assert sums.gram == pytest.approx((rows.T * WEIGHT**power) @ rows)
     assert sums.n_units == (28 if kind == "frequency" else 16)
@@ -425,17 +429,21 @@ def test_what_weights_mean_for_the_gram_matrix(kind, power):
 def test_in_groups_both_kinds_of_weight_give_the_same_sums():
     p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT)
     survey = replace(p, weight_kind="survey")
-    assert score_sums(p, THETA).gram == pytest.approx(score_sums(survey, THETA).gram)
+    assert sum_unit_scores(p, THETA).gram == pytest.approx(
+        sum_unit_scores(survey, THETA).gram
+    )
 
 
 def test_rows_of_weight_0_are_no_rows_and_their_groups_no_groups():
     weight = np.where(GROUPS == 5, 0.0, WEIGHT)
     p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS, sample_weight=weight)
-    assert score_sums(p, THETA).n_units == 5
+    assert sum_unit_scores(p, THETA).n_units == 5
     survey = Predictions.from_arrays(
         TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey"
     )
-    assert score_sums(survey, THETA).n_units == len(unit_scores(survey, THETA)) == 15
+    assert (
+        sum_unit_scores(survey, THETA).n_units == len(unit_scores(survey, THETA)) == 15
+    )
 
 
 def test_chunks_change_nothing():
@@ -451,8 +459,8 @@ def test_chunks_change_nothing():
     assert group_scores(first, THETA) + group_scores(rest, THETA) == pytest.approx(
         whole
     )
-    gram = row_sums(first, THETA).gram + row_sums(rest, THETA).gram
-    assert row_sums(p, THETA).gram == pytest.approx(gram)
+    gram = sum_row_scores(first, THETA).gram + sum_row_scores(rest, THETA).gram
+    assert sum_row_scores(p, THETA).gram == pytest.approx(gram)
 
 
 def test_groups_left_over_by_take_may_have_gaps():

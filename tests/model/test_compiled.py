@@ -10,15 +10,19 @@ from scipy import special
 from mcllo._model import compiled
 from mcllo._model.batched import BatchedProblems
 from mcllo._model.compiled import kernel_name
-from mcllo._model.kernel import LogPartition, log, softmax
-from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from mcllo._model.kernel import LogPartition, log_in_place, softmax_in_place
+from mcllo._model.likelihood import (
+    NegativeLogLikelihood,
+    identity_theta,
+    sufficient_statistic,
+)
 from mcllo._model.many_classes import LogPartitionOperator
 from mcllo._model.newton import minimize
 from mcllo._utils.linalg import solve_damped
 from mcllo.exceptions import InputError
 
 needs_library = pytest.mark.skipif(
-    compiled.library() is None,
+    compiled.kernel_library() is None,
     reason="no compiled kernel: install where there is a C compiler",
 )
 SHAPES = [
@@ -34,19 +38,19 @@ SHAPES = [
 @pytest.fixture(scope="module", params=[0, 1, 2])
 def level(request):
     """Let C use vectors of this width, where the processor has them."""
-    if compiled.library() is None:
+    if compiled.kernel_library() is None:
         pytest.skip("no compiled kernel: install where there is a C compiler")
-    if request.param > compiled._level(compiled.library()):
+    if request.param > compiled._widest_vector_level(compiled.kernel_library()):
         pytest.skip("this processor has no vectors of that width")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "_level", lambda found: request.param)
+        patch.setattr(compiled, "_widest_vector_level", lambda found: request.param)
         yield request.param
 
 
 def by_numpy(odds, weight=None):
     """Return the partition that NumPy computes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "library", lambda: None)
+        patch.setattr(compiled, "kernel_library", lambda: None)
         return LogPartition(odds, weight)
 
 
@@ -125,7 +129,7 @@ def test_softmax_in_c_is_that_of_scipy():
         eta = wide[:, 2 : n + 2]  # rows that do not follow each other in memory
         expected, logs = special.softmax(eta, axis=0), special.logsumexp(eta, axis=0)
         beside = wide[:, [0, 1, n + 2, n + 3]].copy()
-        found, case = compiled.softmax(eta), f"{k} classes, {n} rows"
+        found, case = compiled.softmax_in_place(eta), f"{k} classes, {n} rows"
         np.testing.assert_allclose(eta, expected, rtol=1e-13, atol=1e-300, err_msg=case)
         np.testing.assert_allclose(found, logs, rtol=1e-15, atol=1e-13, err_msg=case)
         np.testing.assert_array_equal(
@@ -137,9 +141,9 @@ def test_both_kernels_take_the_same_for_nothing(level, monkeypatch):
     # exp(-708) is 3e-308; below it NumPy's exp goes on with fewer and fewer digits, to exp(-745)
     eta = np.array([[0.0] * 5, [-707.9, -708.0, -708.1, -720.0, -750.0]])
     in_c, in_numpy = eta.copy(), eta.copy()
-    softmax(in_c)
-    monkeypatch.setattr(compiled, "softmax", lambda eta: None)
-    softmax(in_numpy)
+    softmax_in_place(in_c)
+    monkeypatch.setattr(compiled, "softmax_in_place", lambda eta: None)
+    softmax_in_place(in_numpy)
     np.testing.assert_array_equal(in_c[1] > 0.0, [True, True, False, False, False])
     np.testing.assert_allclose(in_numpy, in_c, rtol=1e-13, atol=0.0)
 
@@ -176,7 +180,7 @@ def test_logarithms_in_c_of_zeros_subnormal_and_strange_numbers():
         np.testing.assert_allclose(found[0], np.log(own), rtol=1e-15)
         for n in range(1, len(own) + 1):
             part = own[:n].copy()
-            assert compiled.log(part)
+            assert compiled.log_in_place(part)
             np.testing.assert_allclose(part, np.log(own[:n]), rtol=1e-15)
 
 
@@ -203,13 +207,15 @@ def test_nan_stays_nan():
 @needs_library
 def test_rows_that_c_does_not_take_are_left_to_numpy():
     odds = np.zeros((3, 8))
-    assert compiled.is_for(odds)
-    assert not compiled.is_for(odds.astype(np.float32))
-    assert not compiled.is_for(np.zeros((8, 3)).T)
-    assert not compiled.is_for(np.zeros((compiled.MAX_COMPARED_CLASSES + 1, 2)))
+    assert compiled.accepts_log_odds(odds)
+    assert not compiled.accepts_log_odds(odds.astype(np.float32))
+    assert not compiled.accepts_log_odds(np.zeros((8, 3)).T)
+    assert not compiled.accepts_log_odds(
+        np.zeros((compiled.MAX_COMPARED_CLASSES + 1, 2))
+    )
     for kind in (np.ones((8, 3)).T, np.ones(3, dtype=np.float32)):
-        assert not compiled.log(kind)
-        np.testing.assert_array_equal(log(2.0 * kind), np.log(2.0 * kind))
+        assert not compiled.log_in_place(kind)
+        np.testing.assert_array_equal(log_in_place(2.0 * kind), np.log(2.0 * kind))
 
 
 @pytest.mark.usefixtures("level")
@@ -217,9 +223,9 @@ def test_minima_agree_for_every_width_of_vectors():
     rng = np.random.default_rng(7)
     odds, codes = rng.normal(size=(5, 77)), rng.integers(0, 6, size=(4, 77))
     s = np.array([sufficient_statistic(odds, own) for own in codes])
-    found = BatchedProblems(s, identity_theta(5), tol=1e-16).minima(odds)
+    found = BatchedProblems(s, identity_theta(5), tol=1e-16).minimize_all(odds)
     for own, theta in zip(s, found.theta, strict=True):
-        likelihood = Likelihood(by_numpy(odds), own)
+        likelihood = NegativeLogLikelihood(by_numpy(odds), own)
         plain = minimize(likelihood, identity_theta(5), tol=1e-16)
         np.testing.assert_allclose(theta, plain.x, rtol=1e-10, atol=1e-12)
 
@@ -235,11 +241,11 @@ def test_directions_in_c_are_those_of_numpy(level, seed, size, flat):
     )
     if flat:  # nothing to learn of the first one
         hessian[0], hessian[:, 0] = 0.0, 0.0
-    found = compiled.direction(hessian.T, gradient)
+    found = compiled.newton_direction(hessian.T, gradient)
     np.testing.assert_allclose(
         found * unit, -solve_damped(hessian, gradient) * unit, rtol=1e-7
     )
-    whole = compiled.direction(
+    whole = compiled.newton_direction(
         2 * np.eye(size, dtype=int), np.full(size, 6)
     )  # of any numbers
     np.testing.assert_allclose(whole, -3.0, rtol=1e-14)
@@ -253,35 +259,35 @@ def test_drawn_labels_and_their_sums_are_those_of_numpy():
         below = np.cumsum(probs, axis=1)[:, :-1].T
         u, values = rng.random((size, n)), rng.normal(size=(c, n))
         u[0, 0] = below[0, 0]  # on an edge: not above it
-        labels = compiled.labels_at(probs.T, u)
+        labels = compiled.labels_from_uniforms(probs.T, u)
         assert labels.dtype == np.intp
         np.testing.assert_array_equal(
             labels, (u[:, None] > below).sum(axis=1), err_msg=case
         )
-        counts, sums = compiled.label_sums(labels, values)
+        counts, sums = compiled.count_and_sum_by_label(labels, values)
         chosen = labels[:, None] == np.arange(c)[:, None]
         np.testing.assert_array_equal(counts, chosen.sum(axis=2), err_msg=case)
         expected = np.where(chosen, values, 0.0).sum(axis=2)
         np.testing.assert_allclose(sums, expected, atol=1e-12, err_msg=case)
         other = np.asfortranarray(labels.astype(np.int32)), np.asfortranarray(values)
         np.testing.assert_array_equal(
-            compiled.label_sums(*other), [counts, sums], err_msg=case
+            compiled.count_and_sum_by_label(*other), [counts, sums], err_msg=case
         )
 
 
 @pytest.fixture
 def fresh():
-    """Let `library` look again, in the test and after it."""
-    compiled.library.cache_clear()
+    """Let `kernel_library` look again, in the test and after it."""
+    compiled.kernel_library.cache_clear()
     yield
-    compiled.library.cache_clear()
+    compiled.kernel_library.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_the_environment_turns_c_off_or_insists_on_it(monkeypatch, tmp_path):
     monkeypatch.setenv("MCLLO_KERNEL", "NumPy")
     assert kernel_name() == "NumPy"
-    compiled.library.cache_clear()
+    compiled.kernel_library.cache_clear()
     monkeypatch.setenv("MCLLO_KERNEL", "c")
     monkeypatch.setattr(compiled, "LIBRARY", tmp_path / "libkernel.so")
     with pytest.raises(InputError, match=r"MCLLO_KERNEL=c needs libkernel\.so"):
@@ -297,7 +303,7 @@ def test_without_a_library_numpy_runs(monkeypatch, tmp_path):
     monkeypatch.setattr(compiled, "LIBRARY", tmp_path / "libkernel.so")
     assert kernel_name() == "NumPy"
     (tmp_path / "libkernel.so").write_text("no library at all")
-    compiled.library.cache_clear()
+    compiled.kernel_library.cache_clear()
     assert kernel_name() == "NumPy"
 
 
@@ -306,13 +312,13 @@ def test_without_a_library_numpy_runs(monkeypatch, tmp_path):
 def test_a_library_of_another_source_is_not_used(monkeypatch, tmp_path):
     monkeypatch.delenv("MCLLO_KERNEL", raising=False)
     assert kernel_name().startswith("C (")
-    compiled.library.cache_clear()
+    compiled.kernel_library.cache_clear()
     shutil.copy(compiled.SOURCE, tmp_path)
     monkeypatch.setattr(compiled, "SOURCE", tmp_path / "kernel.c")
     assert kernel_name().startswith("C (")
     with (tmp_path / "kernel.c").open("a") as file:
         file.write("/* changed */\n")
-    compiled.library.cache_clear()
+    compiled.kernel_library.cache_clear()
     assert kernel_name() == "NumPy"
 
 
@@ -321,10 +327,12 @@ def test_where_curvature_falls_steps_are_longer_than_newtons():
     # the decrement of separated labels falls by e a Newton step: 23 of them to 1e-9; C took 10
     odds = np.linspace(-2.0, 2.0, 40)[None]
     s = sufficient_statistic(odds, (odds[0] < 0.0).astype(int))
-    found = BatchedProblems(s[None], identity_theta(1), max_iter=12).minima(odds)
+    found = BatchedProblems(s[None], identity_theta(1), max_iter=12).minimize_all(odds)
     assert found.converged.all()
     assert 0.0 <= found.value[0] < 1e-8
-    plain = minimize(Likelihood(LogPartition(odds), s), identity_theta(1), tol=1e-9)
+    plain = minimize(
+        NegativeLogLikelihood(LogPartition(odds), s), identity_theta(1), tol=1e-9
+    )
     assert plain.n_iter > 20
 
 
@@ -338,7 +346,7 @@ def test_many_classes_in_c_and_numpy_agree(weighted):
         theta = np.concatenate([rng.normal(size=k), rng.normal(1.0, 0.3, size=k)])
         v, in_c = rng.normal(size=2 * k), LogPartitionOperator(odds, weight)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiled, "library", lambda: None)
+            patch.setattr(compiled, "kernel_library", lambda: None)
             plain = LogPartitionOperator(odds, weight)
         found, expected = (
             in_c.value_and_gradient(theta),
@@ -348,7 +356,7 @@ def test_many_classes_in_c_and_numpy_agree(weighted):
         assert found.value == pytest.approx(expected.value, rel=1e-12), case
         pairs = [
             (found.gradient, expected.gradient),
-            (in_c.product(v), plain.product(v)),
+            (in_c.hessian_times(v), plain.hessian_times(v)),
         ]
         names = ("tau", "cross", "gamma")
         pairs += [

@@ -22,13 +22,13 @@ from independent import (
 from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
 
-from mcllo._model.kernel import Derivatives, LogPartition, predicted_probabilities
+from mcllo._model.kernel import Derivatives, LogPartition, probabilities_and_log_sums
 from mcllo._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     identity_theta,
-    log_odds_from_logs,
-    log_odds_of_rows,
-    recalibrate,
+    log_odds_from_log_probs,
+    log_odds_from_rows,
+    recalibrate_from_log_odds,
     recalibrate_rows,
     sufficient_statistic,
 )
@@ -42,7 +42,7 @@ TOY_L = log_odds_of(TOY_X)
 
 def likelihood(log_odds, codes, weight=None):
     statistic = sufficient_statistic(log_odds, codes, weight)
-    return Likelihood(LogPartition(log_odds, weight), statistic)
+    return NegativeLogLikelihood(LogPartition(log_odds, weight), statistic)
 
 
 def test_a_copy_works_on_its_own_rows():
@@ -59,7 +59,7 @@ def test_maps_by_hand():
         np.array([np.log(2.0), 0.0, 0.0, 1.0]),
         np.array([[9.0], [np.log(5.0)]]),
     )
-    g, log_total = predicted_probabilities(theta, odds)
+    g, log_total = probabilities_and_log_sums(theta, odds)
     np.testing.assert_allclose(g[:, 0], [2.0 / 8.0, 5.0 / 8.0, 1.0 / 8.0], rtol=1e-14)
     np.testing.assert_allclose(log_total, np.log(8.0), rtol=1e-14)
 
@@ -69,10 +69,10 @@ def test_maps_of_several_thetas_are_those_of_each():
     theta = rng.normal(size=(6, 3))
     for tables in (1, 3):  # one that all share, or each its own
         odds = rng.normal(size=(3, tables, 7))
-        g, log_total = predicted_probabilities(theta, odds)
+        g, log_total = probabilities_and_log_sums(theta, odds)
         assert g.shape == (4, 3, 7)
         for b in range(3):
-            own, total = predicted_probabilities(theta[:, b], odds[:, b % tables])
+            own, total = probabilities_and_log_sums(theta[:, b], odds[:, b % tables])
             np.testing.assert_allclose(g[:, b], own, rtol=1e-14)
             np.testing.assert_allclose(log_total[b], total, rtol=1e-14)
 
@@ -82,7 +82,7 @@ def test_maps_of_several_thetas_are_those_of_each():
 def test_log_totals_equal_scipy(both_kernels, seed, scale):
     rng = np.random.default_rng(seed)
     odds, theta = scale * rng.normal(size=(3, 20)), rng.normal(size=6)
-    g, log_total = predicted_probabilities(theta, odds)
+    g, log_total = probabilities_and_log_sums(theta, odds)
     eta = np.vstack([theta[:3, None] + theta[3:, None] * odds, np.zeros(20)])
     np.testing.assert_allclose(
         log_total, logsumexp(eta, axis=0), rtol=1e-14, atol=1e-15
@@ -94,7 +94,7 @@ def test_log_totals_equal_scipy(both_kernels, seed, scale):
 @pytest.mark.filterwarnings("error")
 def test_a_row_that_would_overflow_changes_no_digit_of_another():
     odds, theta = np.array([[800.0, 2.1], [1.0, 3.3]]), identity_theta(2)
-    both, total = predicted_probabilities(theta, odds)
+    both, total = probabilities_and_log_sums(theta, odds)
     assert total[0] == 800.0
     np.testing.assert_array_equal(both[:, 0], [1.0, 0.0, 0.0])
     of_both, of_alone = LogPartition(odds)(theta), LogPartition(odds[:, 1:])(theta)
@@ -116,9 +116,13 @@ def test_neither_threads_nor_chunks_change_the_terms(dtype):
     halves = [slice(20_000), slice(20_000, None)]
     parts = [LogPartition(odds[:, rows], weight[rows])(theta) for rows in halves]
     assert_same_terms(parts[0] + parts[1], one, rtol=1e-11)
-    rows = [recalibrate(theta, odds, baseline=1, n_jobs=n) for n in (1, 2, 3)]
+    rows = [
+        recalibrate_from_log_odds(theta, odds, baseline=1, n_jobs=n) for n in (1, 2, 3)
+    ]
     np.testing.assert_array_equal(rows[1:], [rows[0]] * 2)
-    parts = [recalibrate(theta, odds[:, rows], baseline=1) for rows in halves]
+    parts = [
+        recalibrate_from_log_odds(theta, odds[:, rows], baseline=1) for rows in halves
+    ]
     np.testing.assert_array_equal(np.vstack(parts), rows[0])
 
 
@@ -129,7 +133,7 @@ def test_a_light_pass_has_value_gradient_and_diagonal_of_the_whole_one(k, weight
     partition = LogPartition(
         odds, rng.uniform(0.1, 3.0, size=700) if weighted else None
     )
-    whole, light = partition(theta), partition.without_hessian(theta)
+    whole, light = partition(theta), partition.with_hessian_diagonal(theta)
     assert light.value == whole.value
     np.testing.assert_array_equal(light.gradient, whole.gradient)
     diagonal = np.diagonal(whole.hessian)
@@ -152,9 +156,9 @@ def test_a_row_has_the_same_digits_in_any_company():
     # beyond eta = 600 a row is shifted before exp; its neighbours are not
     for far in (590.0, 610.0, 1e100):
         odds = np.array([[far, 0.3, -2.0], [-far, 1.7, 0.2]])
-        together = recalibrate(THETA, odds, baseline=2)
+        together = recalibrate_from_log_odds(THETA, odds, baseline=2)
         for i in range(3):
-            alone = recalibrate(THETA, odds[:, [i]], 2)[0]
+            alone = recalibrate_from_log_odds(THETA, odds[:, [i]], 2)[0]
             np.testing.assert_array_equal(alone, together[i], err_msg=f"{far}, row {i}")
         assert np.isfinite(together).all()
 
@@ -177,7 +181,7 @@ def test_one_row_by_hand():
     expected = Derivatives(np.log(5.0), np.array([0.8, 0.8 * own]), curvature)
     assert_same_terms(LogPartition(odds)(theta), expected, rtol=1e-13, atol=0.0)
     np.testing.assert_allclose(
-        recalibrate(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14
+        recalibrate_from_log_odds(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14
     )
 
 
@@ -199,12 +203,12 @@ def test_equals_the_power_formula_of_the_paper_and_the_identity_changes_nothing(
     delta, gamma = data.draw(maps(probs.shape[1] - 1))
     theta = np.concatenate([np.log(delta), gamma])
     k, odds = len(delta), log_odds_of(probs)
-    ours = recalibrate(theta, odds, baseline=k)
+    ours = recalibrate_from_log_odds(theta, odds, baseline=k)
     np.testing.assert_allclose(
         ours, power_formula(probs, delta, gamma), rtol=1e-9, atol=1e-12
     )
     np.testing.assert_allclose(
-        recalibrate(identity_theta(k), odds, k), probs, rtol=1e-12
+        recalibrate_from_log_odds(identity_theta(k), odds, k), probs, rtol=1e-12
     )
 
 
@@ -295,7 +299,7 @@ def test_toy_gradient_and_hessian(theta, value, gradient, upper):
 
 def test_toy_row():
     # methods specification 0.4, TOY, baseline 2, at theta = (.2, -.3, .8, 1.5)
-    g = recalibrate(THETA, TOY_L, baseline=2)[0]
+    g = recalibrate_from_log_odds(THETA, TOY_L, baseline=2)[0]
     np.testing.assert_allclose(g, [0.65176965, 0.23572924, 0.11250111], atol=6e-9)
 
 
@@ -305,7 +309,9 @@ def test_recalibrated_rows_lie_on_the_simplex(design, data):
     probs = np.maximum(design[0], 1e-300)
     k = probs.shape[1] - 1
     theta = np.concatenate(data.draw(maps(k)))
-    rows = recalibrate(theta, log_odds_of(probs), data.draw(st.integers(0, k)))
+    rows = recalibrate_from_log_odds(
+        theta, log_odds_of(probs), data.draw(st.integers(0, k))
+    )
     assert (rows >= 0.0).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-12)
 
@@ -363,7 +369,7 @@ def test_extreme_log_odds_give_finite_terms_and_rows():
         assert np.isfinite(terms.gradient).all(), case
         assert np.isfinite(terms.hessian).all(), case
         assert np.linalg.eigvalsh(terms.hessian)[0] >= -1e-16 * far**2, case
-        rows = recalibrate(theta, odds, baseline=2)
+        rows = recalibrate_from_log_odds(theta, odds, baseline=2)
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-14, err_msg=case)
 
 
@@ -371,7 +377,9 @@ def test_probabilities_of_1e_minus_300():
     # g_1 / g_2 = x_1 / x_2 = 1e-300 at the identity, and its square root with gamma = 1/2
     odds = log_odds_of(np.array([[1e-300, 1.0]]))
     for gamma, expected in ((1.0, 1e-300), (0.5, 1e-150)):
-        found = recalibrate(np.array([0.0, gamma]), odds, baseline=1)[0, 0]
+        found = recalibrate_from_log_odds(np.array([0.0, gamma]), odds, baseline=1)[
+            0, 0
+        ]
         assert found == pytest.approx(expected, rel=1e-12)
 
 
@@ -390,11 +398,15 @@ def test_rows_are_recalibrated_as_their_log_odds_are(baseline, n):
     rng = np.random.default_rng(1)
     probs = rng.dirichlet(np.ones(5), size=n)
     theta = rng.normal(1.0, 0.3, size=8)
-    whole = recalibrate(theta, log_odds_of_rows(probs, baseline), baseline)
+    whole = recalibrate_from_log_odds(
+        theta, log_odds_from_rows(probs, baseline), baseline
+    )
     np.testing.assert_array_equal(recalibrate_rows(theta, probs, baseline), whole)
     logs = np.log(probs)
-    whole = recalibrate(theta, log_odds_from_logs(logs.T.copy(), baseline), baseline)
-    found = recalibrate_rows(theta, logs, baseline, logarithms=True)
+    whole = recalibrate_from_log_odds(
+        theta, log_odds_from_log_probs(logs.T.copy(), baseline), baseline
+    )
+    found = recalibrate_rows(theta, logs, baseline, rows_are_logs=True)
     np.testing.assert_array_equal(found, whole)
 
 
@@ -406,8 +418,8 @@ def test_log_odds_of_rows_by_hand(baseline):
     expected = np.log(2.0) * (powers[:, others] - powers[:, [baseline]]).T
     for logarithms in (False, True):
         rows = powers * np.log(2.0) if logarithms else 2.0**powers
-        found = log_odds_of_rows(rows, baseline, logarithms=logarithms)
+        found = log_odds_from_rows(rows, baseline, rows_are_logs=logarithms)
         np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
     shares = 2.0**powers / (2.0**powers).sum(axis=1, keepdims=True)
-    back = recalibrate(identity_theta(2), found, baseline)
+    back = recalibrate_from_log_odds(identity_theta(2), found, baseline)
     np.testing.assert_allclose(back, shares, rtol=1e-13)

@@ -11,20 +11,24 @@ from independent import designs, direct_nll, draw, log_odds_of, maps, simplex
 from mcllo import MCLLOFit, Predictions
 from mcllo._fit.estimate import estimate, relative_information
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.objective import FreeLikelihood
-from mcllo._fit.separation import check_separation, separating_direction
+from mcllo._fit.objective import FreeParameterObjective
+from mcllo._fit.separation import assess_existence, find_separating_direction
 from mcllo._inference.hypothesis_test import SCORE_INSTEAD_NOTE
 from mcllo._inference.likelihood_tests import choose_method, run_test
 from mcllo._model import many_classes as many
 from mcllo._model.kernel import LogPartition
-from mcllo._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from mcllo._model.likelihood import (
+    NegativeLogLikelihood,
+    identity_theta,
+    sufficient_statistic,
+)
 from mcllo._model.many_classes import (
     ClassBlocks,
-    LikelihoodOperator,
     LogPartitionOperator,
+    PenalizedLikelihoodOperator,
 )
 from mcllo._model.newton import minimize
-from mcllo._model.separable_classes import separate_classes
+from mcllo._model.separable_classes import eliminate_separated_classes
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 quick = settings(deadline=None, max_examples=25)
@@ -64,7 +68,7 @@ def test_equals_the_dense_terms(design, weighted, data):
     np.testing.assert_allclose(terms.gradient, dense.gradient, rtol=1e-12, atol=1e-12)
     v, scale = rng.normal(size=2 * k), 1e-12 * np.abs(dense.hessian).max() + 1e-12
     np.testing.assert_allclose(
-        partition.product(v), dense.hessian @ v, atol=10.0 * scale
+        partition.hessian_times(v), dense.hessian @ v, atol=10.0 * scale
     )
     found = block_diagonal(partition.blocks)
     np.testing.assert_allclose(
@@ -81,7 +85,7 @@ def test_neither_threads_nor_single_precision_of_log_odds_change_the_terms():
     def found(log_odds, n_jobs):
         partition = LogPartitionOperator(log_odds, n_jobs=n_jobs)
         terms = partition.value_and_gradient(theta)
-        return [terms.value, *terms.gradient, *partition.product(v)]
+        return [terms.value, *terms.gradient, *partition.hessian_times(v)]
 
     one = found(odds, 1)
     for n_jobs in (2, 3):
@@ -97,7 +101,7 @@ def test_saturated_rows_stay_finite():
         partition = LogPartitionOperator(odds)
         terms = partition.value_and_gradient(identity_theta(2))
         assert terms.value == pytest.approx(2.0 * far, rel=0.05)
-        product = partition.product(np.array([1.0, -2.0, 1e-3, 1e50]))
+        product = partition.hessian_times(np.array([1.0, -2.0, 1e-3, 1e50]))
         assert np.isfinite(product).all()
         assert np.isfinite(partition.blocks.inverse().times(terms.gradient)).all()
 
@@ -118,12 +122,12 @@ def test_the_penalised_likelihood_equals_the_dense_one():
         rng.normal(size=8),
     )
     free = np.array([True] * 7 + [False])
-    own = LikelihoodOperator(
+    own = PenalizedLikelihoodOperator(
         LogPartitionOperator(odds), s, penalty=penalty, centre=centre, free=free
     )
     terms, dense = (
         own.value_and_gradient(theta),
-        Likelihood(LogPartition(odds), s)(theta),
+        NegativeLogLikelihood(LogPartition(odds), s)(theta),
     )
     away = theta - centre
     assert terms.value == pytest.approx(
@@ -138,7 +142,7 @@ def test_the_penalised_likelihood_equals_the_dense_one():
     )
     v = np.where(free, rng.normal(size=8), 0.0)
     np.testing.assert_allclose(
-        own.product(v), np.where(free, hessian @ v, 0.0), atol=1e-10
+        own.hessian_times(v), np.where(free, hessian @ v, 0.0), atol=1e-10
     )
     np.testing.assert_allclose(own.hessian(theta), hessian, atol=1e-10)
     # the preconditioner divides by the blocks: classes 0 to 2 whole, class 3 without its gamma
@@ -282,9 +286,9 @@ def test_one_of_many_told_apart_by_its_own_log_odds(densely, monkeypatch):
         found = fit_predictions(predictions)
     assert caught[0].message.numbers == {"classes": (8,)}
     undecided = partial(
-        check_separation, most_constraints=0.0
+        assess_existence, max_constraint_elements=0.0
     )  # the linear program takes seconds
-    monkeypatch.setattr("mcllo._fit.fit.check_separation", undecided)
+    monkeypatch.setattr("mcllo._fit.fit.assess_existence", undecided)
     with pytest.warns(
         ConvergenceWarning, match="not decided: the linear program is too large"
     ):
@@ -364,7 +368,7 @@ def test_what_needs_all_the_information_is_refused_without(monkeypatch):
 
 def test_blocks_show_that_information_vanished(monkeypatch):
     predictions = of_many()
-    likelihood = FreeLikelihood.from_predictions(predictions)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
     end = estimate(likelihood, predictions, 0.0, "identity")
     monkeypatch.setattr(many, "MAX_PARAMETERS_FOR_HESSIAN", 241)
     by_blocks = estimate(likelihood, predictions, 0.0, "identity")
@@ -396,7 +400,7 @@ def test_simulation_counts_parameters():
 
 def solution(odds, codes, weight=None):
     """Where the dense solver stops, drifting or not."""
-    likelihood = Likelihood(
+    likelihood = NegativeLogLikelihood(
         LogPartition(odds, weight), sufficient_statistic(odds, codes, weight)
     )
     return minimize(likelihood, identity_theta(len(odds)))
@@ -404,18 +408,26 @@ def solution(odds, codes, weight=None):
 
 def what_is_left(found, odds, codes, weight=None):
     """Log odds, codes and weights without the classes and rows that left."""
-    number = np.append(np.cumsum(found.classes) - 1, found.classes.sum())
-    own = None if weight is None else weight[found.rows]
-    return odds[np.ix_(found.classes, found.rows)], number[codes[found.rows]], own
+    number = np.append(
+        np.cumsum(found.remaining_classes) - 1, found.remaining_classes.sum()
+    )
+    own = None if weight is None else weight[found.remaining_rows]
+    return (
+        odds[np.ix_(found.remaining_classes, found.remaining_rows)],
+        number[codes[found.remaining_rows]],
+        own,
+    )
 
 
 def test_nothing_leaves_where_the_classes_overlap_or_touch():
     odds, theta = np.array([[0.0, 1.0, 2.0, 3.0]]), np.array([0.5, 2.0])
-    found = separate_classes(odds, np.array([0, 1, 0, 1]))
+    found = eliminate_separated_classes(odds, np.array([0, 1, 0, 1]))
     assert not found
-    assert found.rows.all()
-    np.testing.assert_array_equal(found.theta(theta, odds, np.zeros(4), 4.0), theta)
-    assert not separate_classes(
+    assert found.remaining_rows.all()
+    np.testing.assert_array_equal(
+        found.with_finite_parameters(theta, odds, np.zeros(4), 4.0), theta
+    )
+    assert not eliminate_separated_classes(
         np.array([[2.0, -1.0, 3.0, 2.0]]), np.array([0, 1, 0, 1])
     )
 
@@ -424,11 +436,11 @@ def test_nothing_leaves_where_the_classes_overlap_or_touch():
 def test_a_class_leaves_by_hand(sign):
     # rows of class 0: log odds 2, 3; of the others: -1, 1. B = log(1 * 4 / 1e-10) = 24.41
     odds, codes = sign * np.array([[2.0, -1.0, 3.0, 1.0]]), np.array([0, 1, 0, 1])
-    found = separate_classes(odds, codes)
+    found = eliminate_separated_classes(odds, codes)
     assert found
-    assert not found.classes.any()
-    np.testing.assert_array_equal(found.rows, [False, True, False, True])
-    tau, gamma = found.theta(identity_theta(1), odds, codes, 4.0)
+    assert not found.remaining_classes.any()
+    np.testing.assert_array_equal(found.remaining_rows, [False, True, False, True])
+    tau, gamma = found.with_finite_parameters(identity_theta(1), odds, codes, 4.0)
     reach = np.log(4e10)
     # eta = B at 2 and -B at 1: gamma = 2 B, tau = B - 4 B
     assert gamma == pytest.approx(sign * 2.0 * reach)
@@ -445,19 +457,21 @@ def test_a_class_leaves_by_hand(sign):
 )
 def test_classes_leave_in_turn(odds, codes, absent, rounds):
     odds, codes = np.array(odds), np.array(codes)
-    found = separate_classes(odds, codes)
-    assert found.absent.tolist() == absent
-    assert [gone.tolist() for gone in found.rounds] == rounds
-    theta = found.theta(identity_theta(2), odds, codes, float(len(codes)))
+    found = eliminate_separated_classes(odds, codes)
+    assert found.absent_classes.tolist() == absent
+    assert [gone.tolist() for gone in found.removed_by_round] == rounds
+    theta = found.with_finite_parameters(
+        identity_theta(2), odds, codes, float(len(codes))
+    )
     assert direct_nll(theta, odds, codes) == pytest.approx(0.0, abs=2e-10)
 
 
 def test_rows_of_weight_0_do_not_count():
     odds, codes = np.array([[2.0, 1.0, 3.0, 1.5]]), np.array([0, 1, 1, 0])
-    assert not separate_classes(odds, codes)
-    found = separate_classes(odds, codes, np.array([1.0, 1.0, 0.0, 2.0]))
-    assert found.rounds[0].tolist() == [0]
-    np.testing.assert_array_equal(found.rows, [False, True, False, False])
+    assert not eliminate_separated_classes(odds, codes)
+    found = eliminate_separated_classes(odds, codes, np.array([1.0, 1.0, 0.0, 2.0]))
+    assert found.removed_by_round[0].tolist() == [0]
+    np.testing.assert_array_equal(found.remaining_rows, [False, True, False, False])
 
 
 def test_the_supremum_is_that_of_what_is_left():
@@ -465,17 +479,17 @@ def test_the_supremum_is_that_of_what_is_left():
     probs = simplex(rng, 60, 25, 4.0)
     odds, codes = log_odds_of(probs), draw(probs, rng)
     weight = rng.integers(0, 3, size=60).astype(float)
-    found = separate_classes(odds, codes, weight)
-    assert len(found.absent) > 0
-    assert len(found.rounds) > 0
-    assert found.classes.any()
+    found = eliminate_separated_classes(odds, codes, weight)
+    assert len(found.absent_classes) > 0
+    assert len(found.removed_by_round) > 0
+    assert found.remaining_classes.any()
     left = what_is_left(found, odds, codes, weight)
     inner = solution(*left)
     # the dense solver, drifting, ends within its tolerance of the supremum
     assert inner.value == pytest.approx(solution(odds, codes, weight).value, abs=1e-6)
     theta = identity_theta(24)
-    theta[np.tile(found.classes, 2)] = inner.x
-    theta = found.theta(theta, odds, codes, weight.sum())
+    theta[np.tile(found.remaining_classes, 2)] = inner.x
+    theta = found.with_finite_parameters(theta, odds, codes, weight.sum())
     without = direct_nll(inner.x, *left)
     assert direct_nll(theta, odds, codes, weight) == pytest.approx(without, abs=1e-9)
 
@@ -485,5 +499,5 @@ def test_the_supremum_is_that_of_what_is_left():
 def test_a_class_that_leaves_has_no_maximum(design, reverse):
     probs, codes = design
     odds = log_odds_of(probs[:, ::-1] if reverse else probs)
-    if separate_classes(odds, codes):
-        assert separating_direction(odds, codes) is not None
+    if eliminate_separated_classes(odds, codes):
+        assert find_separating_direction(odds, codes) is not None

@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 from mcllo._model.batched import BatchedProblems
 from mcllo._model.kernel import LogPartition
 from mcllo._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     RestrictedObjective,
     identity_theta,
     sufficient_statistic,
@@ -31,12 +31,12 @@ def tables(rng, count, n, k):
 def alone(odds, statistic, weight=None, **options):
     """Return where `minimize` ends, of one problem: theta, value, Hessian."""
     objective = RestrictedObjective(
-        Likelihood(LogPartition(odds, weight), statistic), **options
+        NegativeLogLikelihood(LogPartition(odds, weight), statistic), **options
     )
     basis = options.get("basis")
     start = np.zeros(len(statistic) if basis is None else basis.shape[1])
     found = minimize(objective, start, tol=1e-16)
-    return objective.theta(found.x), found.value, found.terms.hessian
+    return objective.theta(found.x), found.value, found.derivatives.hessian
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def test_each_problem_is_that_of_minimize(k, n, shape, penalty):
         "one": identity[:, None],
     }[shape]
     centre = identity + 0.1
-    found = BatchedProblems(s, identity, basis, penalty, centre, tol=1e-16).minima(odds)
+    found = BatchedProblems(
+        s, identity, basis, penalty, centre, tol=1e-16
+    ).minimize_all(odds)
     assert found.converged.all()
     for b in range(5):
         own = np.ascontiguousarray(odds[:, b])
@@ -81,7 +83,7 @@ def test_toy():
     # methods specification 0.4, TOY, baseline 2: tau, gamma and lambda
     odds = log_odds_of(TOY_X)
     s = sufficient_statistic(odds, TOY_Y)
-    found = BatchedProblems(s[None], identity_theta(2)).minima(odds)
+    found = BatchedProblems(s[None], identity_theta(2)).minimize_all(odds)
     theta = [0.30894668, -0.31270571, 1.24843257, 1.62795328]
     np.testing.assert_allclose(found.theta[0], theta, atol=1e-7)
     assert 2.0 * (found.start - found.value)[0] == pytest.approx(1.1462114203, abs=1e-9)
@@ -90,7 +92,7 @@ def test_toy():
 def test_the_last_step_is_counted_in_the_value():
     odds, s = tables(np.random.default_rng(4), 20, 130, 4)
     early, late = (
-        BatchedProblems(s, identity_theta(4), tol=tol).minima(odds)
+        BatchedProblems(s, identity_theta(4), tol=tol).minimize_all(odds)
         for tol in (1e-2, 1e-16)
     )
     assert (
@@ -109,7 +111,7 @@ def test_what_is_shared_may_be_ones_own(own_weights, own_origins):
     pairs = zip(labels, each, strict=True)
     s = np.array([sufficient_statistic(odds, codes, w) for codes, w in pairs])
     origin = identity_theta(3) + (0.2 * rng.normal(size=(6, 6)) if own_origins else 0.0)
-    found = BatchedProblems(s, origin).minima(odds, weight)
+    found = BatchedProblems(s, origin).minimize_all(odds, weight)
     for b in range(6):
         theta, value, _ = alone(odds, s[b], each[b], origin=identity_theta(3))
         np.testing.assert_allclose(found.theta[b], theta, rtol=1e-6, atol=1e-6)
@@ -125,10 +127,10 @@ def test_what_is_shared_may_be_ones_own(own_weights, own_origins):
 def test_a_search_ends_once_it_reached_enough():
     rng = np.random.default_rng(5)
     odds, s = tables(rng, 4, 100, 3)
-    whole = BatchedProblems(s, identity_theta(3)).minima(odds)
+    whole = BatchedProblems(s, identity_theta(3)).minimize_all(odds)
     gain = whole.start - whole.value
     reach = whole.start - np.array([0.5, 0.999, 1.5, -1.0]) * gain
-    early = BatchedProblems(s, identity_theta(3), f_target=reach).minima(odds)
+    early = BatchedProblems(s, identity_theta(3), f_target=reach).minimize_all(odds)
     assert early.converged.tolist() == [False, False, True, False]
     assert (early.value[[0, 1]] <= reach[[0, 1]]).all()
     assert early.value[2] == whole.value[2]
@@ -137,17 +139,17 @@ def test_a_search_ends_once_it_reached_enough():
 
 def test_nothing_to_do_is_done():
     odds = log_odds_of(TOY_X)
-    found = BatchedProblems(np.empty((0, 4)), identity_theta(2)).minima(odds)
+    found = BatchedProblems(np.empty((0, 4)), identity_theta(2)).minimize_all(odds)
     assert found.theta.shape == (0, 4)
     expected = LogPartition(odds)(identity_theta(2)).gradient
-    found = BatchedProblems(expected[None], identity_theta(2)).minima(odds)
+    found = BatchedProblems(expected[None], identity_theta(2)).minimize_all(odds)
     np.testing.assert_allclose(found.theta[0], identity_theta(2), atol=1e-14)
     assert found.converged[0]
 
 
 def test_running_out_of_steps_is_not_called_converged():
     odds, s = tables(np.random.default_rng(6), 3, 100, 3)
-    found = BatchedProblems(s, identity_theta(3), max_iter=1).minima(odds)
+    found = BatchedProblems(s, identity_theta(3), max_iter=1).minimize_all(odds)
     assert not found.converged.any()
     assert (found.value <= found.start).all()
 
@@ -162,7 +164,7 @@ def test_separated_and_saturated_rows_end_somewhere_finite(seed, k, far):
     right = np.vstack([odds, np.zeros(20)]).argmax(axis=0)
     labels = [right, rng.integers(0, k + 1, size=20), np.full(20, k)]
     s = np.array([sufficient_statistic(odds, codes) for codes in labels])
-    found = BatchedProblems(s, identity_theta(k)).minima(odds)
+    found = BatchedProblems(s, identity_theta(k)).minimize_all(odds)
     assert np.isfinite(found.theta).all()
     assert (found.value <= found.start + 1e-9 * (1.0 + np.abs(found.start))).all()
     # labels that are all right have the likelihood 1

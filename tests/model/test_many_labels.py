@@ -21,9 +21,13 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.monte_carlo import StatisticDraws, draw_labels
 from mcllo._model import batched as batched_labels
-from mcllo._model.batched import LikelihoodRatio, NestedRatio
+from mcllo._model.batched import LikelihoodRatio, NestedLikelihoodRatio
 from mcllo._model.kernel import LogPartition
-from mcllo._model.likelihood import identity_theta, recalibrate, sufficient_statistic
+from mcllo._model.likelihood import (
+    identity_theta,
+    recalibrate_from_log_odds,
+    sufficient_statistic,
+)
 from mcllo._utils.parallel import threads
 from mcllo.exceptions import MclloWarning
 
@@ -82,7 +86,9 @@ def pair(predictions, small, large, origin):
         for m in (small, large)
     )
     places = np.arange(len(origin))
-    return NestedRatio(low, up, places), lambda s: up.statistics(s) - low.statistics(s)
+    return NestedLikelihoodRatio(
+        low, up, places
+    ), lambda s: up.statistics(s) - low.statistics(s)
 
 
 # --- fixed point, hand
@@ -92,7 +98,7 @@ def test_the_expected_statistic_has_ratio_and_score_zero():
     ratio = LikelihoodRatio(TOY_L)
     expected = LogPartition(TOY_L)(identity_theta(2)).gradient
     np.testing.assert_allclose(ratio.statistics(expected[None]), 0.0, atol=1e-12)
-    np.testing.assert_allclose(ratio.scores(expected[None]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(ratio.score_statistics(expected[None]), 0.0, atol=1e-12)
 
 
 def test_two_rows_by_hand():
@@ -109,7 +115,7 @@ def test_two_rows_by_hand():
 def test_toy_score():
     # methods specification 0.4, TOY, baseline 2
     s = sufficient_statistic(TOY_L, TOY_Y)
-    assert LikelihoodRatio(TOY_L).scores(s[None])[0] == pytest.approx(
+    assert LikelihoodRatio(TOY_L).score_statistics(s[None])[0] == pytest.approx(
         0.9895584940, rel=1e-9
     )
     assert LikelihoodRatio(TOY_L).statistics(s[None])[0] == pytest.approx(
@@ -226,7 +232,7 @@ def test_a_design_that_defeats_multiples_of_the_score():
     right = sufficient_statistic(odds[None], (odds < 0.0).astype(int))[None]
     ratio = LikelihoodRatio(odds[None])
     assert ratio.statistics(right)[0] == pytest.approx(8.0 * np.log(2.0), abs=0.15)
-    assert ratio.statistics(right)[0] > 600.0 * ratio.scores(right)[0]
+    assert ratio.statistics(right)[0] > 600.0 * ratio.score_statistics(right)[0]
     p = Predictions.from_arrays(probs, (odds < 0.0).astype(int))
     nested, _ = pair(
         p, "shift", "mcllo", identity_theta(1)
@@ -272,7 +278,7 @@ def test_extreme_log_odds_give_finite_statistics():
         2.0 * direct_nll(identity_theta(2), odds, right), abs=1e-8
     )
     assert np.isfinite(found).all()
-    assert np.isfinite(ratio.scores(statistics)).all()
+    assert np.isfinite(ratio.score_statistics(statistics)).all()
 
 
 # --- properties of the null distribution
@@ -281,7 +287,7 @@ def test_extreme_log_odds_give_finite_statistics():
 def test_the_mean_score_is_the_degrees_of_freedom():
     # E[U' H^-1 U] = d exactly, because Cov U = H under H0; 4 here, standard error .05
     statistics = StatisticDraws(TOY, 0)(0, 4000)
-    scores = LikelihoodRatio(TOY_L).scores(statistics)
+    scores = LikelihoodRatio(TOY_L).score_statistics(statistics)
     assert scores.mean() == pytest.approx(4.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
 
@@ -296,7 +302,9 @@ def test_no_draw_exceeds_a_likelihood_of_1():
 
 def fitted_draws(predictions, theta, seed, size):
     draws = StatisticDraws(predictions, seed)
-    draws.probs = recalibrate(theta, predictions.log_odds, predictions.baseline_index)
+    draws.probs = recalibrate_from_log_odds(
+        theta, predictions.log_odds, predictions.baseline_index
+    )
     return draws(0, size)
 
 
@@ -346,7 +354,7 @@ def test_decisions_for_the_full_map():
     low = likelihood_ratio(mcllo, np.eye(4), mcllo.identity)
     up = likelihood_ratio(full, np.eye(6), full.identity)
     assert_decisions_equal_convergence(
-        NestedRatio(low, up, places),
+        NestedLikelihoodRatio(low, up, places),
         FullDraws(p, 0)(0, 40),
         converged=lambda s: up.statistics(s) - low.statistics(s[:, places]),
     )

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from mcllo._model.kernel import Derivatives
 from mcllo._model.many_classes import (
     NO_HESSIAN,
-    InexactDirection,
+    InexactNewtonDirection,
     conjugate_gradients,
     minimize_pcg,
 )
 from mcllo._model.newton import (
-    InverseHessian,
-    Memoized,
-    StopWhenSlow,
+    LBFGSInverseHessian,
+    MemoizedObjective,
+    StopAtSlowDecrease,
     minimize,
     minimize_lbfgs,
     newton_direction,
@@ -59,7 +59,7 @@ class Known:
         self.hessian = terms.hessian
         return Derivatives(terms.value, terms.gradient, NO_HESSIAN)
 
-    def product(self, v):
+    def hessian_times(self, v):
         return self.hessian @ v
 
     def precondition(self, v):
@@ -116,14 +116,14 @@ def test_a_quadratic_takes_one_step_by_hand():
     assert found.start.value == pytest.approx(19.0)
     assert found.value == pytest.approx(0.0, abs=1e-25)
     # with a tolerance above 38 the first step ends the run; its value includes that step
-    assert early.terms.value == pytest.approx(19.0)
+    assert early.derivatives.value == pytest.approx(19.0)
     assert early.decrement == pytest.approx(38.0)
     assert early.value == pytest.approx(0.0, abs=1e-14)
     for end in (found.x, early.x, minimize_pcg(Known(objective), np.zeros(2)).x):
         np.testing.assert_allclose(end, [1.0, -3.0], rtol=1e-14)
     # preconditioned by its diagonal, one product gives the step
     known = Known(objective)
-    directions = InexactDirection(known)
+    directions = InexactNewtonDirection(known)
     np.testing.assert_allclose(
         directions(known.value_and_gradient(np.zeros(2))), [1.0, -3.0]
     )
@@ -285,7 +285,7 @@ def test_a_search_may_begin_at_a_point_that_is_known_and_end_where_a_callback_sa
     calls, start = [], np.array([0.9, -0.5])
     whole = minimize(counted(log_cosh, calls), start)
     n_calls = len(calls)
-    objective = Memoized(counted(log_cosh, calls))
+    objective = MemoizedObjective(counted(log_cosh, calls))
     first = objective(start)
     again = minimize(objective, start)
     assert len(calls) == 2 * n_calls
@@ -304,7 +304,7 @@ def test_secants_are_the_update_of_the_books():
     rng = np.random.default_rng(3)
     b, secants = (
         np.diag([1.0, 2.0, 4.0]),
-        InverseHessian(np.diag([1.0, 2.0, 4.0]).__matmul__),
+        LBFGSInverseHessian(np.diag([1.0, 2.0, 4.0]).__matmul__),
     )
     for _ in range(2):
         s, y = rng.normal(size=(2, 3))
@@ -346,7 +346,11 @@ def test_approach_ends_where_newton_ends_without_its_hessians(seed):
 
     rough = np.linalg.inv(1.2 * objective(start).hessian).__matmul__
     near = minimize_lbfgs(
-        light, start, InverseHessian(rough), callback=StopWhenSlow(0.9), tol=1e-13
+        light,
+        start,
+        LBFGSInverseHessian(rough),
+        callback=StopAtSlowDecrease(0.9),
+        tol=1e-13,
     )
     exact = minimize(objective, start)
     assert near.converged
@@ -362,7 +366,7 @@ def test_an_inverse_that_is_too_large_costs_a_few_halvings_and_not_some_each_ste
         return objective(x)
 
     large = (5.0 * np.linalg.inv(objective(np.zeros(40)).hessian)).__matmul__
-    near = minimize_lbfgs(light, np.zeros(40), InverseHessian(large), tol=1e-8)
+    near = minimize_lbfgs(light, np.zeros(40), LBFGSInverseHessian(large), tol=1e-8)
     assert near.converged
     assert (
         len(calls) <= near.n_iter + 4
@@ -376,8 +380,8 @@ def test_approach_leaves_off_where_decrements_hardly_fall():
     )
     start = np.zeros(1)
     rough = np.array([[0.1]]).__matmul__
-    slow = StopWhenSlow(0.5)
-    near = minimize_lbfgs(objective, start, InverseHessian(rough), callback=slow)
+    slow = StopAtSlowDecrease(0.5)
+    near = minimize_lbfgs(objective, start, LBFGSInverseHessian(rough), callback=slow)
     assert not near.converged
     assert slow.stopped
     assert near.n_iter < 5

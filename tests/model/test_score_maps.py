@@ -10,9 +10,9 @@ from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as their_softmax
 from toy import TOY_X, TOY_Y
 
-from mcllo._model.kernel import log_sum_exp, softmax
+from mcllo._model.kernel import log_sum_exp, softmax_in_place
 from mcllo._model.linear_map import LinearMapLoss
-from mcllo._model.temperature import inverse_temperature
+from mcllo._model.temperature import fit_inverse_temperature
 
 Z = np.log(TOY_X).T.copy()
 KINDS = pytest.mark.parametrize("diagonal", [True, False], ids=["vector", "matrix"])
@@ -141,14 +141,14 @@ def test_softmax_against_scipy(scale):
     for shape, order in [((3, 5), "C"), ((3, 2, 5), "C"), ((3, 5), "F")]:
         eta = scale * np.random.default_rng(0).normal(size=shape)
         g = np.array(eta, order=order)
-        logs = softmax(g)
+        logs = softmax_in_place(g)
         np.testing.assert_allclose(g, their_softmax(eta, axis=0), atol=1e-12)
         np.testing.assert_allclose(logs, logsumexp(eta, axis=0), rtol=1e-12, atol=1e-12)
 
 
 def test_softmax_of_scores_that_are_all_low():
     eta = np.full((2, 3), -2e3)  # exp of it is 0
-    np.testing.assert_allclose(softmax(eta), np.log(2.0) - 2e3)
+    np.testing.assert_allclose(softmax_in_place(eta), np.log(2.0) - 2e3)
     np.testing.assert_allclose(eta, 0.5)
 
 
@@ -156,7 +156,7 @@ def test_softmax_of_scores_that_are_all_low():
 def test_probabilities_of_less_than_c_knows_are_0():
     # exp(-400) / exp(320) is a number of few digits, which C calls 0; 1e-6 stands for a 0 later on
     eta = np.array([[320.0, 1.0], [-400.0, 2.0]])
-    softmax(eta)
+    softmax_in_place(eta)
     assert eta[1, 0] == 0.0
     assert eta[0, 1] == pytest.approx(1.0 / (1.0 + np.e), rel=1e-15)
 
@@ -167,7 +167,7 @@ def test_errors_of_single_precision_do_not_add_up():
         np.random.default_rng(0).dirichlet(np.ones(10), size=100_000).T
     ).astype("f4")
     exact = np.log(np.exp(eta.astype(float)).sum(axis=0))
-    assert abs((softmax(eta).astype(float) - exact).sum()) < 2e-4
+    assert abs((softmax_in_place(eta).astype(float) - exact).sum()) < 2e-4
 
 
 def scores_and_labels(n, c, seed, scale=1.0):
@@ -190,7 +190,7 @@ def root_of_the_likelihood_equation(z, y, weight=None):
 def test_scores_that_need_no_change():
     # 3 of 4 labels where p = 3/4: the likelihood equation holds at u = 1.
     z = np.log(np.tile([[0.75], [0.25]], 4))
-    root = inverse_temperature(z, np.array([0, 0, 0, 1]))
+    root = fit_inverse_temperature(z, np.array([0, 0, 0, 1]))
     assert root.value == pytest.approx(1.0, abs=1e-12)
     assert root.bound == 0
 
@@ -198,7 +198,7 @@ def test_scores_that_need_no_change():
 def test_hand_sized_temperature():
     # Scores (1, 0) in every row, 4 labels of 5 for the first: expit(u) = 4/5, u = log 4.
     z = np.tile([[1.0], [0.0]], 5)
-    assert inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(
+    assert fit_inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(
         math.log(4.0)
     )
 
@@ -211,7 +211,7 @@ def test_against_brent(n, c, weighted):
     for scale in (1e-5, 1.0, 30.0, 1e5):
         z, y = scores_and_labels(n, c, seed=n, scale=scale)
         expected = root_of_the_likelihood_equation(z, y, weight)
-        assert inverse_temperature(z, y, weight).value == pytest.approx(
+        assert fit_inverse_temperature(z, y, weight).value == pytest.approx(
             expected, rel=1e-9
         ), scale
 
@@ -219,7 +219,7 @@ def test_against_brent(n, c, weighted):
 def test_all_labels_on_the_largest_or_smallest_score():
     z, _ = scores_and_labels(100, 3, seed=0)
     for labels, bound in ((z.argmax(axis=0), 1), (z.argmin(axis=0), -1)):
-        root = inverse_temperature(z, labels)
+        root = fit_inverse_temperature(z, labels)
         assert (root.value, root.bound) == (math.exp(16.0 * bound), bound)
 
 
@@ -228,20 +228,22 @@ def test_one_hard_row_among_easy_ones_has_a_root():
     y = z.argmax(axis=0)
     y[0] = z[:, 0].argmin()
     expected = root_of_the_likelihood_equation(z, y)
-    assert inverse_temperature(z, y).value == pytest.approx(expected, rel=1e-9)
+    assert fit_inverse_temperature(z, y).value == pytest.approx(expected, rel=1e-9)
 
 
 def test_scores_that_never_differ_leave_u_at_one():
-    assert inverse_temperature(np.full((3, 10), 7.0), np.arange(10) % 3).value == 1.0
+    assert (
+        fit_inverse_temperature(np.full((3, 10), 7.0), np.arange(10) % 3).value == 1.0
+    )
 
 
 def test_the_first_guess_does_not_matter():
     # 4000 rows are worth a guess from every 8th, 3999 are not; one row twice, at half its weight.
     z, y = scores_and_labels(3999, 5, seed=3, scale=4.0)
-    plain = inverse_temperature(z.copy(), y).value
+    plain = fit_inverse_temperature(z.copy(), y).value
     rows = np.append(np.arange(3999), 0)
     weight = np.where(rows == 0, 0.5, 1.0)
-    guessed = inverse_temperature(z[:, rows], y[rows], weight).value
+    guessed = fit_inverse_temperature(z[:, rows], y[rows], weight).value
     assert guessed == pytest.approx(plain, rel=1e-11)
 
 
@@ -251,19 +253,19 @@ def test_the_first_guess_does_not_matter():
 )
 def test_scaled_and_shifted_scores(seed, log_scale, shift):
     z, y = scores_and_labels(40, 3, seed)
-    root = inverse_temperature(z.copy(), y)
+    root = fit_inverse_temperature(z.copy(), y)
     if root.bound == 0 and abs(math.log(root.value)) < 5.0:
         scale = math.exp(log_scale)
-        moved = inverse_temperature(scale * (z + shift), y)
+        moved = fit_inverse_temperature(scale * (z + shift), y)
         assert moved.value * scale == pytest.approx(root.value, rel=1e-6)
 
 
 def test_a_plateau_far_out_does_not_overflow():
     # found by hypothesis: at exp(9.78) times the scores the slope at u = 1 all but vanishes
     z, y = scores_and_labels(40, 3, 0)
-    root = inverse_temperature(z.copy(), y)
+    root = fit_inverse_temperature(z.copy(), y)
     scale = math.exp(9.78125)
-    assert inverse_temperature(scale * z, y).value * scale == pytest.approx(
+    assert fit_inverse_temperature(scale * z, y).value * scale == pytest.approx(
         root.value, rel=1e-6
     )
 
@@ -274,7 +276,9 @@ def test_curvature_along_a_direction_is_the_hessian_s(diagonal):
     loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
     along = np.random.default_rng(4).normal(size=theta.size)
     expected = along @ loss(theta.ravel()).hessian @ along
-    assert loss.curvature(theta.ravel(), along) == pytest.approx(expected, rel=1e-11)
+    assert loss.directional_curvature(theta.ravel(), along) == pytest.approx(
+        expected, rel=1e-11
+    )
 
 
 @KINDS
@@ -284,7 +288,10 @@ def test_class_blocks_are_the_hessian_s_where_all_rows_count_and_near_it_elsewhe
 ):
     z, y, weight, theta = random_problem(5, n, 3, diagonal)
     loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
-    found, d = loss.class_blocks(theta.ravel(), loss.feature_gram()), theta.shape[1]
+    found, d = (
+        loss.approximate_class_blocks(theta.ravel(), loss.feature_gram()),
+        theta.shape[1],
+    )
     hessian = loss(theta.ravel()).hessian
     exact = np.array([hessian[j * d : j * d + d, j * d : j * d + d] for j in range(3)])
     if n == 8:  # fewer rows than are counted one by one, 5 for each of 2 or 4 features

@@ -11,13 +11,13 @@ from time import monotonic, sleep
 import pytest
 
 from mcllo.__main__ import run
-from mcllo._apps.serve import listening
+from mcllo._apps.serve import open_listening_socket
 from mcllo._apps.serve.upload import (
     LOCK,
     MAX_SECONDS_WITHOUT_LOCK,
     NAME,
-    private_folder,
-    sweep,
+    private_temporary_folder,
+    remove_abandoned_folders,
 )
 from mcllo.exceptions import InputError
 
@@ -33,12 +33,12 @@ def until(holds):
 
 
 def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
-    with private_folder(tmp_path) as folder:
+    with private_temporary_folder(tmp_path) as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folder / "job").mkdir()
         (folder / "job" / "table.csv").write_text("secret")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(RuntimeError, match="oops"), private_folder(tmp_path):
+    with pytest.raises(RuntimeError, match="oops"), private_temporary_folder(tmp_path):
         raise RuntimeError("oops")
     assert list(tmp_path.iterdir()) == []
 
@@ -46,8 +46,8 @@ def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from mcllo._apps.serve.upload import private_folder
-with private_folder(Path(sys.argv[1])) as folder:
+from mcllo._apps.serve.upload import private_temporary_folder
+with private_temporary_folder(Path(sys.argv[1])) as folder:
     (folder / "table.csv").write_text("secret")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -68,11 +68,11 @@ def test_what_an_earlier_run_left_is_swept(tmp_path):
         folder.mkdir()
         (folder / "table.csv").write_text("secret")
     old = os.stat(left).st_mtime - 2 * MAX_SECONDS_WITHOUT_LOCK
-    with private_folder(tmp_path) as used:
+    with private_temporary_folder(tmp_path) as used:
         assert (used / LOCK).exists()
         for folder in (left, other, used):
             os.utime(folder, (old, old))
-        assert sweep(tmp_path) == [left]
+        assert remove_abandoned_folders(tmp_path) == [left]
         assert sorted(tmp_path.iterdir()) == sorted([used, young, other])
 
 
@@ -118,10 +118,10 @@ KILLED_SERVER = """
 import os, signal, sys
 from mcllo._apps.serve.jobs import SPAWN
 from mcllo._apps.serve.limits import LIMITS
-from mcllo._apps.serve.worker import main
+from mcllo._apps.serve.worker import run_worker
 receiver, sender = SPAWN.Pipe(duplex=False)
 given = {"file": sys.argv[2], "limits": LIMITS}
-SPAWN.Process(target=main, args=(sender, sys.argv[1], "look", given), daemon=True).start()
+SPAWN.Process(target=run_worker, args=(sender, sys.argv[1], "look", given), daemon=True).start()
 print(receiver.recv()[0], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -141,16 +141,16 @@ def test_a_worker_does_not_outlive_the_page(tmp_path):
 
 
 def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):
-    with listening(0) as sock:
+    with open_listening_socket(0) as sock:
         host, port = sock.getsockname()
         assert host == "127.0.0.1"
         with pytest.raises(
             InputError, match=rf"port={port} cannot be listened on: .* in use\. Choose"
         ):
-            listening(port)
+            open_listening_socket(port)
         assert run(["serve", "--no-browser", "--port", str(port)]) == 2
         assert capsys.readouterr().err.startswith(
             f"mcllo: --port {port} cannot be listened on: "
         )
     with pytest.raises(InputError, match="port=99999 cannot be listened on"):
-        listening(99999)
+        open_listening_socket(99999)

@@ -33,7 +33,7 @@ HEADERS = {
 
 def test_every_answer_says_what_a_browser_may_do(client, guard):
     for path in ("/", "/page.css", "/page.js", "/nothing", "/job/none"):
-        found = client.get(guard.root + path).headers
+        found = client.get(guard.root_path + path).headers
         assert {name: found[name] for name in HEADERS} == HEADERS, path
     assert client.get("/").headers["content-security-policy"] == POLICY  # a refusal
 
@@ -48,12 +48,12 @@ def test_the_policy_lets_no_script_in_but_the_file_of_the_package():
 def test_no_page_holds_a_script_or_a_style_of_its_own_or_asks_another_host(
     client, guard
 ):
-    page = client.get(guard.root + "/").text
+    page = client.get(guard.root_path + "/").text
     assert re.findall(r"<script[^>]*>([^<]*)</script>", page) == [""]
     assert not re.search(r"<style|\son\w+=|\sstyle=|javascript:", page)
     for path in ("/", "/page.css", "/page.js"):
         assert not re.search(
-            r"https?://|url\(|@import|//\w+\.", client.get(guard.root + path).text
+            r"https?://|url\(|@import|//\w+\.", client.get(guard.root_path + path).text
         )
 
 
@@ -74,12 +74,12 @@ def test_a_foreign_host_is_refused_even_with_the_token(client, guard):
         "",
     )
     for host in foreign:
-        answer = client.get(guard.root + "/", headers={"host": host})
+        answer = client.get(guard.root_path + "/", headers={"host": host})
         assert answer.status_code == 421, host
         assert "mcllo serve" in answer.text, host
     for host in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
         assert (
-            client.get(guard.root + "/", headers={"host": host}).status_code == 200
+            client.get(guard.root_path + "/", headers={"host": host}).status_code == 200
         ), host
 
 
@@ -96,7 +96,7 @@ def test_a_foreign_host_is_refused_even_with_the_token(client, guard):
     ],
 )
 def test_what_changes_something_must_come_from_our_page(client, guard, headers):
-    answer = client.post(guard.root + "/job/x/cancel", headers=headers)
+    answer = client.post(guard.root_path + "/job/x/cancel", headers=headers)
     assert answer.status_code == 403
     assert "not asked for by the page" in answer.text
 
@@ -107,7 +107,7 @@ def test_our_own_page_may_ask(client, guard):
         {"origin": ORIGIN},
     ):
         assert (
-            client.post(guard.root + "/job/x/cancel", headers=headers).status_code
+            client.post(guard.root_path + "/job/x/cancel", headers=headers).status_code
             == 404
         )
 
@@ -116,7 +116,10 @@ def test_the_address_of_the_browser_is_good_for_one_request(guard, client):
     code = guard.one_time_address.removeprefix(ORIGIN)
     assert guard.token not in guard.one_time_address
     first = client.get(code)
-    assert (first.status_code, first.headers["location"]) == (303, guard.root + "/")
+    assert (first.status_code, first.headers["location"]) == (
+        303,
+        guard.root_path + "/",
+    )
     again = client.get(code)
     assert again.status_code == 403
     assert client.get("/open/").status_code == 403

@@ -6,8 +6,12 @@ import openpyxl
 import pytest
 from inputs import csv_text, parquet_bytes, parquet_table
 
-from mcllo._apps.serve.choices import arguments, first_fields, reading_options
-from mcllo._apps.serve.column_detection import recognise
+from mcllo._apps.serve.choices import (
+    command_line_options,
+    initial_form_fields,
+    read_form_options,
+)
+from mcllo._apps.serve.column_detection import detect_table
 from mcllo._apps.serve.limits import LIMITS, Limits
 from mcllo.exceptions import FileFormatError, InputError
 
@@ -21,7 +25,7 @@ def seen(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(
             text if isinstance(text, bytes) else text.encode()
         )
-        return recognise(name, limits, **options)
+        return detect_table(name, limits, **options)
 
     return look
 
@@ -72,8 +76,8 @@ def test_a_common_beginning_of_names_is_a_prefix(seen):
     found = seen(csv_text(header=("p_cat", "p_dog", "p_truck", "y")))
     assert roles(found)["p_cat"] == "class"
     assert found.guess["prefix"] == "p_"
-    reading = reading_options(found, first_fields(found), LIMITS)
-    assert arguments("assess", reading) == ["--label", "y", "--prefix", "p_"]
+    reading = read_form_options(found, initial_form_fields(found), LIMITS)
+    assert command_line_options("assess", reading) == ["--label", "y", "--prefix", "p_"]
 
 
 def test_how_numbers_are_written(seen):
@@ -110,9 +114,14 @@ def test_one_column_for_a_yes_or_no(seen):
         found = seen(f"day,{name},seen\n{rows}")
         assert roles(found) == {name: "class", "seen": "label"}
         assert found.guess["positive"] == yes
-        reading = reading_options(found, first_fields(found), LIMITS)
+        reading = read_form_options(found, initial_form_fields(found), LIMITS)
         assert (reading["classes"], reading["positive"]) == ([name], yes)
-        assert arguments("apply", reading) == ["--classes", name, "--positive", yes]
+        assert command_line_options("apply", reading) == [
+            "--classes",
+            name,
+            "--positive",
+            yes,
+        ]
 
 
 def test_nothing_is_guessed_where_nothing_is_known(seen):
@@ -121,14 +130,16 @@ def test_nothing_is_guessed_where_nothing_is_known(seen):
     with pytest.raises(
         InputError, match=r"one column must be “What came true”; none is\."
     ):
-        reading_options(found, first_fields(found), LIMITS)
+        read_form_options(found, initial_form_fields(found), LIMITS)
 
 
 def test_an_index_without_a_name_is_no_class_and_no_label(seen):
     lines = csv_text().splitlines()
     found = seen("\n".join(f"{i or ''},{line}" for i, line in enumerate(lines)))
     assert roles(found) == PLAIN
-    assert reading_options(found, first_fields(found), LIMITS)["classes"] is None
+    assert (
+        read_form_options(found, initial_form_fields(found), LIMITS)["classes"] is None
+    )
 
 
 def test_parquet_and_the_kind_of_the_recalibrated_table(seen):
@@ -155,7 +166,9 @@ def test_sheets_can_be_chosen(seen, tmp_path):
     )
     other = seen(content, "t.xlsx", sheet="rows")
     assert (roles(other), other.sheet) == (PLAIN, "rows")
-    assert reading_options(other, first_fields(other), LIMITS)["sheet"] == "rows"
+    assert (
+        read_form_options(other, initial_form_fields(other), LIMITS)["sheet"] == "rows"
+    )
 
 
 def test_names_that_look_like_options_are_names(seen):
@@ -166,30 +179,33 @@ def test_names_that_look_like_options_are_names(seen):
         "role-2": "class",
         "role-3": "label",
     }
-    reading = reading_options(found, fields | {"baseline": "-o"}, LIMITS)
-    assert arguments("assess", reading) == ["--label=--label", "--baseline=-o"]
+    reading = read_form_options(found, fields | {"baseline": "-o"}, LIMITS)
+    assert command_line_options("assess", reading) == [
+        "--label=--label",
+        "--baseline=-o",
+    ]
 
 
 def test_what_a_form_may_not_say(seen):
     found = seen(csv_text())
-    fields = first_fields(found)
+    fields = initial_form_fields(found)
     with pytest.raises(
         InputError, match=r"one column may be “What came true”; 2 are\."
     ):
-        reading_options(found, fields | {"role-0": "label"}, LIMITS)
+        read_form_options(found, fields | {"role-0": "label"}, LIMITS)
     with pytest.raises(
         InputError, match=r"at least one column must be “Probability of a class”"
     ):
-        reading_options(found, {"role-3": "label"}, LIMITS)
+        read_form_options(found, {"role-3": "label"}, LIMITS)
     with pytest.raises(InputError, match="must be a number; got 'negligible'"):
-        reading_options(found, fields | {"clip": "negligible"}, LIMITS)
+        read_form_options(found, fields | {"clip": "negligible"}, LIMITS)
     with pytest.raises(InputError, match="must begin with 'p_'; 'cat' does not"):
-        reading_options(found, fields | {"prefix": "p_"}, LIMITS)
+        read_form_options(found, fields | {"prefix": "p_"}, LIMITS)
     with pytest.raises(
         InputError, match="at most 2 columns may be classes here; got 3"
     ):
-        reading_options(found, fields, Limits(classes=2))
-    strange = reading_options(
+        read_form_options(found, fields, Limits(classes=2))
+    strange = read_form_options(
         found, fields | {"role-0": "thief", "scale": "x", "missing": "y"}, LIMITS
     )
     assert (strange["classes"], strange["missing"], strange["logits"]) == (

@@ -14,11 +14,15 @@ from visitor import commands, problem, visiting
 
 from mcllo import load_calibrator, read_predictions
 from mcllo.__main__ import run
-from mcllo._apps.serve.column_detection import ColumnSeen, DetectedTable
+from mcllo._apps.serve.column_detection import DetectedColumn, DetectedTable
 from mcllo._apps.serve.guard import REPORT_POLICY
-from mcllo._apps.serve.jobs import Job
+from mcllo._apps.serve.jobs import TableJob
 from mcllo._apps.serve.limits import LIMITS
-from mcllo._apps.serve.pages import Pages, expected_words, recommended_words
+from mcllo._apps.serve.pages import (
+    PageRenderer,
+    expected_gain_sentence,
+    recommendation_sentence,
+)
 
 TEXT = csv_text(n=300)
 
@@ -110,19 +114,19 @@ def test_the_recalibrated_table_and_the_model_are_those_of_the_command_line(
 def test_a_recommendation_has_the_names_that_the_page_offers():
     found = {"method": "beta", "improves": True, "simplest": "beta"}
     best = "Beta calibration does best on rows that it was not fitted to."
-    alone = recommended_words({**found, "ties": []})
+    alone = recommendation_sentence({**found, "ties": []})
     assert alone == f"{best} All others are worse, beyond chance."
-    one = recommended_words({**found, "ties": ["mcllo"]})
+    one = recommendation_sentence({**found, "ties": ["mcllo"]})
     assert (
         one
         == f"{best} One other recalibration cannot be told from it; it is the simplest of these."
     )
     several = {**found, "ties": ["mcllo", "temperature"], "simplest": "temperature"}
-    assert recommended_words(several) == (
+    assert recommendation_sentence(several) == (
         f"{best} 2 other recalibrations cannot be told from it; "
         "temperature scaling is the simplest of these."
     )
-    assert recommended_words({**several, "improves": False}).startswith(
+    assert recommendation_sentence({**several, "improves": False}).startswith(
         "No recalibration is shown"
     )
 
@@ -158,10 +162,10 @@ def test_recalibrations_compared_and_their_mean(visitor, done):
 
 
 def test_what_the_mean_of_recalibrations_is_expected_to_gain():
-    assert "raise log loss by 0.0100" in expected_words(
+    assert "raise log loss by 0.0100" in expected_gain_sentence(
         {"expected": -0.01, "expected_se": 0.002}
     )
-    assert expected_words({"expected": None, "expected_se": None}) == ""
+    assert expected_gain_sentence({"expected": None, "expected_se": None}) == ""
 
 
 def test_the_result_gets_the_focus(done):
@@ -324,7 +328,7 @@ def test_forms_that_no_page_sends(visitor, looked):
 
 def result_page(tmp_path, reading, **found):
     """Return the page of a result that was found elsewhere."""
-    column = ColumnSeen("y", ("a",), "label")
+    column = DetectedColumn("y", ("a",), "label")
     seen = DetectedTable("t.csv", 9, (column,), {})
     assessed = {
         "kind": "miscalibrated",
@@ -334,8 +338,8 @@ def result_page(tmp_path, reading, **found):
         "notes": [],
     }
     found["assess"] = {**assessed, "command": "mcllo assess"}
-    job = Job("key", tmp_path, "t.csv", seen, reading=reading, found=found)
-    return Pages("/token", LIMITS).result(job)
+    job = TableJob("key", tmp_path, "t.csv", seen, reading=reading, results=found)
+    return PageRenderer("/token", LIMITS).render_result(job)
 
 
 def chosen_and_offered(page):

@@ -8,9 +8,9 @@ from mcllo._apps.serve.limits import Limits
 from mcllo._apps.serve.upload import (
     FORM_BYTES,
     MAX_NAME_BYTES,
-    bounded,
+    limit_upload_bytes,
     receive_file,
-    safe_name,
+    safe_file_name,
 )
 from mcllo.exceptions import FileFormatError
 
@@ -34,8 +34,8 @@ def test_names_lead_out_of_no_folder_and_into_no_page():
         "model.json": "my model.json",
         "наблюдения 2026.csv": "наблюдения 2026.csv",
     }
-    assert {given: safe_name(given) for given in names} == names
-    long = safe_name("é" * 300 + ".parquet")
+    assert {given: safe_file_name(given) for given in names} == names
+    long = safe_file_name("é" * 300 + ".parquet")
     assert long.endswith("é.parquet")
     assert len(long.encode()) <= MAX_NAME_BYTES
 
@@ -92,7 +92,7 @@ def test_of_too_large_a_form_no_more_is_taken_and_the_rest_is_read():
             yield b"x" * 1000
 
     async def take():
-        async for chunk in bounded(chunks(), Limits(n_bytes=5000)):
+        async for chunk in limit_upload_bytes(chunks(), Limits(n_bytes=5000)):
             taken.append(len(chunk))  # noqa: PERF401 - what came before the refusal is kept
 
     with pytest.raises(FileFormatError, match="this one has more"):

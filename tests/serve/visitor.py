@@ -19,7 +19,7 @@ class Visitor:
     """Asks as a browser would: with the token, and from our own page."""
 
     def __init__(self, client, guard):
-        self.client, self.root = client, guard.root
+        self.client, self.root = client, guard.root_path
 
     def get(self, path="/", **options):
         return self.client.get(self.root + path, **options)

@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 import mcllo
 from mcllo import Assessment, Predictions, calibration_posterior
 from mcllo._apps.streaming.assess_file import assess_blocks, fit_blocks
-from mcllo._fit.covariance import robust_fit
+from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
 from mcllo._utils.statements import suppress_warnings
 from mcllo._validation.predictions import DataFacts
@@ -241,7 +241,7 @@ def test_fractional_weights_are_learned_from_with_robust_errors():
     p = Predictions.from_arrays(
         probs, y, sample_weight=weight, weight_kind="importance"
     )
-    expected = robust_fit(p, fit_predictions(p))
+    expected = with_robust_covariance(p, fit_predictions(p))
     for blocks in (
         blocks_of((probs, y, weight)),
         blocks_of((probs, y, weight), [100, 101, 350]),

@@ -26,7 +26,7 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import max_score_test
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.monte_carlo import Seed
-from .._model.likelihood import recalibrate
+from .._model.likelihood import recalibrate_from_log_odds
 from .._utils.formatting import (
     Table,
     ellipsis,
@@ -334,7 +334,7 @@ def _changes(
 
     def recalibrated(fit: MCLLOFit) -> Floats:
         log_odds = predictions.with_baseline(fit.baseline).log_odds
-        return recalibrate(fit.theta, log_odds, fit.baseline_index)[rows]
+        return recalibrate_from_log_odds(fit.theta, log_odds, fit.baseline_index)[rows]
 
     reference_fit = next(fit for fit in fits if fit.baseline == predictions.baseline)
     reference = recalibrated(reference_fit)

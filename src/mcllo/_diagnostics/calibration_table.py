@@ -35,16 +35,16 @@ from typing import Any, Literal, NamedTuple, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.covariance import score_sums
+from .._fit.covariance import sum_unit_scores
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.profile import Profile
+from .._fit.profile import ProfileLikelihood
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.calibration_test import needs_robust
 from .._inference.hypothesis_test import TestResult
 from .._inference.likelihood_tests import run_test
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._model.kernel import Derivatives
-from .._model.many_classes import has_whole_hessian
+from .._model.many_classes import is_full_hessian_affordable
 from .._utils.atomic_files import StrPath
 from .._utils.formatting import (
     Table,
@@ -198,7 +198,7 @@ class CalibrationModels:
         largest_loss = np.abs(lost).max(axis=1, initial=0.0)
         is_known = basis.any(axis=1) & (largest_loss < 1e-6)
         if needs_robust(self.predictions):
-            meat = score_sums(self.predictions, fit.theta).covariance
+            meat = sum_unit_scores(self.predictions, fit.theta).covariance
             covariance = covariance @ (basis.T @ meat @ basis) @ covariance
         variance_of_theta = np.einsum("ij,jk,ik->i", basis, covariance, basis)
         variance[is_known] = variance_of_theta[is_known]
@@ -229,9 +229,12 @@ class CalibrationModels:
 
         beta = np.linalg.pinv(free) @ (fit.theta - identity)
         variance = np.diagonal(inverse(objective(beta).hessian))
-        profile = Profile(objective, beta, variance, self.normal_quantile)
+        profile = ProfileLikelihood(objective, beta, variance, self.normal_quantile)
         ends_of_beta = np.array(
-            [[profile.end(b, -1.0), profile.end(b, 1.0)] for b in range(len(columns))]
+            [
+                [profile.interval_end(b, -1.0), profile.interval_end(b, 1.0)]
+                for b in range(len(columns))
+            ]
         )
         ends = np.full((len(fit.theta), 2), np.nan)
         position = np.searchsorted(columns, column_of_known)
@@ -604,7 +607,7 @@ def _parts(
             yield label, one_class_versus_rest(predictions, k), ("shift", "mcllo")
         return
     size = 2 * (predictions.n_classes - 1)
-    if not has_whole_hessian(size):
+    if not is_full_hessian_affordable(size):
         raise InputError(
             f"{{argument}}='baseline' has too many parameters here: {size:,}.",
             argument="versus",

@@ -58,7 +58,7 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import ATTRIBUTION_WORK, BATCH_ENTRIES, N_RESAMPLES_ATTRIBUTION
 from .._inference.hypothesis_test import TestResult
 from .._inference.monte_carlo import draw_labels, label_sums, monte_carlo_p
-from .._model.temperature import inverse_temperature
+from .._model.temperature import fit_inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement, suppress_warnings
@@ -274,7 +274,9 @@ class RemainingClasses:
         if self.data.slope is None or len(labels) == 0:
             return 1.0
         logs = self.data.logs[np.ix_(self.kept, self.rows)]
-        return inverse_temperature(logs, labels, weight, near=self.data.slope).value
+        return fit_inverse_temperature(
+            logs, labels, weight, start=self.data.slope
+        ).value
 
     def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""

@@ -36,8 +36,8 @@ import numpy as np
 
 from .._inference.goodness_of_fit import equal_parts
 from .._inference.likelihood_tests import chi2_sf
-from .._model.kernel import softmax
-from .._model.temperature import inverse_temperature
+from .._model.kernel import softmax_in_place
+from .._model.temperature import fit_inverse_temperature
 from .._utils.formatting import ellipsis
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement
@@ -181,7 +181,7 @@ class MixtureRows:
     def multiplied(self, slope: float) -> Floats:
         """Return ``softmax(slope log x)``, shape (c, n)."""
         g = slope * self.logs
-        softmax(g)
+        softmax_in_place(g)
         return g
 
     def tempered(self, slope: float) -> Predictions:
@@ -192,7 +192,7 @@ class MixtureRows:
     def temperature_score(self) -> float:
         """Return the score of one slope for all classes, the best."""
         weight = self.predictions.sample_weight
-        fitted = inverse_temperature(self.logs.copy(), self.codes, weight)
+        fitted = fit_inverse_temperature(self.logs.copy(), self.codes, weight)
         return self.slope_score(fitted.value)
 
     def slope_score(self, slope: float) -> float:
@@ -209,7 +209,7 @@ class MixtureRows:
         rows = np.flatnonzero(np.isin(self.codes, kept))
         logs = self.logs[np.ix_(kept, rows)]
         q = slope * logs
-        softmax(q)
+        softmax_in_place(q)
         # Fisher information of a slope: the variance of the log probabilities under the model.
         mean = (q * logs).sum(axis=0)
         variance = (q * logs**2).sum(axis=0) - mean**2

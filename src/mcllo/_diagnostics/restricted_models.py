@@ -26,7 +26,7 @@ not lean on chi-square either.
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
 a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
-                                models fitted to each draw (`NestedRatio`); approximate
+                                models fitted to each draw (`NestedLikelihoodRatio`); approximate
 either                          score: the same draws, but of the score statistic, without a
                                 refit (`ProjectedScore`); exact against the identity
 either                          bound: split likelihood ratio at any n (`nested_bound`)
@@ -100,20 +100,20 @@ from .._model.batched import (
     BatchedMinima,
     BatchedProblems,
     LikelihoodRatio,
-    NestedRatio,
+    NestedLikelihoodRatio,
 )
 from .._model.kernel import (
     CHUNK_ELEMENTS,
     DIAGONAL_ROUNDING_FACTOR,
     Derivatives,
     LogPartition,
-    predicted_probabilities,
+    probabilities_and_log_sums,
 )
 from .._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     RestrictedObjective,
     identity_theta,
-    recalibrate,
+    recalibrate_from_log_odds,
     sufficient_statistic,
 )
 from .._model.newton import minimize
@@ -179,7 +179,7 @@ class FullPartition:
             rows = slice(start, start + self._rows)
             x = self.features[:, rows]
             eta = weights @ x
-            g, log_partition = predicted_probabilities(identity, eta)
+            g, log_partition = probabilities_and_log_sums(identity, eta)
             stack = (g[:k, None] * x).reshape(k * d, -1)
             scaled = stack
             if self.weight is not None:
@@ -240,9 +240,9 @@ class Family:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
-    def likelihood(self) -> Likelihood:
+    def likelihood(self) -> NegativeLogLikelihood:
         """Return the negative log likelihood of the data, with buffers of its own."""
-        return Likelihood(self.partition(), self.statistic)
+        return NegativeLogLikelihood(self.partition(), self.statistic)
 
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
@@ -316,7 +316,7 @@ def restricted_fit(
         return RestrictedFit(origin, min(0.0, log_likelihood), basis, True)
     solution = minimize(objective, beta)
     first = np.diagonal(solution.start.hessian)
-    last = np.diagonal(solution.terms.hessian)
+    last = np.diagonal(solution.derivatives.hessian)
     # Where labels are separated the solver stops far out, with next to no information left: Newton
     # and bootstrap draws must not start there. A thousandth is a round number.
     has_faded = bool((last < 1e-3 * first).any())
@@ -339,9 +339,9 @@ class FullRatio(LikelihoodRatio):
         """Return A of the full map."""
         return self._partition
 
-    def minima(self, problems: BatchedProblems) -> BatchedMinima:
+    def minimize_all(self, problems: BatchedProblems) -> BatchedMinima:
         """Return the fits."""
-        return problems.one_by_one(self._partition)
+        return problems.minimize_one_by_one(self._partition)
 
 
 def likelihood_ratio(family: Family, basis: Floats, origin: Floats) -> LikelihoodRatio:
@@ -574,7 +574,9 @@ def against_larger(
         return found
 
     draws = _draws(plan, family)
-    draws.probs = recalibrate(small.theta, plan.rows.log_odds, plan.rows.baseline_index)
+    draws.probs = recalibrate_from_log_odds(
+        small.theta, plan.rows.log_odds, plan.rows.baseline_index
+    )
     theta = family.identity.copy()
     if choice.kind == "score":
         theta[places] = small.theta
@@ -583,10 +585,10 @@ def against_larger(
         return _simulate_pvalue(plan, choice, draws, reaches)
     origin = small.theta if small.settled else mcllo.identity
     theta[places] = origin
-    ratio = NestedRatio(
+    ratio = NestedLikelihoodRatio(
         small=likelihood_ratio(mcllo, small.basis, origin),
         large=likelihood_ratio(family, large.basis, theta),
-        places=places,
+        small_parameter_indices=places,
     )
     reaches = partial(ratio.reaches, threshold=value)
     return _simulate_pvalue(plan, choice, draws, reaches, "bootstrap", chi2)

@@ -78,7 +78,7 @@ from .._inference.monte_carlo import (
 )
 from .._model.batched import RELATIVE_TIE_TOL
 from .._model.kernel import LogPartition
-from .._model.likelihood import recalibrate
+from .._model.likelihood import recalibrate_from_log_odds
 from .._utils.formatting import format_number
 from .._utils.linalg import whitening
 from .._utils.results import Codes, Floats, Result
@@ -200,7 +200,9 @@ def homogeneity_test(
         Cells (rows x classes x draws) that may be spent on them.
     """
     df = sum(own.df for own in fits) - fit.df
-    probs = recalibrate(fit.theta, predictions.log_odds, predictions.baseline_index)
+    probs = recalibrate_from_log_odds(
+        fit.theta, predictions.log_odds, predictions.baseline_index
+    )
     why = Reason("asked")
     if method == "auto":
         why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .._model.kernel import LogPartition, predicted_probabilities, row_chunks
+from .._model.kernel import LogPartition, probabilities_and_log_sums, row_chunks
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .._validation.weights import count_row_repeats
@@ -54,15 +54,15 @@ class ScoreSums:
         return ScoreSums(total, gram, self.n_units + other.n_units)
 
 
-def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+def sum_unit_scores(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over groups, or over rows where there are none."""
     if predictions.groups is None:
-        return row_sums(predictions, theta)
+        return sum_row_scores(predictions, theta)
     scores = group_scores(predictions, theta)
     return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
 
 
-def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+def sum_row_scores(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over rows, as if there were no groups."""
     size = len(theta)
     weight = predictions.sample_weight
@@ -75,7 +75,7 @@ def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
         n_units = float(np.count_nonzero(weight))
     total = np.zeros(size)
     gram = np.zeros((size, size))
-    for rows, scores in _chunks(predictions, theta):
+    for rows, scores in _row_scores_by_chunk(predictions, theta):
         own = weight[rows]
         total += scores @ own
         gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
@@ -86,7 +86,7 @@ def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
     """Return the score of every unit, shape (n_units, 2K); frequencies must be whole numbers."""
     if predictions.groups is not None:
         return group_scores(predictions, theta)
-    chunks = [scores for _, scores in _chunks(predictions, theta)]
+    chunks = [scores for _, scores in _row_scores_by_chunk(predictions, theta)]
     scores = np.concatenate(chunks, axis=1).T
     weight = predictions.sample_weight
     if weight is None:
@@ -110,7 +110,7 @@ def group_scores(predictions: Predictions, theta: Floats) -> Floats:
     by_group = np.argsort(group_of_row, kind="stable")
     group_of_row = group_of_row[by_group]
     n_done = 0
-    for rows, scores in _chunks(predictions, theta, used[by_group]):
+    for rows, scores in _row_scores_by_chunk(predictions, theta, used[by_group]):
         weighted = scores if weight is None else scores * weight[rows]
         groups = group_of_row[n_done : n_done + len(rows)]
         first_of_run = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -119,41 +119,41 @@ def group_scores(predictions: Predictions, theta: Floats) -> Floats:
     return sums
 
 
-def _chunks(
-    predictions: Predictions, theta: Floats, order: Codes | None = None
+def _row_scores_by_chunk(
+    predictions: Predictions, theta: Floats, row_order: Codes | None = None
 ) -> Iterator[tuple[Any, Floats]]:
     """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
     k = len(theta) // 2
     log_odds = predictions.log_odds
     codes = predictions.model_codes
-    n = predictions.n_samples if order is None else len(order)
+    n = predictions.n_samples if row_order is None else len(row_order)
     for chunk in row_chunks(n, k):
-        rows = chunk if order is None else order[chunk]
+        rows = chunk if row_order is None else row_order[chunk]
         odds = log_odds[:, rows]
         labels = codes[rows]
-        g, _ = predicted_probabilities(theta, odds)
+        g, _ = probabilities_and_log_sums(theta, odds)
         residual = -g[:k]
         compared = np.flatnonzero(labels < k)
         residual[labels[compared], compared] += 1.0
         yield rows, np.concatenate([residual, residual * odds])
 
 
-def kish(weight: Floats) -> float:
+def kish_sample_size(weight: Floats) -> float:
     """Return how many equal weights would average as well: ``(sum w)^2 / sum w^2``."""
     return float(weight.sum() ** 2 / (weight @ weight))
 
 
-def n_effective(predictions: Predictions) -> float:
+def effective_sample_size(predictions: Predictions) -> float:
     """Return the effective number of groups, of rows with survey weights, or of counted rows."""
     weight = predictions.sample_weight
     if predictions.groups is not None:
         group_weights = np.bincount(predictions.groups, weights=weight)
-        return kish(group_weights.astype(np.float64))
+        return kish_sample_size(group_weights.astype(np.float64))
     if weight is None:
         return float(predictions.n_samples)
     if predictions.counts_rows:
         return float(weight.sum())
-    return kish(weight)
+    return kish_sample_size(weight)
 
 
 def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
@@ -161,33 +161,36 @@ def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
     predictions = predictions.with_baseline(fit.baseline)
     theta = fit.theta
     partition = LogPartition(predictions.log_odds, predictions.sample_weight)
-    return sandwich(
+    return sandwich_covariance(
         fit,
         lambda: partition(theta).hessian,
-        lambda: score_sums(predictions, theta).covariance,
+        lambda: sum_unit_scores(predictions, theta).covariance,
     )
 
 
-def sandwich(
-    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
+def sandwich_covariance(
+    fit: MCLLOFit,
+    compute_information: Callable[[], Floats],
+    compute_score_variance: Callable[[], Floats],
 ) -> Floats:
     """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
 
-    `information` and `variance` of the score, both at the estimate, are asked for when needed.
+    `compute_information` and `compute_score_variance`, both at the estimate, are called when
+    needed.
     """
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     covariance = np.full(fit.cov_theta.shape, np.nan)
     if not free.any():
         return covariance
     among_free = np.ix_(free, free)
-    bread = information()[among_free] + fit.penalty * np.eye(int(free.sum()))
-    meat = variance()[among_free]
+    bread = compute_information()[among_free] + fit.penalty * np.eye(int(free.sum()))
+    meat = compute_score_variance()[among_free]
     half = np.linalg.solve(bread, meat)
     whole = np.linalg.solve(bread, half.T)
     covariance[among_free] = 0.5 * (whole + whole.T)  # symmetric to the last digit
     return covariance
 
 
-def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
+def with_robust_covariance(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the same estimates with robust standard errors and intervals."""
     return replace(fit, cov_theta=robust_covariance(predictions, fit))

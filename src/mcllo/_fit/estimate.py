@@ -10,12 +10,12 @@ others do not wait for their drift. Beyond `MAX_PARAMETERS_FOR_HESSIAN` only the
 information are known: their smallest eigenvalue is at least that of the whole, so it can show that
 information vanished, not that none did, and `converged` then rests on the decrement.
 
-======================  =========================================================================
-`estimate`              of rows in memory, whatever the penalty and however many the classes
-`ridge_estimate`        maximum likelihood or ridge of any objective: also of rows in blocks
-`relative_information`  ``min eig(H(theta) / unit)``, unit the Hessian's diagonal at the identity
-`covariance`            ``H(theta)^-1`` among the free parameters, NaN elsewhere
-======================  =========================================================================
+==============================  ====================================================================
+`estimate`                      of rows in memory, whatever the penalty and the number of classes
+`likelihood_or_ridge_estimate`  maximum likelihood or ridge of any objective: also of rows in blocks
+`relative_information`          ``min eig(H(theta) / unit)``, unit the diagonal at the identity
+`covariance_from_hessian`       ``H(theta)^-1`` among the free parameters, NaN elsewhere
+==============================  ====================================================================
 """
 
 from __future__ import annotations
@@ -28,43 +28,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._model.kernel import Derivatives, LogPartition
-from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.likelihood import (
+    NegativeLogLikelihood,
+    identity_theta,
+    sufficient_statistic,
+)
 from .._model.many_classes import (
     MAX_PARAMETERS_FOR_HESSIAN,
     MIN_CLASSES_FOR_PCG,
     NO_HESSIAN,
     ClassBlocks,
-    LikelihoodOperator,
     LogPartitionOperator,
+    PenalizedLikelihoodOperator,
     fit_by_pcg,
-    has_whole_hessian,
+    is_full_hessian_affordable,
 )
 from .._model.newton import (
-    InverseHessian,
-    Memoized,
+    LBFGSInverseHessian,
+    MemoizedObjective,
     Objective,
     Solution,
-    StopWhenSlow,
+    StopAtSlowDecrease,
     minimize,
     minimize_lbfgs,
     newton_direction,
 )
-from .._model.separable_classes import SeparatedClasses, separate_classes
+from .._model.separable_classes import ClassElimination, eliminate_separated_classes
 from .._utils.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._utils.results import Floats
 from .._validation.labels import Classes
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
-from .objective import FreeLikelihood, free_parameters
+from .objective import FreeParameterObjective, free_parameters
 from .penalty import (
     Center,
     FirthObjective,
     Penalty,
-    Ridge,
-    firth_solution,
-    penalty_center,
-    strongest_evidence,
-    usable_center,
+    RidgeObjective,
+    free_center_parameters,
+    maximize_firth_likelihood,
+    penalty_of_greatest_evidence,
+    resolve_center_and_exponent,
 )
 
 MIN_PARAMETERS_FOR_LBFGS = 60
@@ -117,14 +121,14 @@ class Estimate:
 
 
 def estimate(
-    likelihood: FreeLikelihood[Likelihood],
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
     predictions: Predictions,
     penalty: Penalty,
     center: Center,
 ) -> Estimate:
     """Return the estimate that `penalty` and `center` ask for."""
     size = len(likelihood.free)
-    if isinstance(penalty, str) and not has_whole_hessian(size):
+    if isinstance(penalty, str) and not is_full_hessian_affordable(size):
         raise InputError(
             "{found} needs the information of all parameters at once, of which there may be "
             f"{MAX_PARAMETERS_FOR_HESSIAN:,}; got {size:,}.",
@@ -136,46 +140,54 @@ def estimate(
         return _estimate_by_pcg(likelihood, predictions, float(penalty), center)
     if penalty == "firth":
         null = likelihood(likelihood.identity[likelihood.free])
-        solution = firth_solution(likelihood, predictions)
+        solution = maximize_firth_likelihood(likelihood, predictions)
         at = likelihood(solution.x)
         return Estimate(solution, at.hessian, at.value, null, rule="firth")
     if penalty == 0.0:
-        return ridge_estimate(likelihood, 0.0, likelihood.identity[likelihood.free])
-    center, gamma = usable_center(predictions, center)
-    end = ridge_estimate(
-        likelihood, penalty, penalty_center(predictions.log_odds, gamma)
+        return likelihood_or_ridge_estimate(
+            likelihood, 0.0, likelihood.identity[likelihood.free]
+        )
+    center, gamma = resolve_center_and_exponent(predictions, center)
+    end = likelihood_or_ridge_estimate(
+        likelihood, penalty, free_center_parameters(predictions.log_odds, gamma)
     )
     return replace(end, center=center, center_gamma=gamma)
 
 
-def ridge_estimate(
-    likelihood: FreeLikelihood[Any], penalty: float | Literal["auto"], centre: Floats
+def likelihood_or_ridge_estimate(
+    likelihood: FreeParameterObjective[Any],
+    penalty: float | Literal["auto"],
+    centre: Floats,
 ) -> Estimate:
     """Return the maximum likelihood estimate, or with a ridge towards `centre`."""
     n_free = int(likelihood.free.sum())
     identity = likelihood.identity[likelihood.free]
     if penalty == 0.0:
-        if likelihood.warm is not None and n_free >= MIN_PARAMETERS_FOR_LBFGS:
+        if likelihood.guess_theta is not None and n_free >= MIN_PARAMETERS_FOR_LBFGS:
             return _estimate_by_lbfgs(likelihood)
-        objective = Memoized(likelihood)
+        objective = MemoizedObjective(likelihood)
         null = objective(identity)
-        solution, value = _maximum_or_supremum(objective, _start(likelihood, null))
-        return Estimate(solution, solution.terms.hessian, value, null)
+        solution, value = _minimize_or_approach_infimum(
+            objective, _choose_start(likelihood, null)
+        )
+        return Estimate(solution, solution.derivatives.hessian, value, null)
 
     if penalty == "auto":
         rule = "auto"
-        rho = strongest_evidence(likelihood, centre)
+        rho = penalty_of_greatest_evidence(likelihood, centre)
     else:
         rule = "given"
         rho = float(penalty)
     null = likelihood(identity)
-    solution = minimize(Ridge(likelihood, rho, centre), identity)
+    solution = minimize(RidgeObjective(likelihood, rho, centre), identity)
     away = solution.x - centre
     value = solution.value - 0.5 * rho * float(away @ away)
-    return Estimate(solution, solution.terms.hessian, value, null, rho, rule)
+    return Estimate(solution, solution.derivatives.hessian, value, null, rho, rule)
 
 
-def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
+def _estimate_by_lbfgs(
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
+) -> Estimate:
     """Return the maximum likelihood estimate of many parameters.
 
     1. Begin at the identity or at one exponent, with the Hessian of some of the rows there.
@@ -186,41 +198,45 @@ def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
        of 62 to 100 classes that changed standard errors by 1e-7 to 3e-5 of themselves.
     """
     free = likelihood.free
-    partition = likelihood.whole.partition
+    partition = likelihood.full_objective.partition
     assert isinstance(partition, LogPartition)
 
-    def without_hessian(x: Floats) -> Derivatives:
+    def with_hessian_diagonal(x: Floats) -> Derivatives:
         theta = likelihood.theta(x)
-        terms = likelihood.whole.from_partition(theta, partition.without_hessian(theta))
-        return Derivatives(terms.value, terms.gradient[free], terms.hessian[free])
+        derivatives = likelihood.full_objective.from_log_partition(
+            theta, partition.with_hessian_diagonal(theta)
+        )
+        return Derivatives(
+            derivatives.value, derivatives.gradient[free], derivatives.hessian[free]
+        )
 
     # 1. The start.
     identity = likelihood.identity[free]
-    objective = Memoized(without_hessian)
+    objective = MemoizedObjective(with_hessian_diagonal)
     null = objective(identity)
-    rough_hessian = _subsampled_hessian(likelihood, partition)
+    rough_hessian = _subsampled_hessian_function(likelihood, partition)
     hessian = rough_hessian(identity)
-    start = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
+    start = _choose_start(likelihood, Derivatives(null.value, null.gradient, hessian))
     if start is not identity:
         hessian = rough_hessian(start)
     # 2. L-BFGS.
-    inverse = InverseHessian(solver(hessian))
-    near = minimize_lbfgs(objective, start, inverse, callback=StopWhenSlow(0.5))
+    inverse = LBFGSInverseHessian(solver(hessian))
+    near = minimize_lbfgs(objective, start, inverse, callback=StopAtSlowDecrease(0.5))
     # 3. Newton's method.
     if near.converged:
         solution = minimize(likelihood, near.x, tol=1e-7)
         value = solution.value
     else:
-        solution, value = _maximum_or_supremum(likelihood, near.x)
+        solution, value = _minimize_or_approach_infimum(likelihood, near.x)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Derivatives(null.value, null.gradient, NO_HESSIAN)
     return Estimate(
-        solution, solution.terms.hessian, value, known, at_identity=null.hessian
+        solution, solution.derivatives.hessian, value, known, at_identity=null.hessian
     )
 
 
-def _subsampled_hessian(
-    likelihood: FreeLikelihood[Likelihood], partition: LogPartition
+def _subsampled_hessian_function(
+    likelihood: FreeParameterObjective[NegativeLogLikelihood], partition: LogPartition
 ) -> Callable[[Floats], Floats]:
     """Return the Hessian as some of the rows have it: every seventh, or ten rows a class."""
     stride = min(7, max(1, partition.n_samples // (10 * partition.n_compared)))
@@ -231,39 +247,43 @@ def _subsampled_hessian(
     return lambda x: scale * some(likelihood.theta(x)).hessian[among_free]
 
 
-def _maximum_or_supremum(objective: Objective, start: Floats) -> tuple[Solution, float]:
+def _minimize_or_approach_infimum(
+    objective: Objective, start: Floats
+) -> tuple[Solution, float]:
     """Return where Newton's method ends and the least value, which may only be approached.
 
     Where the likelihood has no maximum the decrement falls by a factor e a step, and is all that is
     left to gain. That search ends before rounding decides where.
     """
-    separated = StopWhenSlow(ratio=0.2, below=1e-7)
+    separated = StopAtSlowDecrease(max_decrement_ratio=0.2, max_decrement=1e-7)
     solution = minimize(objective, start, callback=separated)
     if not separated.stopped:
         return solution, solution.value
-    x = solution.x + newton_direction(solution.terms)
-    infimum = solution.terms.value - solution.decrement
+    x = solution.x + newton_direction(solution.derivatives)
+    infimum = solution.derivatives.value - solution.decrement
     return replace(solution, x=x, converged=True), infimum
 
 
-def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> Floats:
+def _choose_start(
+    likelihood: FreeParameterObjective[Any], identity_derivatives: Derivatives
+) -> Floats:
     """Return where to begin: the identity, unless that is far off.
 
     By Newton's step in one exponent for all classes. A sharp network's best exponent is far from 1,
     and steps from 1 overshoot.
     """
     identity = likelihood.identity[likelihood.free]
-    if likelihood.warm is None:
+    if likelihood.guess_theta is None:
         return identity
-    slope = identity @ null.gradient
-    curvature = identity @ null.hessian @ identity
+    slope = identity @ identity_derivatives.gradient
+    curvature = identity @ identity_derivatives.hessian @ identity
     if abs(slope) <= MAX_FIRST_EXPONENT_STEP * curvature:
         return identity
-    return likelihood.warm()[likelihood.free]
+    return likelihood.guess_theta()[likelihood.free]
 
 
 def _estimate_by_pcg(
-    likelihood: FreeLikelihood[Likelihood],
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
     predictions: Predictions,
     penalty: float,
     center: Center,
@@ -276,16 +296,16 @@ def _estimate_by_pcg(
     gamma = 1.0
     if penalty == 0.0:
         center = "identity"
-        left = separate_classes(odds, predictions.model_codes, weight)
+        left = eliminate_separated_classes(odds, predictions.model_codes, weight)
         if left:
-            return _estimate_separated(likelihood, predictions, left)
+            return _estimate_without_separated_classes(likelihood, predictions, left)
     else:
-        center, gamma = usable_center(predictions, center)
+        center, gamma = resolve_center_and_exponent(predictions, center)
     centre = identity.copy()
-    centre[free] = penalty_center(odds, gamma)
+    centre[free] = free_center_parameters(odds, gamma)
     found = fit_by_pcg(
         odds,
-        likelihood.whole.statistic,
+        likelihood.full_objective.statistic,
         weight,
         start=identity,
         free=free,
@@ -317,26 +337,26 @@ def _estimate_by_pcg(
     )
 
 
-def _estimate_separated(
-    likelihood: FreeLikelihood[Likelihood],
+def _estimate_without_separated_classes(
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
     predictions: Predictions,
-    left: SeparatedClasses,
+    elimination: ClassElimination,
 ) -> Estimate:
     """Return the supremum, found without the classes that have no maximum by themselves."""
     odds = predictions.log_odds
     weight = predictions.sample_weight
     codes = predictions.model_codes
     free = likelihood.free
-    classes = left.classes
+    classes = elimination.remaining_classes
     theta = likelihood.identity.copy()
-    null = _null_terms(likelihood, odds, weight)
+    null = _derivatives_at_identity(likelihood, odds, weight)
     if classes.any():
-        left_odds = odds[np.ix_(classes, left.rows)]
-        left_weight = None if weight is None else weight[left.rows]
+        left_odds = odds[np.ix_(classes, elimination.remaining_rows)]
+        left_weight = None if weight is None else weight[elimination.remaining_rows]
         # numbers among the classes that are left; the baseline stays the last
         new_code = np.append(np.cumsum(classes) - 1, classes.sum())
         statistic = sufficient_statistic(
-            left_odds, new_code[codes[left.rows]], left_weight
+            left_odds, new_code[codes[elimination.remaining_rows]], left_weight
         )
         found = fit_by_pcg(
             left_odds,
@@ -344,7 +364,7 @@ def _estimate_separated(
             left_weight,
             start=identity_theta(len(left_odds)),
             free=free_parameters(left_odds),
-            hessian=False,
+            compute_hessian=False,
         )
         solution = found.solution
         theta[np.tile(classes, 2)] = solution.x
@@ -352,7 +372,7 @@ def _estimate_separated(
         certain = Derivatives(0.0, np.zeros(1), NO_HESSIAN)
         solution = Solution(theta, null, certain, 0.0, 0, True)
     total_weight = float(predictions.n_samples if weight is None else weight.sum())
-    x = left.theta(theta, odds, codes, total_weight)[free]
+    x = elimination.with_finite_parameters(theta, odds, codes, total_weight)[free]
     gone = {predictions.compared[j] for j in np.flatnonzero(~classes)}
     return Estimate(
         solution=replace(solution, x=x, start=null),
@@ -363,19 +383,21 @@ def _estimate_separated(
     )
 
 
-def _null_terms(
-    likelihood: FreeLikelihood[Likelihood], odds: Floats, weight: Floats | None
+def _derivatives_at_identity(
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
+    log_odds: Floats,
+    weight: Floats | None,
 ) -> Derivatives:
     """Return value and gradient at the identity, of many classes."""
-    operator = LikelihoodOperator(
-        LogPartitionOperator(odds, weight), likelihood.whole.statistic
+    operator = PenalizedLikelihoodOperator(
+        LogPartitionOperator(log_odds, weight), likelihood.full_objective.statistic
     )
     null = operator.value_and_gradient(likelihood.identity)
     return Derivatives(null.value, null.gradient[likelihood.free], NO_HESSIAN)
 
 
 def build_objective(
-    likelihood: FreeLikelihood[Likelihood],
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
     predictions: Predictions,
     penalty: float,
     rule: str,
@@ -386,47 +408,51 @@ def build_objective(
         return FirthObjective(likelihood, predictions)
     if penalty == 0.0:
         return likelihood
-    return Ridge(
-        likelihood, penalty, penalty_center(predictions.log_odds, center_gamma)
+    return RidgeObjective(
+        likelihood, penalty, free_center_parameters(predictions.log_odds, center_gamma)
     )
 
 
-def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
+def relative_information(
+    estimate: Estimate, likelihood: FreeParameterObjective[Any]
+) -> float:
     """Return the smallest information at the estimate, in units of that at the identity.
 
     It is 0 where it is lost in the rounding of the most that rows can have, or where classes had to
     be left out, and 1 with a penalty. Of many classes it is 1 where it is above
     `SEPARATION_CHECK_INFORMATION`.
     """
-    if end.penalty or end.rule == "firth":
+    if estimate.penalty or estimate.rule == "firth":
         return 1.0
-    if end.left_out:
+    if estimate.left_out:
         return 0.0
     free = likelihood.free
     bound = likelihood.information_bound()[free]
-    at_identity = end.at_identity
+    at_identity = estimate.at_identity
     if at_identity is None:
-        at_identity = np.diagonal(end.null.hessian)
+        at_identity = np.diagonal(estimate.null.hessian)
     unit = np.maximum(at_identity, INFORMATION_ROUNDING_TOL * bound)
-    if end.blocks is not None:
-        enough = _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION)
+    if estimate.blocks is not None:
+        enough = _all_block_eigenvalues_exceed(
+            estimate.blocks, unit, free, SEPARATION_CHECK_INFORMATION
+        )
         return 1.0 if enough else 0.0
     # of many parameters a Cholesky factor says so sooner than eigenvalues
-    if end.at_identity is not None and exceeds(
-        end.hessian, SEPARATION_CHECK_INFORMATION, unit
+    if estimate.at_identity is not None and exceeds(
+        estimate.hessian, SEPARATION_CHECK_INFORMATION, unit
     ):
         return 1.0
-    if least_eigenvalue(end.hessian, bound) < INFORMATION_ROUNDING_TOL:
+    if least_eigenvalue(estimate.hessian, bound) < INFORMATION_ROUNDING_TOL:
         return 0.0
-    return float(least_eigenvalue(end.hessian, unit))
+    return float(least_eigenvalue(estimate.hessian, unit))
 
 
-def _blocks_exceed(
-    blocks: ClassBlocks, unit: Floats, free: NDArray[np.bool_], bound: float
+def _all_block_eigenvalues_exceed(
+    blocks: ClassBlocks, information_unit: Floats, free: NDArray[np.bool_], bound: float
 ) -> bool:
     """Whether the smallest eigenvalue of every 2 x 2 block in these units is above `bound`."""
     scale = np.ones(len(free))
-    scale[free] = unit
+    scale[free] = information_unit
     tau_unit, gamma_unit = np.split(scale, 2)
     _, gamma_is_free = np.split(free, 2)
     tau = blocks.tau / tau_unit
@@ -439,11 +465,13 @@ def _blocks_exceed(
     return bool(definite.all())
 
 
-def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
+def covariance_from_hessian(
+    hessian: Floats, free: NDArray[np.bool_], is_determined: bool
+) -> Floats:
     """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
-    if determined and free.all():
+    if is_determined and free.all():
         return inverse(hessian)
     whole = np.full((len(free), len(free)), np.nan)
-    if determined:
+    if is_determined:
         whole[np.ix_(free, free)] = inverse(hessian)
     return whole

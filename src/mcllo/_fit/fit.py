@@ -14,7 +14,7 @@ the degrees of freedom count one parameter less.
 Of more than 5,000 parameters the covariance is not computed (`_model/many_classes`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
 
-`fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
+`fit_mean_over_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import numpy as np
 
 from .._model.kernel import Derivatives
-from .._model.many_classes import NO_HESSIAN, has_whole_hessian
+from .._model.many_classes import NO_HESSIAN, is_full_hessian_affordable
 from .._utils.formatting import Table
 from .._utils.results import Floats, Result, none_for_nan
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
@@ -39,11 +39,11 @@ from ..exceptions import (
     MclloWarning,
     SeparationWarning,
 )
-from .estimate import Estimate, covariance, estimate
-from .map import AllBaselinesMap, MCLLOMap, read_simplex
-from .objective import FreeLikelihood
-from .penalty import Center, Penalty, check_penalty
-from .separation import Existence, check_separation, warn_of_separation
+from .estimate import Estimate, covariance_from_hessian, estimate
+from .map import AllBaselinesMap, MCLLOMap, validate_rows_to_recalibrate
+from .objective import FreeParameterObjective
+from .penalty import Center, Penalty, check_penalty_and_center
+from .separation import MaximumExistence, assess_existence, warn_of_separation
 
 if TYPE_CHECKING:
     from .map import RecalibratedProbabilities
@@ -218,7 +218,7 @@ class MCLLOFit(MCLLOMap):
         return max(0.0, 2.0 * (self.log_likelihood - self.log_likelihood_null))
 
     @property
-    def _se(self) -> Floats:
+    def _standard_errors(self) -> Floats:
         if self.information == "blocks":
             return np.full(2 * len(self.tau), np.nan)
         with np.errstate(invalid="ignore"):
@@ -227,12 +227,12 @@ class MCLLOFit(MCLLOMap):
     @property
     def se_tau(self) -> Floats:
         """Standard errors of tau."""
-        return self._se[: len(self.tau)]
+        return self._standard_errors[: len(self.tau)]
 
     @property
     def se_gamma(self) -> Floats:
         """Standard errors of gamma."""
-        return self._se[len(self.tau) :]
+        return self._standard_errors[len(self.tau) :]
 
     @property
     def se_delta(self) -> Floats:
@@ -296,7 +296,9 @@ class MCLLOFit(MCLLOMap):
         ndarray of shape (n_samples, n_classes), or RecalibratedProbabilities when `interval` is
         given
         """
-        simplex = read_simplex(self.classes, probs, logits, normalize, clip)
+        simplex = validate_rows_to_recalibrate(
+            self.classes, probs, logits, normalize, clip
+        )
         if interval is None:
             return self.apply(simplex)
         from .map import recalibrate_with_intervals
@@ -392,7 +394,7 @@ class MCLLOFit(MCLLOMap):
             cov_theta = NO_HESSIAN
         elif content.get("cov_theta") is None:
             scalars["information"] = "errors"
-            cov_theta = _covariance_of_errors(content["se_tau"], content["se_gamma"])
+            cov_theta = _diagonal_covariance(content["se_tau"], content["se_gamma"])
         else:
             cov_theta = np.array(content["cov_theta"], dtype=np.float64)
         size = 2 * len(tau)
@@ -418,7 +420,7 @@ class MCLLOFit(MCLLOMap):
         )
 
 
-def _covariance_of_errors(se_tau: Sequence[Any], se_gamma: Sequence[Any]) -> Floats:
+def _diagonal_covariance(se_tau: Sequence[Any], se_gamma: Sequence[Any]) -> Floats:
     """Return what standard errors tell of a covariance: its diagonal."""
     errors = np.array([*se_tau, *se_gamma], dtype=np.float64)
     covariance = np.full((len(errors), len(errors)), np.nan)
@@ -449,16 +451,16 @@ def fit_predictions(
     >>> fit.converged, fit.gamma.round(2)
     (True, array([1.59]))
     """
-    check_penalty(penalty, center)
-    likelihood = FreeLikelihood.from_predictions(predictions)
+    check_penalty_and_center(penalty, center)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
     end = estimate(likelihood, predictions, penalty, center)
-    found = check_separation(end, likelihood, predictions.absent, lambda: predictions)
+    found = assess_existence(end, likelihood, predictions.absent, lambda: predictions)
     fit = assemble_fit(likelihood, end, found, predictions)
     warn_of_separation(fit, predictions.absent, found.undecided)
     return fit
 
 
-class FittedRows(Protocol):
+class FittedRowsInfo(Protocol):
     """What a fit says of its rows."""
 
     @property
@@ -470,47 +472,54 @@ class FittedRows(Protocol):
 
 
 def assemble_fit(
-    likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: FittedRows
+    likelihood: FreeParameterObjective[Any],
+    estimate: Estimate,
+    existence: MaximumExistence,
+    rows: FittedRowsInfo,
 ) -> MCLLOFit:
     """Return the fit of an estimate, given what is known of the maximum."""
     cov_theta = NO_HESSIAN
     information: Literal["full", "blocks"] = "blocks"
-    if has_whole_hessian(len(likelihood.free)):
-        cov_theta = covariance(end.hessian, likelihood.free, found.determined)
+    if is_full_hessian_affordable(len(likelihood.free)):
+        cov_theta = covariance_from_hessian(
+            estimate.hessian, likelihood.free, existence.determined
+        )
         information = "full"
-    tau, gamma = np.split(likelihood.theta(end.solution.x), 2)
+    tau, gamma = np.split(likelihood.theta(estimate.solution.x), 2)
     return MCLLOFit(
         tau=tau,
         gamma=gamma,
         classes=rows.classes,
         baseline=rows.baseline,
         cov_theta=cov_theta,
-        log_likelihood=min(0.0, -end.value),
-        log_likelihood_null=min(0.0, -end.null.value),
+        log_likelihood=min(0.0, -estimate.value),
+        log_likelihood_null=min(0.0, -estimate.null.value),
         n_samples=rows.n_samples,
         df=int(likelihood.free.sum()),
-        penalty=end.penalty,
-        converged=end.solution.converged and found.determined,
-        n_iter=end.solution.n_iter,
-        gradient_norm=end.solution.gradient_norm,
-        separated=bool(found.causes),
-        null_terms=end.null,
-        separated_classes=found.causes,
-        penalty_rule=end.rule,
-        center=end.center,
-        center_gamma=end.center_gamma,
+        penalty=estimate.penalty,
+        converged=estimate.solution.converged and existence.determined,
+        n_iter=estimate.solution.n_iter,
+        gradient_norm=estimate.solution.gradient_norm,
+        separated=bool(existence.causes),
+        null_terms=estimate.null,
+        separated_classes=existence.causes,
+        penalty_rule=estimate.rule,
+        center=estimate.center,
+        center_gamma=estimate.center_gamma,
         information=information,
     )
 
 
-def fit_all_baselines(predictions: Predictions, **options: Any) -> AllBaselinesMap:
+def fit_mean_over_baselines(
+    predictions: Predictions, **options: Any
+) -> AllBaselinesMap:
     """Fit MCLLO with every class as the baseline and return the geometric mean of the fits.
 
     `options` are those of `fit_predictions`. One warning speaks for all fits that have no finite
     estimate.
     """
     fits = fit_each_baseline(predictions, predictions.classes, **options)
-    warn_of_separated_fits(fits)
+    warn_of_undetermined_fits(fits)
     return AllBaselinesMap.from_maps(fits)
 
 
@@ -530,7 +539,7 @@ def fit_each_baseline(
         ]
 
 
-def warn_of_separated_fits(fits: Sequence[MCLLOFit]) -> None:
+def warn_of_undetermined_fits(fits: Sequence[MCLLOFit]) -> None:
     """Warn of the fits without a finite estimate, in one sentence."""
     bad = [f for f in fits if not f.converged]
     if not bad:

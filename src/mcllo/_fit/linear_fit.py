@@ -36,19 +36,19 @@ from typing import Any
 
 import numpy as np
 
-from .._model.kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
+from .._model.kernel import NO_HESSIAN, Derivatives, row_chunks, softmax_in_place
 from .._model.linear_map import LinearMapLoss
 from .._model.newton import (
     Callback,
-    InverseHessian,
+    LBFGSInverseHessian,
     Product,
     Solution,
-    StopWhenSlow,
+    StopAtSlowDecrease,
     minimize,
     minimize_lbfgs,
     newton_direction,
 )
-from .._model.temperature import inverse_temperature
+from .._model.temperature import fit_inverse_temperature
 from .._utils.linalg import inverse
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
@@ -68,19 +68,21 @@ MAX_PARAMETERS_FOR_NEWTON = 500
 """Parameters up to which Newton's method ends the search."""
 
 
-def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floats:
+def transposed_scores(
+    predictions: Predictions | Simplex, score_scale: str = "logits"
+) -> Floats:
     """Return z, shape (c, n), a new array.
 
     On "log_probs" these are log probabilities, also where logits are held: ``z - log sum exp z``.
     On "logits" they are the logits, or log probabilities where none are held.
     """
-    scores = np.empty(source.probs.shape[::-1])
-    if source.logits is None:
-        return np.log(source.probs.T, out=scores)
-    scores[:] = source.logits.T
-    if on == "log_probs":
+    scores = np.empty(predictions.probs.shape[::-1])
+    if predictions.logits is None:
+        return np.log(predictions.probs.T, out=scores)
+    scores[:] = predictions.logits.T
+    if score_scale == "log_probs":
         scores -= scores.max(axis=0)
-        scores -= softmax(scores.copy())
+        scores -= softmax_in_place(scores.copy())
     return scores
 
 
@@ -125,7 +127,7 @@ class LinearMap(Result):
             else:
                 g = np.broadcast_to(self.coef, n_classes)[present, None] * z[present]
             g += self.intercept[present, None]
-            softmax(g)
+            softmax_in_place(g)
             block = mapped[rows]
             if self.absent:
                 g *= block[:, present].sum(axis=1)
@@ -144,7 +146,7 @@ class LinearMap(Result):
         return cls(**known)
 
 
-def check_penalty(name: str, value: float) -> None:
+def check_penalty_strength(name: str, value: float) -> None:
     """Refuse a penalty that is not a number >= 0."""
     if not (np.isfinite(value) and value >= 0.0):
         raise InputError(argument=name, rule="be finite and not negative", value=value)
@@ -152,9 +154,9 @@ def check_penalty(name: str, value: float) -> None:
 
 @show_progress("fitting")
 @one_blas_thread()
-def fit_map(
+def fit_linear_map(
     predictions: Predictions,
-    on: str,
+    score_scale: str,
     ridge: Floats,
     remedy: str,
     solver: Solver | None = None,
@@ -167,23 +169,26 @@ def fit_map(
     """
     diagonal = ridge.shape[1] == 2
     present = np.flatnonzero(predictions.class_weight > 0.0)
-    theta = identity_map(predictions.n_classes, diagonal)
+    theta = identity_parameters(predictions.n_classes, diagonal)
     absent = np.setdiff1d(np.arange(len(theta)), present)
-    end = _End(theta[present], 0, True, False)
+    end = _LinearMapSolution(theta[present], 0, True, False)
     if len(present) > 1:
-        scores = transposed_scores(predictions, on)
+        scores = transposed_scores(predictions, score_scale)
         weight = predictions.sample_weight
         # rows of an absent class can only have weight 0; any code will do for them
         codes = np.minimum(
             np.searchsorted(present, predictions.codes), len(present) - 1
         )
         loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
-        objective = _Objective(loss, theta[present], ridge[present])
-        start = _first_scale(scores[present], codes, weight) * objective.identity
+        objective = _FlooredPenalizedLoss(loss, theta[present], ridge[present])
+        start = (
+            _start_inverse_temperature(scores[present], codes, weight)
+            * objective.identity
+        )
         if solver is None:
             few = len(start) <= MAX_PARAMETERS_FOR_NEWTON
             solver = minimize_by_newton if few else minimize_by_lbfgs
-        end = _center(solver(objective, start), objective)
+        end = _shift_to_least_penalty(solver(objective, start), objective)
     theta[present] = end.theta
     fitted = LinearMap(
         coef=theta[:, 0].copy() if diagonal else theta[:, :-1].copy(),
@@ -205,7 +210,7 @@ def fit_map(
     return fitted
 
 
-def identity_map(n_classes: int, diagonal: bool) -> Floats:
+def identity_parameters(n_classes: int, diagonal: bool) -> Floats:
     """Return the theta that changes nothing: W = I (or its diagonal), b = 0."""
     if diagonal:
         theta = np.ones((n_classes, 2))
@@ -215,7 +220,7 @@ def identity_map(n_classes: int, diagonal: bool) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _End:
+class _LinearMapSolution:
     """Where a solver stopped; theta has one row per present class."""
 
     theta: Floats
@@ -224,7 +229,7 @@ class _End:
     separated: bool
 
 
-Solver = Callable[["_Objective", Floats], _End]
+Solver = Callable[["_FlooredPenalizedLoss", Floats], _LinearMapSolution]
 
 
 class PenalizedLoss:
@@ -246,12 +251,12 @@ class PenalizedLoss:
         """Return value and gradient alone."""
         away = theta - self.identity
         pull = self.ridge * away
-        terms = self.loss.value_and_gradient(theta)
-        value = terms.value + 0.5 * float(pull @ away)
-        return Derivatives(value, terms.gradient + pull, NO_HESSIAN)
+        derivatives = self.loss.value_and_gradient(theta)
+        value = derivatives.value + 0.5 * float(pull @ away)
+        return Derivatives(value, derivatives.gradient + pull, NO_HESSIAN)
 
 
-class _Objective(PenalizedLoss):
+class _FlooredPenalizedLoss(PenalizedLoss):
     """The same with the floor."""
 
     def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
@@ -262,63 +267,69 @@ class _Objective(PenalizedLoss):
         super().__init__(loss, identity, ridge.ravel() + self.floor)
 
 
-def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
+def _start_inverse_temperature(
+    scores: Floats, codes: Codes, weight: Floats | None
+) -> float:
     """Return the best inverse temperature, or a moderate one where none is best."""
-    root = inverse_temperature(gaps, codes, weight)
+    root = fit_inverse_temperature(scores, codes, weight)
     if root.bound <= 0:
         return root.value
-    root_mean_square = float(np.sqrt(np.mean(gaps**2)))
+    root_mean_square = float(np.sqrt(np.mean(scores**2)))
     return 1.0 / max(root_mean_square, 1e-300)
 
 
-def minimize_by_newton(objective: _Objective, start: Floats) -> _End:
+def minimize_by_newton(
+    objective: _FlooredPenalizedLoss, start: Floats
+) -> _LinearMapSolution:
     """Minimise with the exact Hessian, which also tells what the floor moves."""
     loss = objective.loss
     near = start
     if len(start) > MAX_PARAMETERS_WITHOUT_LBFGS:
         # left to Newton's method where decrements hardly fall: blocks say little of sharp rows
-        near = _search_by_lbfgs(objective, start, callback=StopWhenSlow(0.9)).x
+        near = _run_lbfgs_from_class_blocks(
+            objective, start, callback=StopAtSlowDecrease(0.9)
+        ).x
     solution = minimize(objective, near)
     pull = objective.floor * (solution.x - objective.identity)
-    moved = newton_direction(Derivatives(0.0, pull, solution.terms.hessian))
+    moved = newton_direction(Derivatives(0.0, pull, solution.derivatives.hessian))
     # mean variance, over the rows' probabilities at the start, of what the floor does to eta
-    variance = loss.curvature(start, moved) / objective.total_weight
+    variance = loss.directional_curvature(start, moved) / objective.total_weight
     theta = solution.x.reshape(loss.shape)
-    return _End(
+    return _LinearMapSolution(
         theta, solution.n_iter, solution.converged, variance > MAX_FLOOR_EFFECT**2
     )
 
 
 def minimize_by_lbfgs(
-    objective: _Objective, start: Floats, max_iter: int = 1000
-) -> _End:
+    objective: _FlooredPenalizedLoss, start: Floats, max_iter: int = 1000
+) -> _LinearMapSolution:
     """Minimise without a Hessian."""
-    solution = _search_by_lbfgs(objective, start, max_iter)
+    solution = _run_lbfgs_from_class_blocks(objective, start, max_iter)
     theta = solution.x.reshape(objective.loss.shape)
     # 0.003 standard errors of each parameter: a search that is cut off there is good enough
     converged = solution.decrement < 1e-5 * len(start)
-    return _End(theta, solution.n_iter, converged, False)
+    return _LinearMapSolution(theta, solution.n_iter, converged, False)
 
 
-def _search_by_lbfgs(
-    objective: _Objective,
+def _run_lbfgs_from_class_blocks(
+    objective: _FlooredPenalizedLoss,
     start: Floats,
     max_iter: int = 1000,
     callback: Callback | None = None,
 ) -> Solution:
     """Return where L-BFGS ends that begins with the Hessian's blocks on single classes."""
-    blocks = objective.loss.class_blocks(start, objective.gram)
+    blocks = objective.loss.approximate_class_blocks(start, objective.gram)
     return minimize_lbfgs(
         objective.value_and_gradient,
         start,
-        InverseHessian(by_blocks(blocks, objective.ridge)),
+        LBFGSInverseHessian(build_block_preconditioner(blocks, objective.ridge)),
         tol=3e-10 * len(start),  # 2e-5 standard errors of each parameter
         max_iter=max_iter,
         callback=callback,
     )
 
 
-def by_blocks(blocks: Floats, ridge: Floats) -> Product:
+def build_block_preconditioner(blocks: Floats, ridge: Floats) -> Product:
     """Return products with the inverse of blocks on the diagonal, ridge included."""
     count, size, _ = blocks.shape
     place = np.arange(size)
@@ -330,9 +341,11 @@ def by_blocks(blocks: Floats, ridge: Floats) -> Product:
     return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 
-def _center(end: _End, objective: _Objective) -> _End:
+def _shift_to_least_penalty(
+    solution: _LinearMapSolution, objective: _FlooredPenalizedLoss
+) -> _LinearMapSolution:
     """Choose, exactly, among the theta of equal probabilities the one of least penalty."""
-    away = end.theta - objective.identity.reshape(end.theta.shape)
+    away = solution.theta - objective.identity.reshape(solution.theta.shape)
     floor = objective.floor.reshape(away.shape)
     ridge = objective.ridge.reshape(away.shape) - floor
     has_ridge = ridge.sum(axis=0) > floor.sum(axis=0)
@@ -340,4 +353,4 @@ def _center(end: _End, objective: _Objective) -> _End:
     shift = (ridge * away).sum(axis=0) / ridge.sum(axis=0)
     if objective.loss.diagonal:
         shift[0] = 0.0  # of a vector map only intercepts are free to move together
-    return replace(end, theta=end.theta - shift)
+    return replace(solution, theta=solution.theta - shift)

@@ -46,8 +46,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._model.kernel import row_chunks, softmax
-from .._model.likelihood import log_odds_from_logs, recalibrate_rows
+from .._model.kernel import row_chunks, softmax_in_place
+from .._model.likelihood import log_odds_from_log_probs, recalibrate_rows
 from .._utils.formatting import Table
 from .._utils.linalg import unit_diagonal
 from .._utils.notebook import NotebookResult
@@ -93,7 +93,9 @@ class RecalibrationMap(ABC):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes`; rows sum to 1.
         """
-        return self.apply(read_simplex(self.classes, probs, logits, normalize, clip))
+        return self.apply(
+            validate_rows_to_recalibrate(self.classes, probs, logits, normalize, clip)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ class MCLLOMap(RecalibrationMap, NotebookResult):
         if simplex.logits is None:
             return recalibrate_rows(self.theta, simplex.probs, self.baseline_index)
         return recalibrate_rows(
-            self.theta, simplex.logits, self.baseline_index, logarithms=True
+            self.theta, simplex.logits, self.baseline_index, rows_are_logs=True
         )
 
     def log_odds(self, simplex: Simplex) -> Floats:
@@ -178,7 +180,7 @@ class MCLLOMap(RecalibrationMap, NotebookResult):
             np.log(simplex.probs.T, out=logs)
         else:
             logs[:] = simplex.logits.T
-        return log_odds_from_logs(logs, self.baseline_index)
+        return log_odds_from_log_probs(logs, self.baseline_index)
 
     def compose(self, other: MCLLOMap) -> MCLLOMap:
         """Return the map that applies this one first and `other` to its result.
@@ -275,7 +277,7 @@ class AllBaselinesMap(RecalibrationMap):
         # W ignores what a whole row shares; without it large logits stay small numbers
         centred = np.subtract(z, z.max(axis=1, keepdims=True), dtype=np.float64)
         eta = np.ascontiguousarray((centred @ self.weights.T + self.intercepts).T)
-        softmax(eta)
+        softmax_in_place(eta)
         return np.ascontiguousarray(eta.T)
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,7 +307,7 @@ class AllBaselinesMap(RecalibrationMap):
         return f"AllBaselinesMap(classes={self.classes!r})"
 
 
-def read_simplex(
+def validate_rows_to_recalibrate(
     classes: Classes,
     probs: Any,
     logits: Any = None,
@@ -420,7 +422,7 @@ def recalibrate_with_intervals(
     fit : MCLLOFit
         The estimated map.
     simplex : Simplex
-        Validated rows (`read_simplex`).
+        Validated rows (`validate_rows_to_recalibrate`).
     level : float
         Of each single interval.
     covariance : array-like of shape (2 (n_classes - 1), 2 (n_classes - 1)), optional
@@ -431,10 +433,10 @@ def recalibrate_with_intervals(
     InputError
         When the estimate is not determined, so that it has no covariance.
     """
-    check_level(level)
+    check_interval_level(level)
     from scipy.special import expit, ndtri
 
-    factor = _factor(fit, covariance)
+    factor = _covariance_factor(fit, covariance)
     probs = fit.apply(simplex)
     log_odds = fit.log_odds(simplex)
     n, c = probs.shape
@@ -444,7 +446,7 @@ def recalibrate_with_intervals(
     low = np.empty_like(probs)
     high = np.empty_like(probs)
     for rows in row_chunks(n, c):
-        logit, se = logit_and_error(fit.theta, factor, log_odds[:, rows])
+        logit, se = logit_and_standard_error(fit.theta, factor, log_odds[:, rows])
         low[rows, baseline_last] = expit(logit - z * se).T
         high[rows, baseline_last] = expit(logit + z * se).T
     # where nothing is uncertain the two ways to g may differ in the last digit
@@ -453,19 +455,20 @@ def recalibrate_with_intervals(
     return RecalibratedProbabilities(probs, low, high, level, "delta", fit.classes)
 
 
-def logit_and_error(
-    theta: Floats, factor: Floats, odds: Floats
+def logit_and_standard_error(
+    theta: Floats, covariance_factor: Floats, log_odds: Floats
 ) -> tuple[Floats, Floats]:
     """Return ``logit g`` and its standard errors, shape (c, rows), the baseline last.
 
-    `factor` is F, shape (2K, r), with ``F F'`` the covariance of theta; `odds` has shape (K, rows).
+    `covariance_factor` is F, shape (2K, r), with ``F F'`` the covariance of theta; `log_odds` has
+    shape (K, rows).
     """
-    eta = _linear(theta, odds)
+    eta = _linear_predictor(theta, log_odds)
     # the class on top has its own softmax over the others: 1 - g would be rounding
     top = (eta.argmax(axis=0), np.arange(eta.shape[1]))
     q = eta.copy()
     q[top] = -np.inf
-    log_others = softmax(q)
+    log_others = softmax_in_place(q)
     log_total = np.logaddexp(eta[top], log_others)
     g = np.exp(eta - log_total)
     rest = 1.0 - g
@@ -474,24 +477,24 @@ def logit_and_error(
     logit[top] = eta[top] - log_others
 
     variance = np.zeros_like(eta)
-    for f in factor.T:
-        u = _linear(f, odds)  # z_k . f
+    for f in covariance_factor.T:
+        u = _linear_predictor(f, log_odds)  # z_k . f
         along = (u - (g * u).sum(axis=0)) / rest  # a_j . f
         along[top] = u[top] - (q * u).sum(axis=0)
         variance += along**2
     return logit, np.sqrt(variance)
 
 
-def _linear(theta: Floats, odds: Floats) -> Floats:
+def _linear_predictor(theta: Floats, log_odds: Floats) -> Floats:
     """Return ``z_k . theta`` for every class, shape (c, rows), 0 for the baseline."""
-    k, m = odds.shape
+    k, m = log_odds.shape
     eta = np.zeros((k + 1, m))
-    np.multiply(odds, theta[k:, None], out=eta[:k])
+    np.multiply(log_odds, theta[k:, None], out=eta[:k])
     eta[:k] += theta[:k, None]
     return eta
 
 
-def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
+def _covariance_factor(fit: MCLLOFit, covariance: Any) -> Floats:
     """Return F with ``F F'`` the covariance, rows of 0 for parameters that count as known."""
     size = len(fit.theta)
     if fit.information == "blocks":
@@ -538,7 +541,7 @@ def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
     return scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def check_level(level: Any) -> None:
+def check_interval_level(level: Any) -> None:
     """Refuse a level that is not a number strictly between 0 and 1."""
     number = isinstance(level, (int, float, np.integer, np.floating))
     if not number or isinstance(level, bool) or not 0.0 < level < 1.0:

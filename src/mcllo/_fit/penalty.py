@@ -40,16 +40,16 @@ from typing import Literal
 
 import numpy as np
 
-from .._model.kernel import Derivatives, predicted_probabilities, row_chunks
-from .._model.likelihood import Likelihood
+from .._model.kernel import Derivatives, probabilities_and_log_sums, row_chunks
+from .._model.likelihood import NegativeLogLikelihood
 from .._model.newton import Objective, Solution, minimize
-from .._model.temperature import inverse_temperature
+from .._model.temperature import fit_inverse_temperature
 from .._utils.linalg import definite_inverse
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
 from ..exceptions import InputError, SeparationWarning
-from .objective import FreeLikelihood, free_parameters
+from .objective import FreeParameterObjective, free_parameters
 
 Penalty = float | Literal["auto", "firth"]
 Center = Literal["identity", "temperature"]
@@ -57,7 +57,7 @@ Center = Literal["identity", "temperature"]
 CENTERS = ("identity", "temperature")
 
 
-def check_penalty(penalty: Penalty, center: str) -> None:
+def check_penalty_and_center(penalty: Penalty, center: str) -> None:
     """Refuse a penalty or a centre that does not exist."""
     if isinstance(penalty, str):
         if penalty not in ("auto", "firth"):
@@ -74,7 +74,7 @@ def check_penalty(penalty: Penalty, center: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge:
+class RidgeObjective:
     """``objective(x) + rho/2 |x - centre|^2``."""
 
     objective: Objective
@@ -89,23 +89,25 @@ class Ridge:
         return self.objective(x) + ridge
 
 
-def temperature_exponent(predictions: Predictions) -> float | None:
+def fit_temperature_exponent(predictions: Predictions) -> float | None:
     """Return the u > 0 whose map ``x^u`` is likeliest; None where no finite u is."""
     odds = predictions.log_odds
     if not odds.any():
         return 1.0
     scores = np.vstack([odds, np.zeros(odds.shape[1])])
-    root = inverse_temperature(
+    root = fit_inverse_temperature(
         scores, predictions.model_codes, predictions.sample_weight
     )
     return None if root.bound else root.value
 
 
-def usable_center(predictions: Predictions, center: Center) -> tuple[Center, float]:
+def resolve_center_and_exponent(
+    predictions: Predictions, center: Center
+) -> tuple[Center, float]:
     """Return the centre and its gamma: the identity, with a warning, where no exponent is best."""
     if center == "identity":
         return center, 1.0
-    exponent = temperature_exponent(predictions)
+    exponent = fit_temperature_exponent(predictions)
     if exponent is not None:
         return center, exponent
     message = (
@@ -116,7 +118,7 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     return "identity", 1.0
 
 
-def penalty_center(log_odds: Floats, exponent: float) -> Floats:
+def free_center_parameters(log_odds: Floats, exponent: float) -> Floats:
     """Return the centre among the free parameters: the map ``x^exponent``.
 
     Where gamma_j is fixed at 1, log odds that never vary, tau_j does what gamma_j would have done.
@@ -129,14 +131,14 @@ def penalty_center(log_odds: Floats, exponent: float) -> Floats:
     return np.concatenate([tau, gamma])[free]
 
 
-def evidence(rho: float, solution: Solution) -> float:
+def laplace_log_evidence(rho: float, solution: Solution) -> float:
     """Return the Laplace evidence of a ridge of strength `rho`, given its fit."""
-    log_determinant = float(np.linalg.slogdet(solution.terms.hessian)[1])
+    log_determinant = float(np.linalg.slogdet(solution.derivatives.hessian)[1])
     n_parameters = len(solution.x)
     return -solution.value + 0.5 * n_parameters * math.log(rho) - 0.5 * log_determinant
 
 
-def strongest_evidence(objective: Objective, centre: Floats) -> float:
+def penalty_of_greatest_evidence(objective: Objective, centre: Floats) -> float:
     """Return the rho of greatest evidence between 0.01 and 10,000.
 
     1. The best of half decades, from strong to weak; each fit starts at the last.
@@ -148,9 +150,9 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
     values = []
     for power in powers:
         rho = 10.0**power
-        solution = minimize(Ridge(objective, rho, centre), points[-1])
+        solution = minimize(RidgeObjective(objective, rho, centre), points[-1])
         points.append(solution.x)
-        values.append(evidence(rho, solution))
+        values.append(laplace_log_evidence(rho, solution))
     best = int(np.argmax(values))
     if best in (0, len(powers) - 1):
         return float(10.0 ** powers[best])
@@ -161,7 +163,9 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
 
     def loss(power: float) -> float:
         rho = 10.0**power
-        return -evidence(rho, minimize(Ridge(objective, rho, centre), near))
+        return -laplace_log_evidence(
+            rho, minimize(RidgeObjective(objective, rho, centre), near)
+        )
 
     neighbours = (float(powers[best + 1]), float(powers[best - 1]))
     found = minimize_scalar(
@@ -178,7 +182,9 @@ class FirthObjective:
     """
 
     def __init__(
-        self, likelihood: FreeLikelihood[Likelihood], predictions: Predictions
+        self,
+        likelihood: FreeParameterObjective[NegativeLogLikelihood],
+        predictions: Predictions,
     ) -> None:
         size = int(likelihood.free.sum())
         self.likelihood = likelihood
@@ -190,39 +196,43 @@ class FirthObjective:
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and approximate Hessian at `x`."""
-        terms = self.likelihood(x)
-        found = definite_inverse(terms.hessian)
+        derivatives = self.likelihood(x)
+        found = definite_inverse(derivatives.hessian)
         if found is None:
-            return Derivatives(np.inf, terms.gradient, terms.hessian)
+            return Derivatives(np.inf, derivatives.gradient, derivatives.hessian)
         inverse, log_determinant = found
         free = self.likelihood.free
         whole_inverse = np.zeros((len(free), len(free)))
         whole_inverse[np.ix_(free, free)] = inverse
         theta = self.likelihood.theta(x)
-        slope = information_slope(theta, self.log_odds, whole_inverse, self.weight)
+        slope = log_information_gradient(
+            theta, self.log_odds, whole_inverse, self.weight
+        )
         slope = -0.5 * slope[free]
-        self._learn_curvature(x, slope)
-        hessian = terms.hessian + self._curvature
+        self._update_prior_curvature(x, slope)
+        hessian = derivatives.hessian + self._curvature
         return Derivatives(
-            terms.value - 0.5 * log_determinant, terms.gradient + slope, hessian
+            derivatives.value - 0.5 * log_determinant,
+            derivatives.gradient + slope,
+            hessian,
         )
 
-    def _learn_curvature(self, x: Floats, slope: Floats) -> None:
+    def _update_prior_curvature(self, x: Floats, prior_gradient: Floats) -> None:
         """Correct the prior's curvature by the last step: symmetric rank one."""
         if self._last_x is not None and self._last_slope is not None:
             step = x - self._last_x
-            missed = slope - self._last_slope - self._curvature @ step
+            missed = prior_gradient - self._last_slope - self._curvature @ step
             along = float(missed @ step)
             lengths = float(np.linalg.norm(missed) * np.linalg.norm(step))
             # at a smaller cosine the correction would be rounding (Nocedal and Wright 6.26)
             if abs(along) > 1e-6 * lengths:
                 self._curvature = self._curvature + np.outer(missed, missed) / along
         self._last_x = x.copy()
-        self._last_slope = slope
+        self._last_slope = prior_gradient
 
 
-def firth_solution(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions
+def maximize_firth_likelihood(
+    likelihood: FreeParameterObjective[NegativeLogLikelihood], predictions: Predictions
 ) -> Solution:
     """Maximise Firth's penalised likelihood.
 
@@ -236,20 +246,23 @@ def firth_solution(
     return minimize(FirthObjective(likelihood, predictions), start[likelihood.free])
 
 
-def information_slope(
-    theta: Floats, log_odds: Floats, inverse: Floats, weight: Floats | None = None
+def log_information_gradient(
+    theta: Floats,
+    log_odds: Floats,
+    inverse_information: Floats,
+    weight: Floats | None = None,
 ) -> Floats:
-    """Return the gradient of ``log|H(theta)|``, `inverse` being ``H(theta)^-1``."""
+    """Return the gradient of ``log|H(theta)|``, `inverse_information` being ``H(theta)^-1``."""
     k, n = log_odds.shape
     slope = np.zeros(2 * k)
-    m_tau = np.diagonal(inverse)[:k, None]
-    m_gamma = np.diagonal(inverse)[k:, None]
-    m_cross = np.diagonal(inverse[:k, k:])[:, None]
+    m_tau = np.diagonal(inverse_information)[:k, None]
+    m_gamma = np.diagonal(inverse_information)[k:, None]
+    m_cross = np.diagonal(inverse_information[:k, k:])[:, None]
     for rows in row_chunks(n, k):
         odds = log_odds[:, rows]
-        g = predicted_probabilities(theta, odds)[0][:k]
+        g = probabilities_and_log_sums(theta, odds)[0][:k]
         q_own = m_tau + 2.0 * m_cross * odds + m_gamma * odds**2  # q_jj
-        mixed = inverse @ np.concatenate([g, g * odds])
+        mixed = inverse_information @ np.concatenate([g, g * odds])
         q_g = mixed[:k] + odds * mixed[k:]  # (Q g)_j
         a = q_own - 2.0 * q_g
         r = g * (a - np.einsum("ji,ji->i", g, a))

@@ -51,9 +51,9 @@ from .._validation.predictions import (
 from ..exceptions import InputError
 from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions
-from .objective import FreeLikelihood
+from .objective import FreeParameterObjective
 from .penalty import Center, Penalty
-from .separation import unbounded_parameters
+from .separation import find_unbounded_parameters
 
 INNER_DECREMENT_TOL = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
@@ -146,14 +146,14 @@ def profile_intervals(
         )
     from scipy.special import ndtri
 
-    likelihood = FreeLikelihood.from_predictions(predictions)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
     free = likelihood.free
     objective = build_objective(
         likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
     )
     unbounded = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
-        unbounded = unbounded_parameters(predictions)
+        unbounded = find_unbounded_parameters(predictions)
     variance = np.full(len(free), np.nan)
     if fit.cov_theta.size:
         variance = np.diagonal(fit.cov_theta)
@@ -162,7 +162,9 @@ def profile_intervals(
     if fit.penalty == 0.0 and fit.penalty_rule != "firth":
         least = -fit.log_likelihood
     reach = float(ndtri(0.5 + level / 2.0))
-    profile = Profile(objective, fit.theta[free], variance[free], reach, least)
+    profile = ProfileLikelihood(
+        objective, fit.theta[free], variance[free], reach, least
+    )
 
     ends = np.full((len(free), 2), np.nan)
     for position, k in enumerate(np.flatnonzero(free)):
@@ -170,7 +172,7 @@ def profile_intervals(
             if unbounded[k, side]:
                 ends[k, side] = sign * np.inf
             else:
-                ends[k, side] = profile.end(position, sign)
+                ends[k, side] = profile.interval_end(position, sign)
     tau, gamma = np.split(ends, 2)
     with np.errstate(over="ignore"):
         delta = np.exp(tau)
@@ -178,21 +180,21 @@ def profile_intervals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Pinned(Derivatives):
-    """Terms with one parameter held still; `whole` are those before."""
+class _PinnedDerivatives(Derivatives):
+    """Terms with one parameter held still; `unpinned` are those before."""
 
-    whole: Derivatives
+    unpinned: Derivatives
 
 
-def _pin(whole: Derivatives, k: int) -> _Pinned:
+def _pin_parameter(unpinned: Derivatives, k: int) -> _PinnedDerivatives:
     """Return the terms for which Newton's direction does not move parameter k."""
-    gradient = whole.gradient.copy()
+    gradient = unpinned.gradient.copy()
     gradient[k] = 0.0
-    hessian = whole.hessian.copy()
+    hessian = unpinned.hessian.copy()
     hessian[k, :] = 0.0
     hessian[:, k] = 0.0
-    hessian[k, k] = whole.hessian[k, k]
-    return _Pinned(whole.value, gradient, hessian, whole)
+    hessian[k, k] = unpinned.hessian[k, k]
+    return _PinnedDerivatives(unpinned.value, gradient, hessian, unpinned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,15 +204,15 @@ class _ConstrainedMaximum:
     theta: Floats
     deviance: float
     slope: float
-    whole: Derivatives
+    unpinned: Derivatives
 
 
-class Profile:
+class ProfileLikelihood:
     """The ends of intervals, one by one.
 
     `objective` is the negative (penalised) log likelihood of the free parameters, `theta` their
-    estimate with its `variance` (NaN where unknown), `reach` the square root of the chi-square
-    quantile, `least` a value of the objective known to be approached.
+    estimate with its `variance` (NaN where unknown), `root_quantile` the square root of the
+    chi-square quantile, `infimum` a value of the objective known to be approached.
     """
 
     def __init__(
@@ -218,30 +220,30 @@ class Profile:
         objective: Objective,
         theta: Floats,
         variance: Floats,
-        reach: float,
-        least: float = np.inf,
+        root_quantile: float,
+        infimum: float = np.inf,
     ) -> None:
         self.objective = objective
         self.theta = theta
-        self.reach = reach
-        self.terms = objective(theta)
-        self.least = min(self.terms.value, least)
+        self.root_quantile = root_quantile
+        self.derivatives = objective(theta)
+        self.infimum = min(self.derivatives.value, infimum)
         # the first step is the Wald reach, or one unit of log odds where there is none
         self.first = np.ones(len(theta))
         if not np.isnan(variance).any():
-            self.first = reach * np.sqrt(variance)
+            self.first = root_quantile * np.sqrt(variance)
 
-    def end(self, k: int, sign: float) -> float:
+    def interval_end(self, k: int, sign: float) -> float:
         """Return where D reaches the quantile, from the estimate in the direction of `sign`."""
         best = float(self.theta[k])
-        at = _ConstrainedMaximum(self.theta, 0.0, 0.0, self.terms)
+        at = _ConstrainedMaximum(self.theta, 0.0, 0.0, self.derivatives)
 
         def root_deviance(distance: float) -> tuple[float, float]:
             """Return ``sqrt(D) - reach`` at this distance, and the step to where it is 0."""
             nonlocal at
-            at = self._maximise(k, best + sign * distance, at)
+            at = self._maximize_with_pinned(k, best + sign * distance, at)
             root = math.sqrt(max(at.deviance, 0.0))
-            missing = self.reach - root
+            missing = self.root_quantile - root
             # not much further than known, and never back to the estimate itself
             shortest = -0.9 * distance
             longest = (MAX_BRACKET_GROWTH - 1.0) * distance
@@ -255,24 +257,28 @@ class Profile:
         root = find_root(root_deviance, first, 0.0, math.inf, rtol=RELATIVE_STEP_TOL)
         return best + sign * root.x
 
-    def _maximise(
-        self, k: int, value: float, near: _ConstrainedMaximum
+    def _maximize_with_pinned(
+        self, k: int, value: float, nearby_maximum: _ConstrainedMaximum
     ) -> _ConstrainedMaximum:
         """Return the constrained maximum at ``theta_k = value``, starting from a near one."""
         # moving theta_k changes the other gradients by its column of H, which they then undo
-        shift = (value - near.theta[k]) * near.whole.hessian[:, k]
-        change = newton_direction(_pin(Derivatives(0.0, shift, near.whole.hessian), k))
-        start = near.theta + change
+        shift = (value - nearby_maximum.theta[k]) * nearby_maximum.unpinned.hessian[
+            :, k
+        ]
+        change = newton_direction(
+            _pin_parameter(Derivatives(0.0, shift, nearby_maximum.unpinned.hessian), k)
+        )
+        start = nearby_maximum.theta + change
         start[k] = value
 
         def pinned(x: Floats) -> Derivatives:
-            return _pin(self.objective(x), k)
+            return _pin_parameter(self.objective(x), k)
 
         solution = minimize(pinned, start, tol=INNER_DECREMENT_TOL)
-        assert isinstance(solution.terms, _Pinned)
-        whole = solution.terms.whole
+        assert isinstance(solution.derivatives, _PinnedDerivatives)
+        whole = solution.derivatives.unpinned
         slope = float(whole.gradient[k])
         if solution.converged:  # one step ahead of the terms
-            slope += float(whole.hessian[k] @ newton_direction(solution.terms))
-        deviance = 2.0 * (solution.value - self.least)
+            slope += float(whole.hessian[k] @ newton_direction(solution.derivatives))
+        deviance = 2.0 * (solution.value - self.infimum)
         return _ConstrainedMaximum(solution.x, deviance, 2.0 * slope, whole)

@@ -4,8 +4,8 @@
 2. A class without rows keeps it from existing; of many classes, so does one that its own log odds
    drive apart (`_model/separable_classes`).
 3. Where information is left at the estimate (`relative_information`), it exists.
-4. Otherwise a linear program decides (`separated_classes`), unless it is too large or the rows are
-   not in memory: then nothing is decided, and the estimate counts as not determined.
+4. Otherwise a linear program decides (`find_separated_classes`), unless it is too large or the
+   rows are not in memory: then nothing is decided, and the estimate counts as not determined.
 
 The program. Write ``z_ik`` for the 2K features of class k in row i (``eta_ik = z_ik . theta``; the
 baseline's are 0). The estimate fails to exist iff some ``v != 0`` has
@@ -46,7 +46,7 @@ from .estimate import (
     Estimate,
     relative_information,
 )
-from .objective import FreeLikelihood
+from .objective import FreeParameterObjective
 
 if TYPE_CHECKING:
     from .fit import MCLLOFit
@@ -88,17 +88,17 @@ class RecessionCone:
         lead = own_log_odds - padded.max(axis=0)
         self._hardest = np.argsort(lead, kind="stable")[:first_rows]
 
-    def furthest(self, goal: Floats) -> Floats | None:
+    def furthest_direction(self, goal: Floats) -> Floats | None:
         """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
         goal = goal / self.scale
         rows = self._hardest
         while True:
-            constraints = _constraints(self.log_odds[:, rows], self.codes[rows])
-            direction, value = _solve_program(constraints / self.scale, goal)
+            constraints = _constraint_matrix(self.log_odds[:, rows], self.codes[rows])
+            direction, value = _solve_linear_program(constraints / self.scale, goal)
             if value <= OPTIMUM_TOL:
                 return None
             v = direction / self.scale
-            margins = _margins(self.log_odds, self.codes, v).min(axis=0)
+            margins = _label_margins(self.log_odds, self.codes, v).min(axis=0)
             violated = np.flatnonzero(margins < -RELATIVE_MARGIN_TOL * value)
             if len(violated) == 0:
                 return v
@@ -110,17 +110,19 @@ class RecessionCone:
             worst_first = np.argsort(margins[fresh], kind="stable")
             rows = np.concatenate([rows, fresh[worst_first[: self.first_rows]]])
 
-    def pairs(self) -> tuple[NDArray[np.bool_], Floats]:
+    def find_separated_pairs(self) -> tuple[NDArray[np.bool_], Floats]:
         """Return which rows' classes (first axis) leave which classes, and the directions used."""
         c = len(self.log_odds) + 1
         apart = np.zeros((c, c), dtype=bool)
         directions = []
         while True:
-            v = self.furthest(_sum_of_constraints(self.log_odds, self.codes, ~apart))
+            v = self.furthest_direction(
+                _sum_constraint_rows(self.log_odds, self.codes, ~apart)
+            )
             if v is None:
                 break
             directions.append(v)
-            margins = _margins(self.log_odds, self.codes, v)
+            margins = _label_margins(self.log_odds, self.codes, v)
             sums = np.array([margins[:, self.codes == a].sum(axis=1) for a in range(c)])
             sums[apart] = 0.0
             fresh = sums > RELATIVE_COORDINATE_TOL * sums.sum()
@@ -130,15 +132,15 @@ class RecessionCone:
         return apart, np.array(directions).reshape(-1, 2 * (c - 1))
 
 
-def separating_direction(
+def find_separating_direction(
     log_odds: Floats, codes: Codes, first_rows: int = N_FIRST_ROWS
 ) -> Floats | None:
     """Return a direction along which the likelihood never falls, or None when there is none."""
     cone = RecessionCone(log_odds, codes, first_rows)
-    return cone.furthest(_sum_of_constraints(log_odds, codes))
+    return cone.furthest_direction(_sum_constraint_rows(log_odds, codes))
 
 
-def separated_classes(predictions: Predictions) -> Classes:
+def find_separated_classes(predictions: Predictions) -> Classes:
     """Return the classes that keep the estimate from existing; none when it exists.
 
     A class without rows is a cause, and where there are any, no others are looked for. Otherwise
@@ -148,7 +150,9 @@ def separated_classes(predictions: Predictions) -> Classes:
     """
     if predictions.absent:
         return predictions.absent
-    leaves, _ = RecessionCone(*_rows_that_count(predictions)).pairs()
+    leaves, _ = RecessionCone(
+        *_log_odds_and_codes_with_weight(predictions)
+    ).find_separated_pairs()
     apart = leaves | leaves.T
     np.fill_diagonal(apart, False)
     n_others = apart.sum(axis=1)
@@ -159,13 +163,13 @@ def separated_classes(predictions: Predictions) -> Classes:
     return tuple(label for label in predictions.classes if label in named)
 
 
-def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
+def find_unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
     """Return which parameters of theta can go to minus and to plus infinity, shape (2K, 2).
 
     Along such a way the likelihood, maximised over all others, never falls.
     """
-    cone = RecessionCone(*_rows_that_count(predictions))
-    _, directions = cone.pairs()
+    cone = RecessionCone(*_log_odds_and_codes_with_weight(predictions))
+    _, directions = cone.find_separated_pairs()
     known = list(directions * cone.scale)
     # a class that none of these directions moves is moved by none
     moves = np.abs(directions * cone.scale) > RELATIVE_COORDINATE_TOL
@@ -173,22 +177,24 @@ def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
     unbounded = np.zeros((len(cone.scale), 2), dtype=bool)
     for j in np.flatnonzero(np.tile(class_moves, 2)).tolist():
         for side, sign in enumerate((-1.0, 1.0)):
-            if not _some_direction_moves(known, j, sign):
+            if not _any_direction_moves(known, j, sign):
                 goal = np.zeros(len(cone.scale))
                 goal[j] = sign * cone.scale[j]
-                v = cone.furthest(goal)
+                v = cone.furthest_direction(goal)
                 if v is not None:
                     known.append(v * cone.scale)
-            unbounded[j, side] = _some_direction_moves(known, j, sign)
+            unbounded[j, side] = _any_direction_moves(known, j, sign)
     return unbounded
 
 
-def _some_direction_moves(directions: list[Floats], j: int, sign: float) -> bool:
+def _any_direction_moves(
+    directions: list[Floats], coordinate: int, sign: float
+) -> bool:
     """Whether one of these scaled directions moves coordinate j that way."""
-    return any(sign * v[j] > RELATIVE_COORDINATE_TOL for v in directions)
+    return any(sign * v[coordinate] > RELATIVE_COORDINATE_TOL for v in directions)
 
 
-def _rows_that_count(predictions: Predictions) -> tuple[Floats, Codes]:
+def _log_odds_and_codes_with_weight(predictions: Predictions) -> tuple[Floats, Codes]:
     """Return log odds and codes without the rows of weight 0."""
     odds = predictions.log_odds
     codes = predictions.model_codes
@@ -198,7 +204,7 @@ def _rows_that_count(predictions: Predictions) -> tuple[Floats, Codes]:
     return odds[:, used], codes[used]
 
 
-def _constraints(log_odds: Floats, codes: Codes) -> Floats:
+def _constraint_matrix(log_odds: Floats, codes: Codes) -> Floats:
     """Return the rows ``z_{i,y_i} - z_{ik}``, k other than y_i, shape (m K, 2 K)."""
     k, m = log_odds.shape
     blocks = np.zeros((m, k + 1, 2 * k))
@@ -213,14 +219,14 @@ def _constraints(log_odds: Floats, codes: Codes) -> Floats:
     return blocks[is_other]
 
 
-def _sum_of_constraints(
-    log_odds: Floats, codes: Codes, wanted: NDArray[np.bool_] | None = None
+def _sum_constraint_rows(
+    log_odds: Floats, codes: Codes, is_wanted_pair: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the sum of the constraint rows of the `wanted` pairs (all) without building them."""
+    """Return the sum of the constraint rows of the wanted pairs (all) without building them."""
     k, n = log_odds.shape
-    if wanted is None:
-        wanted = np.ones((k + 1, k + 1), dtype=bool)
-    pairs = wanted & ~np.eye(k + 1, dtype=bool)
+    if is_wanted_pair is None:
+        is_wanted_pair = np.ones((k + 1, k + 1), dtype=bool)
+    pairs = is_wanted_pair & ~np.eye(k + 1, dtype=bool)
     is_label = np.zeros((k + 1, n))
     is_label[codes, np.arange(n)] = 1.0
     counts = is_label.sum(axis=1)
@@ -235,7 +241,7 @@ def _sum_of_constraints(
     return np.concatenate([tau, gamma])
 
 
-def _margins(log_odds: Floats, codes: Codes, direction: Floats) -> Floats:
+def _label_margins(log_odds: Floats, codes: Codes, direction: Floats) -> Floats:
     """Return ``eta_{i, y_i} - eta_{ik}`` along `direction`, shape (K + 1, n)."""
     k, n = log_odds.shape
     eta = np.zeros((k + 1, n))
@@ -243,7 +249,7 @@ def _margins(log_odds: Floats, codes: Codes, direction: Floats) -> Floats:
     return eta[codes, np.arange(n)] - eta
 
 
-def _solve_program(constraints: Floats, goal: Floats) -> tuple[Floats, float]:
+def _solve_linear_program(constraints: Floats, goal: Floats) -> tuple[Floats, float]:
     """Return the v of largest ``goal . v`` and that value, for ``constraints v >= 0, |v| <= 1``."""
     from scipy.optimize import linprog
 
@@ -264,7 +270,7 @@ def _solve_program(constraints: Floats, goal: Floats) -> tuple[Floats, float]:
 
 
 @dataclass(frozen=True)
-class Existence:
+class MaximumExistence:
     """Which classes keep the maximum from existing, and whether it exists and rows determine it.
 
     It is undecided where neither is known.
@@ -275,41 +281,44 @@ class Existence:
     undecided: bool = False
 
 
-def check_separation(
-    end: Estimate,
-    likelihood: FreeLikelihood[Any],
-    absent: Classes,
-    rows: Callable[[], Predictions | None],
+def assess_existence(
+    estimate: Estimate,
+    likelihood: FreeParameterObjective[Any],
+    absent_classes: Classes,
+    load_rows: Callable[[], Predictions | None],
     *,
-    most_constraints: float = MAX_CONSTRAINT_ELEMENTS,
-) -> Existence:
+    max_constraint_elements: float = MAX_CONSTRAINT_ELEMENTS,
+) -> MaximumExistence:
     """Return what is known of the maximum, given where a solver stopped.
 
-    `absent` are the classes without rows; `rows` returns the rows, for the linear program alone, or
-    None where they are too many to be in memory. The steps are those of the module.
+    `absent_classes` are the classes without rows; `load_rows` returns the rows, for the linear
+    program alone, or None where they are too many to be in memory. The steps are those of the
+    module.
     """
     # 1. and 2.
-    is_penalised = end.penalty != 0.0 or end.rule == "firth"
-    if not is_penalised and (absent or end.left_out):
-        return Existence(absent or end.left_out)
+    is_penalised = estimate.penalty != 0.0 or estimate.rule == "firth"
+    if not is_penalised and (absent_classes or estimate.left_out):
+        return MaximumExistence(absent_classes or estimate.left_out)
     # 3.
-    information = relative_information(end, likelihood)
+    information = relative_information(estimate, likelihood)
     if information >= SEPARATION_CHECK_INFORMATION:
-        return Existence(determined=True)
+        return MaximumExistence(determined=True)
     # 4.
-    found = rows()
+    found = load_rows()
     if found is None:
-        return Existence(undecided=True)
+        return MaximumExistence(undecided=True)
     k = len(likelihood.free) // 2
     n_constraint_elements = 2.0 * k * k * min(found.n_samples, N_FIRST_ROWS)
-    if n_constraint_elements > most_constraints:
-        return Existence(undecided=True)
-    causes = separated_classes(found)
+    if n_constraint_elements > max_constraint_elements:
+        return MaximumExistence(undecided=True)
+    causes = find_separated_classes(found)
     determined = not causes and information >= MIN_DETERMINED_INFORMATION
-    return Existence(causes, determined=determined)
+    return MaximumExistence(causes, determined=determined)
 
 
-def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
+def warn_of_separation(
+    fit: MCLLOFit, absent_classes: Classes, is_undecided: bool = False
+) -> None:
     """Say what an estimate that is not determined means for the result."""
     if fit.converged:
         return
@@ -318,7 +327,7 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
         first = ", ".join(repr(label) for label in classes[:3])
         more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
         some = f"no row has class {first}{' and more' if more else ''}"
-        cause = some if absent else "the log odds separate the labels"
+        cause = some if absent_classes else "the log odds separate the labels"
         short = (
             "the maximum likelihood estimate does not exist ({cause}): estimates drift to "
             "infinity. To recalibrate, {use_a_penalty}."
@@ -330,7 +339,7 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
         )
         causes = (
             f"no row has class {first}{more}"
-            if absent
+            if absent_classes
             else f"{cause}: class {first}{more}"
         )
         values = {"cause": cause, "causes": causes}
@@ -341,7 +350,7 @@ def warn_of_separation(fit: MCLLOFit, absent: Classes, undecided: bool = False) 
         )
     else:
         unknown = "Whether a maximum exists was not decided: the linear program is too large. "
-        end = f"{unknown if undecided else ''}To recalibrate, {{use_a_penalty}}."
+        end = f"{unknown if is_undecided else ''}To recalibrate, {{use_a_penalty}}."
         short = (
             f"the likelihood is all but flat: the estimates are not determined. {end}"
         )

@@ -36,13 +36,17 @@ import numpy as np
 
 from .._fit.estimate import SEPARATION_CHECK_INFORMATION, build_objective
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.map import RecalibratedProbabilities, check_level, read_simplex
-from .._fit.objective import FreeLikelihood, free_parameters
-from .._fit.penalty import Center, FirthObjective, Penalty, penalty_center
-from .._fit.separation import separating_direction
+from .._fit.map import (
+    RecalibratedProbabilities,
+    check_interval_level,
+    validate_rows_to_recalibrate,
+)
+from .._fit.objective import FreeParameterObjective, free_parameters
+from .._fit.penalty import Center, FirthObjective, Penalty, free_center_parameters
+from .._fit.separation import find_separating_direction
 from .._model.batched import MIN_LOG_ODDS_FOR_THREADS, BatchedProblems
-from .._model.kernel import LogPartition, predicted_probabilities
-from .._model.likelihood import identity_theta, recalibrate
+from .._model.kernel import LogPartition, probabilities_and_log_sums
+from .._model.likelihood import identity_theta, recalibrate_from_log_odds
 from .._model.newton import minimize, newton_direction
 from .._utils.linalg import least_eigenvalue
 from .._utils.notebook import show_progress
@@ -137,7 +141,7 @@ class BootstrapFits:
         RecalibratedProbabilities
             Probabilities with the ends of their intervals.
         """
-        check_level(interval)
+        check_interval_level(interval)
         tail = 0.5 - interval / 2.0
         n_draws_beyond = tail * (self.n_resamples + 1)
         if n_draws_beyond < 1.0 - 1e-9:  # the end would lie beyond all draws
@@ -147,7 +151,9 @@ class BootstrapFits:
                 f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
             )
         fit = self.fit
-        simplex = read_simplex(fit.classes, probs, logits, normalize, clip)
+        simplex = validate_rows_to_recalibrate(
+            fit.classes, probs, logits, normalize, clip
+        )
         if self.n_separated > n_draws_beyond:
             says = (
                 "{} draws have no maximum likelihood estimate: ends of intervals may rest on "
@@ -269,7 +275,7 @@ def bootstrap_refits(
     logits = np.insert(
         odds, baseline, 0.0, axis=0
     ).T  # log odds stay those of the predictions
-    fitted_probs = recalibrate(fit.theta, odds, baseline)
+    fitted_probs = recalibrate_from_log_odds(fit.theta, odds, baseline)
     draws = StatisticDraws(
         replace(predictions, probs=fitted_probs, logits=logits), seed_entropy(seed)
     )
@@ -288,7 +294,9 @@ def bootstrap_refits(
     for index in np.flatnonzero(information < SEPARATION_CHECK_INFORMATION):
         [labels] = draw_labels(draws.probs, draws.seed, int(index), 1)
         rows = replace(predictions.expand_weights(), codes=labels)
-        n_separated += separating_direction(rows.log_odds, rows.model_codes) is not None
+        n_separated += (
+            find_separating_direction(rows.log_odds, rows.model_codes) is not None
+        )
     return BootstrapFits(fit, theta, n_separated, draws.seed)
 
 
@@ -301,7 +309,7 @@ class Refits:
         self.fit = fit
         self.free = free_parameters(odds)
         self.center = identity_theta(len(odds))
-        self.center[self.free] = penalty_center(odds, fit.center_gamma)
+        self.center[self.free] = free_center_parameters(odds, fit.center_gamma)
         terms = LogPartition(odds, predictions.sample_weight)(fit.theta)
         self.information_at_fit = np.diagonal(terms.hessian)[self.free]
 
@@ -321,19 +329,19 @@ class Refits:
         problems = BatchedProblems(
             statistics, start, basis, self.fit.penalty, self.center
         )
-        found = problems.minima(rows.log_odds, rows.sample_weight)
+        found = problems.minimize_all(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:
             return found.theta, full_information
         return found.theta, least_eigenvalue(found.hessian, self.information_at_fit)
 
     def _firth_estimates(self, statistics: Floats) -> Floats:
         """Return the estimates one by one: Jeffreys' prior makes no exponential family."""
-        likelihood = FreeLikelihood.from_predictions(self.predictions)
+        likelihood = FreeParameterObjective.from_predictions(self.predictions)
         objective = FirthObjective(likelihood, self.predictions)
         start = self.fit.theta
         theta = np.tile(start, (len(statistics), 1))
         for own, statistic in zip(theta, statistics, strict=True):
-            likelihood.whole.statistic = statistic
+            likelihood.full_objective.statistic = statistic
             own[self.free] = minimize(objective, start[self.free]).x
         return theta
 
@@ -350,7 +358,7 @@ def _check_fit(predictions: Predictions, fit: MCLLOFit) -> None:
             "labels can be drawn from an estimate that exists; this fit is separated or flat. "
             "Fit with penalty=1.0."
         )
-    likelihood = FreeLikelihood.from_predictions(predictions)
+    likelihood = FreeParameterObjective.from_predictions(predictions)
     objective = build_objective(
         likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
     )
@@ -381,7 +389,7 @@ def quantiles_of_draws(
     step = max(1, held // (len(theta) * (k + 1)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        g, _ = predicted_probabilities(theta.T, odds[:, None, rows])
+        g, _ = probabilities_and_log_sums(theta.T, odds[:, None, rows])
         # "weibull" takes the (B + 1) q-th order statistic.
         quantiles = np.quantile(g, [tail, 1.0 - tail], axis=1, method="weibull")
         ends[:, rows, column_order] = quantiles.transpose(0, 2, 1)

@@ -39,12 +39,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.covariance import robust_fit
+from .._fit.covariance import with_robust_covariance
 from .._fit.fit import (
     MCLLOFit,
     fit_each_baseline,
     fit_predictions,
-    warn_of_separated_fits,
+    warn_of_undetermined_fits,
 )
 from .._fit.objective import free_parameters
 from .._model.batched import RELATIVE_TIE_TOL
@@ -206,7 +206,7 @@ def best_baseline(
     """
     fits = fit_each_baseline(predictions, predictions.classes)
     fit = _likeliest(fits, predictions.baseline)
-    warn_of_separated_fits([fit])
+    warn_of_undetermined_fits([fit])
     columns = np.arange(predictions.n_classes)
     _, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
     test = CalibrationTest.from_result(replace(found, df=fit.df), kind="max_score")
@@ -402,7 +402,7 @@ def needs_robust(predictions: Predictions) -> bool:
 def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the fit with robust standard errors where its own would not hold for these rows."""
     rows = predictions.with_importance_weights()
-    return robust_fit(rows, fit) if needs_robust(rows) else fit
+    return with_robust_covariance(rows, fit) if needs_robust(rows) else fit
 
 
 def refuse_choice(predictions: Predictions, rule: str) -> None:
@@ -436,4 +436,6 @@ def robust_score_test(
         ground = "survey_weights" if is_survey else "importance_weights"
     why = Reason(ground, notes=(found.reason,))
     test = CalibrationTest.from_result(found, kind="robust_score").because(why)
-    return FittedTest(predictions, robust_fit(predictions, fit), test, found)
+    return FittedTest(
+        predictions, with_robust_covariance(predictions, fit), test, found
+    )

@@ -49,7 +49,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._fit.covariance import n_effective, robust_fit
+from .._fit.covariance import effective_sample_size, with_robust_covariance
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
@@ -211,7 +211,8 @@ def estimate_effect_size(
     """Return how far predictions are off by a map that was fitted to them, or to more such rows.
 
     The steps are those of the module's text. Where rows depend on each other the fit needs its
-    robust covariance (`robust_fit`). `n_resamples` are draws of the error of the estimate.
+    robust covariance (`with_robust_covariance`). `n_resamples` are draws of the error of the
+    estimate.
     """
     check_share("confidence", confidence)
     check_resamples(n_resamples)
@@ -388,7 +389,7 @@ def _penalised_effect_size(
     if fit.information == "blocks":
         return _without_intervals(changes, fit.theta)
     if effective.dependent and effective.groups > 1.0:
-        fit = robust_fit(rows, fit)
+        fit = with_robust_covariance(rows, fit)
     noise = unit_errors @ covariance_root(fit.cov_theta).T
     drawn = sampling_distribution_rows(changes).sampling_distribution(fit.theta, noise)
     sizes = changes.sizes(fit.theta)
@@ -482,8 +483,8 @@ class EffectiveRows:
         grouped = predictions.groups is not None
         times = n_samples / predictions.n_samples
         self.total = times * float(predictions.row_weight.sum())
-        self.rows = times * n_effective(replace(predictions, groups=None))
-        self.groups = n_effective(predictions) if grouped else math.inf
+        self.rows = times * effective_sample_size(replace(predictions, groups=None))
+        self.groups = effective_sample_size(predictions) if grouped else math.inf
         self.dependent = grouped or not predictions.counts_rows
 
     def units(self, error_share: float = 1.0) -> float:

@@ -46,7 +46,7 @@ from functools import partial
 
 import numpy as np
 
-from .._model.kernel import predicted_probabilities
+from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
 from .._utils.linalg import cholesky_of_own, solve_lower, unit_diagonal
 from .._utils.results import Floats
@@ -71,7 +71,7 @@ class MapChanges:
     def __init__(self, odds: Floats, weight: Floats) -> None:
         self.odds = odds
         self.weight = weight / weight.sum()
-        self.probs, log_partition = predicted_probabilities(
+        self.probs, log_partition = probabilities_and_log_sums(
             identity_theta(len(odds)), odds
         )
         self._weighted_odds = odds * self.weight
@@ -83,7 +83,7 @@ class MapChanges:
     def sizes(self, theta: Floats) -> Floats:
         """Return the `SIZES` of a map."""
         k = len(self.odds)
-        g, log_partition = predicted_probabilities(theta, self.odds)
+        g, log_partition = probabilities_and_log_sums(theta, self.odds)
         from_identity = theta - identity_theta(k)
         # Both are of one exponential family with log partition A, so that KL(g || x) is
         # (theta - theta0)' E_g[features] - (A(theta) - A(theta0)).
@@ -101,13 +101,13 @@ class MapChanges:
 
     def by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the recalibrated probability of its top class."""
-        g, _ = predicted_probabilities(theta, self.odds)
+        g, _ = probabilities_and_log_sums(theta, self.odds)
         change = 0.5 * np.abs(g - self.probs).sum(axis=0)
         return change, g[self._top_cells]
 
     def errors(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
-        g, _ = predicted_probabilities(theta, self.odds)
+        g, _ = probabilities_and_log_sums(theta, self.odds)
         return float((1.0 - g.max(axis=0)) @ self.weight)
 
     def sampling_distribution(self, theta: Floats, noise: Floats) -> Floats:
@@ -115,7 +115,7 @@ class MapChanges:
 
         Step 1 of the module's text.
         """
-        g, _ = predicted_probabilities(theta, self.odds)
+        g, _ = probabilities_and_log_sums(theta, self.odds)
         moved_by_map = g - self.probs
         cell_weight = self.weight * g
         half_weight = np.tile(0.5 * self.weight, len(g))

@@ -35,7 +35,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._model.kernel import LogPartition, predicted_probabilities
+from .._model.kernel import LogPartition, probabilities_and_log_sums
 from .._utils.formatting import format_number
 from .._utils.linalg import pseudo_inverse
 from .._utils.parallel import one_blas_thread
@@ -219,7 +219,7 @@ class _Cells:
         self.odds = rows.log_odds
         self.weight = np.ones(n) if rows.has_whole_weights else rows.row_weight
         self.codes = rows.model_codes
-        self.g, _ = predicted_probabilities(theta, self.odds)
+        self.g, _ = probabilities_and_log_sums(theta, self.odds)
         self.n_classes = len(self.g)
         # The predictions themselves, not a softmax of their log odds: groups must not hang on a
         # last digit, which differs between kernels, and equal predictions must stay together.

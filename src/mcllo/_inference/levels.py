@@ -62,7 +62,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._model.kernel import predicted_probabilities
+from .._model.kernel import probabilities_and_log_sums
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions
 from ..metrics._bins import top_label
@@ -330,7 +330,7 @@ def map_level(
     if not len(near):
         return math.nan, math.nan, math.nan
     odds = changes.odds[:, near]
-    g, _ = predicted_probabilities(theta, odds)
+    g, _ = probabilities_and_log_sums(theta, odds)
     top_cells = (changes.top[near], np.arange(len(near)))
     g_top = g[top_cells]
     share = changes.weight[near] / changes.weight[near].sum()

@@ -68,22 +68,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.objective import FreeLikelihood, free_parameters, negative_log_likelihood
+from .._fit.objective import (
+    FreeParameterObjective,
+    build_negative_log_likelihood,
+    free_parameters,
+)
 from .._model.batched import RELATIVE_TIE_TOL, LikelihoodRatio
 from .._model.kernel import Derivatives, LogPartition
 from .._model.likelihood import (
-    Likelihood,
+    NegativeLogLikelihood,
     RestrictedObjective,
     identity_theta,
-    recalibrate,
+    recalibrate_from_log_odds,
     sufficient_statistic,
 )
 from .._model.many_classes import (
     MIN_CLASSES_FOR_PCG,
-    LikelihoodOperator,
     LogPartitionOperator,
+    PenalizedLikelihoodOperator,
     conjugate_gradients,
-    has_whole_hessian,
+    is_full_hessian_affordable,
 )
 from .._model.newton import minimize
 from .._utils.formatting import MIN_PRINTED_PVALUE, format_number
@@ -180,8 +184,8 @@ def temperature_ratio_bound(predictions: Predictions) -> float:
     """
     partition = LogPartition(
         predictions.log_odds, predictions.sample_weight
-    ).without_hessian
-    likelihood = negative_log_likelihood(predictions).from_partition
+    ).with_hessian_diagonal
+    likelihood = build_negative_log_likelihood(predictions).from_log_partition
     null = identity_theta(len(predictions.log_odds))
 
     def negative_log_likelihood_at(u: float) -> float:
@@ -203,7 +207,7 @@ def split_pvalue(predictions: Predictions) -> float:
     halves = []
     for first in (0, 1):
         rows = np.arange(first, predictions.n_samples, 2)
-        likelihood = negative_log_likelihood(predictions.take(rows))
+        likelihood = build_negative_log_likelihood(predictions.take(rows))
         halves.append(LikelihoodHalf(likelihood, null, -likelihood(null).value))
     return split_ratio_bound(halves)
 
@@ -300,7 +304,7 @@ def run_test(
         found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2")
     else:
         size = 2 * len(predictions.log_odds)
-        if not has_whole_hessian(size):
+        if not is_full_hessian_affordable(size):
             message = (
                 "{found} needs the information of all parameters at once, and {size:,} are too "
                 "many; use {method:'chi2'}."
@@ -358,7 +362,7 @@ def choose_method(
     )
     if not why.wants_draws:
         return "chi2", why
-    whole = has_whole_hessian(2 * (predictions.n_classes - 1))
+    whole = is_full_hessian_affordable(2 * (predictions.n_classes - 1))
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but("size")
@@ -374,7 +378,7 @@ def is_score_better(predictions: Predictions, statistic: str, why: Reason) -> bo
     """
     refits_are_too_many = "size" in why.limits
     is_chi2_far_off = why.errors < MIN_EXPECTED_ERRORS
-    has_score = has_whole_hessian(2 * (predictions.n_classes - 1))
+    has_score = is_full_hessian_affordable(2 * (predictions.n_classes - 1))
     return statistic == "lr" and refits_are_too_many and is_chi2_far_off and has_score
 
 
@@ -459,7 +463,7 @@ def statistic_value(
         hessian = fit.null_terms.hessian
         if hessian.size == 0:  # many classes: the fit did not need it
             assert predictions is not None
-            likelihood = FreeLikelihood.from_predictions(predictions)
+            likelihood = FreeParameterObjective.from_predictions(predictions)
             if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
                 return _score_by_products(likelihood, predictions, score)
             hessian = likelihood(likelihood.identity[likelihood.free]).hessian
@@ -472,19 +476,21 @@ def statistic_value(
 
 
 def _score_by_products(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, free_score: Floats
+    likelihood: FreeParameterObjective[NegativeLogLikelihood],
+    predictions: Predictions,
+    free_score: Floats,
 ) -> float:
     """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
     partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
-    operator = LikelihoodOperator(
-        partition, likelihood.whole.statistic, free=likelihood.free
+    operator = PenalizedLikelihoodOperator(
+        partition, likelihood.full_objective.statistic, free=likelihood.free
     )
     operator.value_and_gradient(likelihood.identity)
     score = np.zeros(len(likelihood.free))
     score[likelihood.free] = free_score
     # A residual of 1e-7 leaves about 1e-14 of the statistic, a quadratic form.
     solution, _ = conjugate_gradients(
-        operator.product, operator.precondition, score, 1e-7
+        operator.hessian_times, operator.precondition, score, 1e-7
     )
     return float(score @ solution)
 
@@ -508,7 +514,7 @@ def exact_pvalue(
         drawn = draws(start, size)
         if statistic == "lr":
             return ratio.reaches(drawn, value)
-        return ratio.scores(drawn) >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
+        return ratio.score_statistics(drawn) >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
     stop_at = None
     if method == "sequential":
@@ -533,7 +539,7 @@ class TwoSamples:
                 both, penalty=1.0
             )  # a ridge, so that the map always exists
         both = both.with_probs(
-            recalibrate(fit.theta, both.log_odds, both.baseline_index)
+            recalibrate_from_log_odds(fit.theta, both.log_odds, both.baseline_index)
         )
         self.train = both.take(np.arange(train.n_samples))
         self.holdout = both.take(np.arange(train.n_samples, both.n_samples))

@@ -70,7 +70,7 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
 
 def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
-    found = compiled.labels_at(probs.T, u)
+    found = compiled.labels_from_uniforms(probs.T, u)
     if found is not None:
         return found
     edges = np.cumsum(probs.T, axis=0)[
@@ -91,7 +91,7 @@ def labels_at(probs: Floats, u: Floats) -> Codes:
 
 def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
     """Return, for each class, the rows that drew it and their sums of `values` (c, n): (B, c)."""
-    found = compiled.label_sums(labels, values)
+    found = compiled.count_and_sum_by_label(labels, values)
     if found is not None:
         return found
     size, n = labels.shape

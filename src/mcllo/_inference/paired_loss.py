@@ -41,8 +41,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._model.kernel import softmax
-from .._model.temperature import central_moments
+from .._model.kernel import softmax_in_place
+from .._model.temperature import central_moments_in_place
 from .._utils.results import Codes, Floats
 from ..metrics._scores import error_of_mean
 
@@ -147,8 +147,8 @@ class PairedLoss:
     def _at(self, t: float) -> _FamilyPoint:
         """Return the family at t, here in units of ``1 / scale``."""
         p = self.log_base + t * self.differences
-        value = float(softmax(p) @ self.weight)
-        means, variances, third_moments = central_moments(p, self.differences)
+        value = float(softmax_in_place(p) @ self.weight)
+        means, variances, third_moments = central_moments_in_place(p, self.differences)
         np.maximum(variances, 0.0, out=variances)
         return _FamilyPoint(
             t=t,

@@ -43,8 +43,8 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_each_baseline, fit_predictions
 from .._fit.map import MCLLOMap
-from .._fit.objective import free_parameters, negative_log_likelihood
-from .._model.kernel import predicted_probabilities
+from .._fit.objective import build_negative_log_likelihood, free_parameters
+from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
 from .._utils.formatting import PStyle, format_count, format_number, format_p, p_words
 from .._utils.results import Floats, Result
@@ -517,7 +517,7 @@ class _Spread:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         k = len(self.log_odds)
-        g, _ = predicted_probabilities(theta, self.log_odds)
+        g, _ = probabilities_and_log_sums(theta, self.log_odds)
         centred = g - (g @ self.weight / self.total)[:, None]
         weight = self.weight / (self.total - 1.0)
         squares = np.einsum("ji,ji->i", centred, centred)
@@ -552,7 +552,7 @@ class _Search:
         self.kappa = kappa
         self.minimum = -fit.log_likelihood
         self.origin = fit.theta
-        self.likelihood = negative_log_likelihood(predictions)
+        self.likelihood = build_negative_log_likelihood(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
         # u counts standard errors along each axis: there the constraint is about the unit ball, and
         # SLSQP needs few steps whatever the units of theta.

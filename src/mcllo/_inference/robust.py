@@ -59,7 +59,13 @@ from typing import Any, ClassVar, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.covariance import ScoreSums, n_effective, row_sums, score_sums, unit_scores
+from .._fit.covariance import (
+    ScoreSums,
+    effective_sample_size,
+    sum_row_scores,
+    sum_unit_scores,
+    unit_scores,
+)
 from .._fit.objective import free_parameters
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
@@ -197,7 +203,7 @@ class RobustTest(TestResult):
         or rows.
     design_effect : float
         How many times larger the groups make the variance of the score; without groups how many
-        times larger unequal weights make that of an average, `n_groups` / `n_effective`.
+        times larger unequal weights make that of an average, `n_groups` / `effective_sample_size`.
     smallest_pvalue : float
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
@@ -411,13 +417,13 @@ def robust_test(
     check_resamples(n_resamples)
     is_grouped = predictions.groups is not None
     theta0 = identity_theta(len(predictions.log_odds))
-    sums = score_sums(predictions, theta0)
+    sums = sum_unit_scores(predictions, theta0)
     _check_units(sums.n_units, is_grouped=is_grouped)
     hessian = LogPartition(predictions.log_odds, predictions.sample_weight)(
         theta0
     ).hessian
     root = whitening(hessian, free_parameters(predictions.log_odds))
-    effective = n_effective(predictions)
+    effective = effective_sample_size(predictions)
     null = ChiSquareMixture(root, sums.total, sums.gram, sums.n_units)
     chosen, reason = _choose_method(
         predictions, method, sums.n_units, effective, n_resamples
@@ -475,7 +481,7 @@ def _design_effect(
     """
     if predictions.groups is None:
         return sums.n_units / effective
-    rows = row_sums(predictions, identity_theta(len(predictions.log_odds)))
+    rows = sum_row_scores(predictions, identity_theta(len(predictions.log_odds)))
     by_groups = float(np.trace(root.T @ sums.covariance @ root))
     by_rows = float(np.trace(root.T @ rows.covariance @ root))
     return by_groups / by_rows if by_rows > 0.0 else math.nan

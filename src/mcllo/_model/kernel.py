@@ -11,8 +11,8 @@ Hessian             ``[[diag t, diag c], [diag c, diag s]] - sum_i w_i a_i a_i'`
 ==================  ======================================================================
 
 `LogPartition` takes them from C where it was compiled (`_model/compiled`), else from
-`log_partition`; the two agree to 1e-12. `softmax` is the package's one softmax, `log_sum_exp` its
-one log-sum-exp.
+`log_partition_derivatives`; the two agree to 1e-12. `softmax_in_place` is the package's one
+softmax, `log_sum_exp` its one log-sum-exp.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Derivatives:
         return Derivatives(value, gradient, hessian)
 
 
-def log_partition(
+def log_partition_derivatives(
     theta: Floats,
     log_odds: NDArray[Any],
     root_weight: Floats | None = None,
@@ -83,10 +83,10 @@ def log_partition(
     # with 350 a test of 50,000 rows of 1,000 classes takes 1.48 GB, with 1,000 it took 1.55.
     # Of few, 2 K numbers a row stay in cache: with larger arrays, which the system hands out page
     # by page, a pass over 8,000 rows of 10 classes took 2.5 times as long.
-    for rows in row_chunks(n, 2 * k, least=min(2 * k, 350)):
+    for rows in row_chunks(n, 2 * k, min_rows=min(2 * k, 350)):
         odds = log_odds[:, rows]
         root = root_weight[rows]
-        g, log_sums = predicted_probabilities(theta, odds)
+        g, log_sums = probabilities_and_log_sums(theta, odds)
         a = np.empty((2 * k, len(root)))
         np.multiply(g[:k], root, out=a[:k])
         np.multiply(a[:k], odds, out=a[k:])
@@ -130,37 +130,45 @@ class LogPartition:
         self.root_weight = None if weight is None else np.sqrt(weight)
         self.n_compared, self.n_samples = log_odds.shape
         self.n_threads = threads_for(log_odds.size, n_jobs)
-        self.in_c = compiled.is_for(log_odds)
-        self.parts = _parts(self.n_samples, self.n_compared)
+        self.runs_in_c = compiled.accepts_log_odds(log_odds)
+        self.row_slices = _row_slices_for_threads(self.n_samples, self.n_compared)
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
-        return self._sum(theta, diagonal_only=False)
+        return self._sum_over_rows(theta, diagonal_only=False)
 
-    def without_hessian(self, theta: Floats) -> Derivatives:
+    def with_hessian_diagonal(self, theta: Floats) -> Derivatives:
         """Return value, gradient and the Hessian's diagonal, which stands for it."""
-        return self._sum(theta, diagonal_only=True)
+        return self._sum_over_rows(theta, diagonal_only=True)
 
-    def _sum(self, theta: Floats, *, diagonal_only: bool) -> Derivatives:
-        def of_rows(odds: NDArray[Any], root: Floats | None) -> Derivatives:
-            if self.in_c:
+    def _sum_over_rows(self, theta: Floats, *, diagonal_only: bool) -> Derivatives:
+        def derivatives_of_rows(odds: NDArray[Any], root: Floats | None) -> Derivatives:
+            if self.runs_in_c:
                 return Derivatives(
-                    *compiled.log_partition(theta, odds, root, diagonal_only)
+                    *compiled.log_partition_derivatives(
+                        theta, odds, root, diagonal_only
+                    )
                 )
-            return log_partition(theta, odds, root, diagonal_only=diagonal_only)
+            return log_partition_derivatives(
+                theta, odds, root, diagonal_only=diagonal_only
+            )
 
-        def of_part(rows: slice) -> Derivatives:
+        def derivatives_of_slice(rows: slice) -> Derivatives:
             root = None if self.root_weight is None else self.root_weight[rows]
-            return of_rows(self.log_odds[:, rows], root)
+            return derivatives_of_rows(self.log_odds[:, rows], root)
 
-        if self.in_c and len(self.parts) == 1:
-            return of_rows(self.log_odds, self.root_weight)
-        n_multiplications = 4 * self.n_compared**2 * self.n_samples // len(self.parts)
+        if self.runs_in_c and len(self.row_slices) == 1:
+            return derivatives_of_rows(self.log_odds, self.root_weight)
+        n_multiplications = (
+            4 * self.n_compared**2 * self.n_samples // len(self.row_slices)
+        )
         with one_blas_thread(n_multiplications):
-            return reduce(add, ordered_map(of_part, self.parts, self.n_threads))
+            return reduce(
+                add, ordered_map(derivatives_of_slice, self.row_slices, self.n_threads)
+            )
 
 
-def _parts(n_samples: int, n_compared: int) -> list[slice]:
+def _row_slices_for_threads(n_samples: int, n_compared: int) -> list[slice]:
     """Return the parts of the rows that threads share: each worth a thread, and not too many."""
     n_parts = min(MAX_PARTS, max(2, MAX_HESSIAN_ELEMENTS // n_compared**2))
     worth_a_thread = max(256, CHUNK_ELEMENTS // n_compared)
@@ -168,33 +176,37 @@ def _parts(n_samples: int, n_compared: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n_samples, size)]
 
 
-def row_chunks(n_samples: int, n_per_row: int, least: int = 256) -> Iterator[slice]:
-    """Return stretches of rows, of which `n_per_row` numbers each stay in cache."""
-    size = max(256, least, CHUNK_ELEMENTS // n_per_row)
+def row_chunks(
+    n_samples: int, elements_per_row: int, min_rows: int = 256
+) -> Iterator[slice]:
+    """Return stretches of rows, of which `elements_per_row` numbers each stay in cache."""
+    size = max(256, min_rows, CHUNK_ELEMENTS // elements_per_row)
     return (
         slice(start, min(n_samples, start + size))
         for start in range(0, n_samples, size)
     )
 
 
-def predicted_probabilities(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
+def probabilities_and_log_sums(
+    theta: Floats, log_odds: Floats
+) -> tuple[Floats, Floats]:
     """Return ``softmax(eta, 0)``, the baseline last, and log-sum-exp of the rows.
 
     Parameters (2K,) and log odds (K, n), or one set for each of B tables: (2K, B) and (K, B, n).
     """
-    k = len(odds)
+    k = len(log_odds)
     tau = theta[:k, ..., None]
     gamma = theta[k:, ..., None]
-    eta = np.zeros((k + 1, *np.broadcast_shapes(odds.shape[1:], tau.shape[1:])))
-    np.multiply(odds, gamma, out=eta[:k])
+    eta = np.zeros((k + 1, *np.broadcast_shapes(log_odds.shape[1:], tau.shape[1:])))
+    np.multiply(log_odds, gamma, out=eta[:k])
     eta[:k] += tau
-    log_sums = softmax(eta.reshape(k + 1, -1))
+    log_sums = softmax_in_place(eta.reshape(k + 1, -1))
     return eta, log_sums.reshape(eta.shape[1:])
 
 
-def softmax(eta: Floats) -> Floats:
+def softmax_in_place(eta: Floats) -> Floats:
     """Replace `eta` by its softmax over classes, the first axis; return its ``log sum exp``."""
-    log_sums = compiled.softmax(eta)
+    log_sums = compiled.softmax_in_place(eta)
     if log_sums is not None:
         return log_sums
     largest = eta.max(axis=0)
@@ -209,11 +221,11 @@ def softmax(eta: Floats) -> Floats:
 
 def log_sum_exp(eta: Floats) -> Floats:
     """Return ``log sum exp`` over classes, the first axis; `eta` is left as it is."""
-    return softmax(np.array(eta, dtype=np.float64))
+    return softmax_in_place(np.array(eta, dtype=np.float64))
 
 
-def log(x: Floats) -> Floats:
-    """Replace `x` by its logarithms, and return it; C needs a fifth of NumPy's time."""
-    if compiled.log(x):
-        return x
-    return np.log(x, out=x)
+def log_in_place(values: Floats) -> Floats:
+    """Replace `values` by its logarithms, and return it; C needs a fifth of NumPy's time."""
+    if compiled.log_in_place(values):
+        return values
+    return np.log(values, out=values)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from .._utils.parallel import ordered_map, threads_for
 from .._utils.results import Floats
 from .compiled import fill_log_odds
-from .kernel import Derivatives, predicted_probabilities, row_chunks
+from .kernel import Derivatives, probabilities_and_log_sums, row_chunks
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -39,36 +39,36 @@ def identity_theta(n_compared: int) -> Floats:
     return np.concatenate([np.zeros(n_compared), np.ones(n_compared)])
 
 
-def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
+def log_odds_from_log_probs(log_probs: Floats, baseline: int) -> Floats:
     """Return ``l_ji`` from transposed log probabilities (or logits) of shape (c, n), in place."""
-    if baseline != len(logs) - 1:
-        others = np.delete(logs, baseline, axis=0)
-        logs = np.concatenate([others, logs[[baseline]]])
-    logs[:-1] -= logs[-1]
-    return logs[:-1]
+    if baseline != len(log_probs) - 1:
+        others = np.delete(log_probs, baseline, axis=0)
+        log_probs = np.concatenate([others, log_probs[[baseline]]])
+    log_probs[:-1] -= log_probs[-1]
+    return log_probs[:-1]
 
 
-def log_odds_of_rows(
+def log_odds_from_rows(
     rows: NDArray[Any],
     baseline: int,
     *,
-    logarithms: bool = False,
+    rows_are_logs: bool = False,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Return ``l_ji`` of probabilities (or `logarithms` of them, or logits) of shape (n, c)."""
+    """Return ``l_ji`` of probabilities (or `rows_are_logs` of them, or logits) of shape (n, c)."""
     n, c = rows.shape
     odds = np.empty((c - 1, n))
 
-    def work(chunk: slice) -> None:
-        if not logarithms and fill_log_odds(rows[chunk], baseline, odds[:, chunk]):
+    def fill_chunk(chunk: slice) -> None:
+        if not rows_are_logs and fill_log_odds(rows[chunk], baseline, odds[:, chunk]):
             return
         logs = np.array(rows[chunk].T, dtype=np.float64, order="C")
-        if not logarithms:
+        if not rows_are_logs:
             np.log(logs, out=logs)
         np.subtract(logs[:baseline], logs[baseline], out=odds[:baseline, chunk])
         np.subtract(logs[baseline + 1 :], logs[baseline], out=odds[baseline:, chunk])
 
-    _map_chunks(work, n, c - 1, n_jobs)
+    _run_on_row_chunks(fill_chunk, n, c - 1, n_jobs)
     return odds
 
 
@@ -86,7 +86,7 @@ def sufficient_statistic(
     return np.concatenate([counts, sums])
 
 
-class Likelihood:
+class NegativeLogLikelihood:
     """``theta -> Derivatives`` of the negative log likelihood ``A(theta) - theta . s``."""
 
     def __init__(
@@ -97,12 +97,18 @@ class Likelihood:
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
-        return self.from_partition(theta, self.partition(theta))
+        return self.from_log_partition(theta, self.partition(theta))
 
-    def from_partition(self, theta: Floats, terms: Derivatives) -> Derivatives:
+    def from_log_partition(
+        self, theta: Floats, partition_derivatives: Derivatives
+    ) -> Derivatives:
         """Return value, gradient and Hessian from those of A at `theta`."""
-        value = terms.value - float(theta @ self.statistic)
-        return Derivatives(value, terms.gradient - self.statistic, terms.hessian)
+        value = partition_derivatives.value - float(theta @ self.statistic)
+        return Derivatives(
+            value,
+            partition_derivatives.gradient - self.statistic,
+            partition_derivatives.hessian,
+        )
 
 
 class RestrictedObjective:
@@ -134,68 +140,74 @@ class RestrictedObjective:
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
         theta = self.theta(x)
-        terms = self.objective(theta)
+        derivatives = self.objective(theta)
         if self.penalty:
             away = theta - self.centre
             pull = self.penalty * away
             curvature = self.penalty * np.eye(len(theta))
-            terms += Derivatives(0.5 * float(pull @ away), pull, curvature)
+            derivatives += Derivatives(0.5 * float(pull @ away), pull, curvature)
         if self.basis is None:
-            return terms
-        gradient = self.basis.T @ terms.gradient
-        hessian = self.basis.T @ terms.hessian @ self.basis
-        return Derivatives(terms.value, gradient, hessian)
+            return derivatives
+        gradient = self.basis.T @ derivatives.gradient
+        hessian = self.basis.T @ derivatives.hessian @ self.basis
+        return Derivatives(derivatives.value, gradient, hessian)
 
 
-def recalibrate(
+def recalibrate_from_log_odds(
     theta: Floats, log_odds: NDArray[Any], baseline: int, *, n_jobs: int | None = None
 ) -> Floats:
     """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
     n = log_odds.shape[1]
 
-    def log_odds_of(chunk: slice) -> Floats:
+    def log_odds_of_chunk(chunk: slice) -> Floats:
         return log_odds[:, chunk]
 
-    return _recalibrate_chunks(theta, log_odds_of, n, baseline, n_jobs)
+    return _recalibrate_by_chunks(theta, log_odds_of_chunk, n, baseline, n_jobs)
 
 
 def recalibrate_rows(
-    theta: Floats, rows: NDArray[Any], baseline: int, *, logarithms: bool = False
+    theta: Floats, rows: NDArray[Any], baseline: int, *, rows_are_logs: bool = False
 ) -> Floats:
-    """Return g for probabilities (or `logarithms` of them, or logits) of shape (n, c).
+    """Return g for probabilities (or `rows_are_logs` of them, or logits) of shape (n, c).
 
-    As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
+    As `recalibrate_from_log_odds`, but log odds are made chunk by chunk, while the rows are in
+    cache.
     """
 
-    def log_odds_of(chunk: slice) -> Floats:
-        return log_odds_of_rows(rows[chunk], baseline, logarithms=logarithms, n_jobs=1)
+    def log_odds_of_chunk(chunk: slice) -> Floats:
+        return log_odds_from_rows(
+            rows[chunk], baseline, rows_are_logs=rows_are_logs, n_jobs=1
+        )
 
-    return _recalibrate_chunks(theta, log_odds_of, len(rows), baseline)
+    return _recalibrate_by_chunks(theta, log_odds_of_chunk, len(rows), baseline)
 
 
-def _recalibrate_chunks(
+def _recalibrate_by_chunks(
     theta: Floats,
-    log_odds_of: Callable[[slice], Floats],
-    n: int,
+    log_odds_of_chunk: Callable[[slice], Floats],
+    n_samples: int,
     baseline: int,
     n_jobs: int | None = None,
 ) -> Floats:
     k = len(theta) // 2
-    recalibrated = np.empty((n, k + 1))
+    recalibrated = np.empty((n_samples, k + 1))
 
-    def work(chunk: slice) -> None:
-        g, _ = predicted_probabilities(theta, log_odds_of(chunk))
+    def fill_chunk(chunk: slice) -> None:
+        g, _ = probabilities_and_log_sums(theta, log_odds_of_chunk(chunk))
         recalibrated[chunk, :baseline] = g[:baseline].T
         recalibrated[chunk, baseline] = g[k]
         recalibrated[chunk, baseline + 1 :] = g[baseline:k].T
 
-    _map_chunks(work, n, k, n_jobs)
+    _run_on_row_chunks(fill_chunk, n_samples, k, n_jobs)
     return recalibrated
 
 
-def _map_chunks(
-    work: Callable[[slice], None], n: int, k: int, n_jobs: int | None
+def _run_on_row_chunks(
+    function: Callable[[slice], None],
+    n_samples: int,
+    n_compared: int,
+    n_jobs: int | None,
 ) -> None:
-    """Call `work` for stretches of rows whose arrays stay in cache."""
-    chunks = list(row_chunks(n, k))
-    list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))
+    """Call `function` for stretches of rows whose arrays stay in cache."""
+    chunks = list(row_chunks(n_samples, n_compared))
+    list(ordered_map(function, chunks, threads_for(n_samples * n_compared, n_jobs)))

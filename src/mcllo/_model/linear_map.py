@@ -17,7 +17,7 @@ product ``-A A'`` and the first, the diagonal blocks, ``A_j (sqrt(w) x_j)'``.
 
 Where parameters are many the Hessian is not made. Its blocks on a single class, ``sum_i v_ji x_i
 x_i'`` with ``v_ji = w_i g_ji (1 - g_ji)``, are all but made by the rows of largest v_ji
-(`class_blocks`): the others count as rows of the mean kind.
+(`approximate_class_blocks`): the others count as rows of the mean kind.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.results import Floats
-from .kernel import NO_HESSIAN, Derivatives, row_chunks, softmax
+from .kernel import NO_HESSIAN, Derivatives, row_chunks, softmax_in_place
 
 N_SAMPLED_ROWS_PER_FEATURE = 100
-"""Rows for each feature that `class_blocks` looks at. A round number."""
+"""Rows for each feature that `approximate_class_blocks` looks at. A round number."""
 N_COUNTED_ROWS_PER_FEATURE = 5
-"""Rows for each feature that `class_blocks` counts one by one. A round number."""
+"""Rows for each feature that `approximate_class_blocks` counts one by one. A round number."""
 
 
 class LinearMapLoss:
@@ -61,7 +61,7 @@ class LinearMapLoss:
         self.weight = weight
         self.root = np.ones(self.n_samples) if weight is None else np.sqrt(weight)
         self.shape = (n_modelled, n_features)
-        self.statistic = self._label_sums()
+        self.statistic = self._feature_sums_by_label()
 
     def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`, flat: class after class."""
@@ -71,10 +71,10 @@ class LinearMapLoss:
         blocks = np.zeros((m, d, d))
         # larger arrays are handed out page by page, as in `kernel.log_partition`
         for rows in row_chunks(self.n_samples, 2 * m * d):
-            features = self._features(rows)
+            features = self._features_of_rows(rows)
             root = self.root[rows]
-            g = self._eta(theta, self.scores[:, rows])
-            losses = self._losses(
+            g = self._linear_predictor(theta, self.scores[:, rows])
+            losses = self._softmax_and_row_losses(
                 theta, g, rows
             )  # g are the probabilities from here on
             value += float(losses @ root**2)
@@ -82,7 +82,7 @@ class LinearMapLoss:
             a = g[:, None, :] * features
             flat = a.reshape(m * d, -1)
             gram += flat @ flat.T
-            blocks += self._blocks(a, features, root)
+            blocks += self._weighted_feature_blocks(a, features, root)
         hessian = np.negative(gram, out=gram)
         for j in range(m):
             own = slice(j * d, (j + 1) * d)
@@ -96,8 +96,8 @@ class LinearMapLoss:
         gradient = -self.statistic
         for rows in row_chunks(self.n_samples, max(self.shape)):
             scores = self.scores[:, rows]
-            g = self._eta(theta, scores)
-            log_sums = softmax(g)
+            g = self._linear_predictor(theta, scores)
+            log_sums = softmax_in_place(g)
             if self.weight is None:
                 value += float(log_sums.sum())
             else:
@@ -110,23 +110,23 @@ class LinearMapLoss:
             gradient[:, -1] += g.sum(axis=1)
         return Derivatives(value, gradient.ravel(), NO_HESSIAN)
 
-    def curvature(self, theta: Floats, along: Floats) -> float:
-        """Return ``d' H d`` for the direction d = `along`: the rows' variances of d's eta."""
+    def directional_curvature(self, theta: Floats, direction: Floats) -> float:
+        """Return ``d' H d`` for the direction d = `direction`: the rows' variances of d's eta."""
         total = 0.0
         for rows in row_chunks(self.n_samples, max(self.shape)):
-            g = self._eta(theta, self.scores[:, rows])
-            softmax(g)
-            slope = self._eta(along, self.scores[:, rows])
+            g = self._linear_predictor(theta, self.scores[:, rows])
+            softmax_in_place(g)
+            slope = self._linear_predictor(direction, self.scores[:, rows])
             slope -= np.einsum("ji,ji->i", g, slope)
             variance = np.einsum("ji,ji,ji->i", g, slope, slope)
             total += float(variance @ self.root[rows] ** 2)
         return total
 
-    def class_blocks(self, theta: Floats, gram: Floats) -> Floats:
+    def approximate_class_blocks(self, theta: Floats, feature_gram: Floats) -> Floats:
         """Return the Hessian's blocks on single classes, about, shape (m, d, d).
 
-        `gram` is `feature_gram`. Of some of the rows those of largest v_ji are counted one by one;
-        the others count as rows of the mean kind.
+        `feature_gram` is what the method returns. Of some of the rows those of largest v_ji are
+        counted one by one; the others count as rows of the mean kind.
         """
         m, d = self.shape
         step = max(1, self.n_samples // (N_SAMPLED_ROWS_PER_FEATURE * d))
@@ -134,8 +134,8 @@ class LinearMapLoss:
         root = self.root[sampled]
         n_sampled = len(root)
         n_counted = min(n_sampled, N_COUNTED_ROWS_PER_FEATURE * d)
-        g = self._eta(theta, self.scores[:, sampled])
-        softmax(g)
+        g = self._linear_predictor(theta, self.scores[:, sampled])
+        softmax_in_place(g)
         v = g * (1.0 - g)
         v *= step * root**2
         counted = np.argpartition(v, n_sampled - n_counted, axis=1)[
@@ -144,8 +144,10 @@ class LinearMapLoss:
         counted_v = np.take_along_axis(v, counted, axis=1)
         rest = np.maximum(v.sum(axis=1) - counted_v.sum(axis=1), 0.0)
         total_weight = self.root @ self.root
-        blocks = rest[:, None, None] * (gram / total_weight)
-        features = np.ascontiguousarray(self._features(sampled).transpose(0, 2, 1))
+        blocks = rest[:, None, None] * (feature_gram / total_weight)
+        features = np.ascontiguousarray(
+            self._features_of_rows(sampled).transpose(0, 2, 1)
+        )
         for j in range(m):
             x = features[j if self.diagonal else 0][counted[j]]
             blocks[j] += (x.T * counted_v[j]) @ x
@@ -156,48 +158,54 @@ class LinearMapLoss:
         m, d = self.shape
         gram = np.zeros((len(self.scores) if self.diagonal else 1, d, d))
         for rows in row_chunks(self.n_samples, m * d):
-            scaled = self._features(rows) * self.root[rows]
+            scaled = self._features_of_rows(rows) * self.root[rows]
             gram += scaled @ scaled.transpose(0, 2, 1)
         return gram
 
-    def _features(self, rows: slice) -> Floats:
+    def _features_of_rows(self, rows: slice) -> Floats:
         """Return x of these rows, shape (m, d, rows), or (1, d, rows) when all share it."""
         scores = self.scores[:, rows]
         scores = scores[:, None] if self.diagonal else scores[None]
         ones = np.ones((len(scores), 1, scores.shape[2]))
         return np.concatenate([scores, ones], axis=1)
 
-    def _eta(self, theta: Floats, scores: Floats) -> Floats:
+    def _linear_predictor(self, theta: Floats, scores: Floats) -> Floats:
         theta = theta.reshape(self.shape)
         eta: Floats = theta[:, :1] * scores if self.diagonal else theta[:, :-1] @ scores
         eta += theta[:, -1:]
         return eta
 
-    def _losses(self, theta: Floats, eta: Floats, rows: slice) -> Floats:
+    def _softmax_and_row_losses(
+        self, theta: Floats, eta: Floats, rows: slice
+    ) -> Floats:
         """Replace eta by the probabilities; return the rows' negative log likelihoods."""
         labels = (self.codes[rows], np.arange(eta.shape[1]))
-        log_sums = softmax(eta)
+        log_sums = softmax_in_place(eta)
         p = eta[labels]
         if p.min() > 1e-300:
             return -np.log(p)  # small losses keep their digits
-        return log_sums - self._eta(theta, self.scores[:, rows])[labels]
+        return log_sums - self._linear_predictor(theta, self.scores[:, rows])[labels]
 
-    def _blocks(self, a: Floats, features: Floats, root: Floats) -> Floats:
+    def _weighted_feature_blocks(
+        self, weighted_features: Floats, features: Floats, root_weight: Floats
+    ) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""
         m, d = self.shape
-        flat = a.reshape(m * d, -1)
+        flat = weighted_features.reshape(m * d, -1)
         if not self.diagonal:
-            return np.asarray(flat @ (features[0] * root).T).reshape(m, d, d)
+            return np.asarray(flat @ (features[0] * root_weight).T).reshape(m, d, d)
         # of the vector map: the score's square, the score and 1
         blocks = np.empty((m, 2, 2))
-        blocks[:, 0, 0] = np.einsum("ji,ji->j", a[:, 0], features[:, 0] * root)
-        scores, ones = (flat @ root).reshape(m, d).T
+        blocks[:, 0, 0] = np.einsum(
+            "ji,ji->j", weighted_features[:, 0], features[:, 0] * root_weight
+        )
+        scores, ones = (flat @ root_weight).reshape(m, d).T
         blocks[:, 0, 1] = scores
         blocks[:, 1, 0] = scores
         blocks[:, 1, 1] = ones
         return blocks
 
-    def _label_sums(self) -> Floats:
+    def _feature_sums_by_label(self) -> Floats:
         """Return ``sum_i w_i 1[y_i = j] x_ji``, the labels' part of the gradient."""
         m = self.shape[0]
         sums = np.empty(self.shape)

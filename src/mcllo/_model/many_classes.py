@@ -45,7 +45,7 @@ from .._utils.parallel import ordered_map
 from .._utils.results import Floats
 from . import compiled
 from .kernel import NO_HESSIAN as NO_HESSIAN
-from .kernel import Derivatives, LogPartition, predicted_probabilities, row_chunks
+from .kernel import Derivatives, LogPartition, probabilities_and_log_sums, row_chunks
 from .newton import Solution, minimize
 
 MIN_CLASSES_FOR_PCG = 120
@@ -56,7 +56,7 @@ MAX_HESSIAN_PRODUCTS = 500
 """Products for one step. A round number."""
 PCG_DECREMENT_TOL = 1e-7
 """Decrement from which a step solved to 1e-5 of the gradient leaves less than the tolerance of
-`minimize`."""
+`minimize_batch`."""
 GRADIENT_SHARES = (1e-5, 0.1)
 """Least and largest part of the gradient that conjugate gradients leave."""
 
@@ -94,7 +94,7 @@ class ClassBlocks:
 class LogPartitionOperator(LogPartition):
     """A(theta): value, gradient, diagonal blocks and Hessian products.
 
-    `value_and_gradient` moves to a point; `product` and `blocks`, those of the Hessian, are there.
+    `value_and_gradient` moves to a point; `hessian_times` and `blocks`, the Hessian's, are there.
     """
 
     def __init__(
@@ -105,18 +105,22 @@ class LogPartitionOperator(LogPartition):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(log_odds, weight, n_jobs=n_jobs)
-        self._many_in_c = compiled.is_for_many(log_odds)
+        self._products_run_in_c = compiled.accepts_log_odds_of_many_classes(log_odds)
         self._logs = np.empty(self.n_samples)  # A of each row, at `_theta`
 
     def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta` and return A with its gradient, without Hessian."""
         self._theta = np.array(theta)
 
-        def of_part(rows: slice) -> Floats:
-            function = compiled.moments if self._many_in_c else moments
-            return function(self._theta, *self._rows(rows), self._logs[rows])
+        def sums_of_slice(rows: slice) -> Floats:
+            function = (
+                compiled.probability_moment_sums
+                if self._products_run_in_c
+                else probability_moment_sums
+            )
+            return function(self._theta, *self._inputs_of_rows(rows), self._logs[rows])
 
-        sums = self._over_parts(of_part)
+        sums = self._sum_over_slices(sums_of_slice)
         tau, cross, gamma, tau_square, cross_square, gamma_square = np.split(
             sums[1:], 6
         )
@@ -126,36 +130,45 @@ class LogPartitionOperator(LogPartition):
         )
         return Derivatives(float(sums[0]), np.concatenate([tau, cross]), NO_HESSIAN)
 
-    def product(self, v: Floats) -> Floats:
+    def hessian_times(self, v: Floats) -> Floats:
         """Return the Hessian times `v`."""
         v = np.ascontiguousarray(v)
 
-        def of_part(rows: slice) -> Floats:
-            function = compiled.product if self._many_in_c else product
-            return function(self._theta, *self._rows(rows), self._logs[rows], v)
+        def sum_of_slice(rows: slice) -> Floats:
+            function = (
+                compiled.outer_product_times
+                if self._products_run_in_c
+                else outer_product_times
+            )
+            return function(
+                self._theta, *self._inputs_of_rows(rows), self._logs[rows], v
+            )
 
-        return self._diagonal.times(v) - self._over_parts(of_part)
+        return self._diagonal.times(v) - self._sum_over_slices(sum_of_slice)
 
     def hessian(self, theta: Floats) -> Floats:
         """Return the whole Hessian at `theta`."""
         return self(theta).hessian
 
-    def _rows(self, rows: slice) -> tuple[Floats, Floats | None]:
+    def _inputs_of_rows(self, rows: slice) -> tuple[Floats, Floats | None]:
         root = None if self.root_weight is None else self.root_weight[rows]
         return self.log_odds[:, rows], root
 
-    def _over_parts(self, of_part: Callable[[slice], Floats]) -> Floats:
+    def _sum_over_slices(self, function_of_slice: Callable[[slice], Floats]) -> Floats:
         """Add up over parts of the rows, in an order that no thread changes."""
-        return np.sum(list(ordered_map(of_part, self.parts, self.n_threads)), axis=0)
+        return np.sum(
+            list(ordered_map(function_of_slice, self.row_slices, self.n_threads)),
+            axis=0,
+        )
 
 
-def moments(
-    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats
+def probability_moment_sums(
+    theta: Floats, log_odds: Floats, root_weight: Floats | None, log_sums: Floats
 ) -> Floats:
-    """Return A and the sums that D and the blocks are made of, (1 + 6 K,); fill `logs`.
+    """Return A and the sums that D and the blocks are made of, (1 + 6 K,); fill `log_sums`.
 
-    The sums are those of ``w g (1, l, l^2)`` and of ``w g^2 (1, l, l^2)``, in this order. `logs`
-    becomes A of each row.
+    The sums are those of ``w g (1, l, l^2)`` and of ``w g^2 (1, l, l^2)``, in this order.
+    `log_sums` becomes A of each row.
     """
     k, n = log_odds.shape
     value = 0.0
@@ -165,8 +178,8 @@ def moments(
         weight = (
             np.ones(odds.shape[1]) if root_weight is None else root_weight[rows] ** 2
         )
-        g, logs[rows] = predicted_probabilities(theta, odds)
-        value += float(logs[rows] @ weight)
+        g, log_sums[rows] = probabilities_and_log_sums(theta, odds)
+        value += float(log_sums[rows] @ weight)
         moment = g[:k] * weight
         square = moment * g[:k]
         for power in range(3):
@@ -177,8 +190,12 @@ def moments(
     return np.append(value, sums)
 
 
-def product(
-    theta: Floats, log_odds: Floats, root_weight: Floats | None, logs: Floats, v: Floats
+def outer_product_times(
+    theta: Floats,
+    log_odds: Floats,
+    root_weight: Floats | None,
+    log_sums: Floats,
+    vector: Floats,
 ) -> Floats:
     """Return ``sum_i w_i a_i (a_i . v)``, (2 K,), given A of each row at `theta`."""
     k, n = log_odds.shape
@@ -186,16 +203,16 @@ def product(
     for rows in row_chunks(n, k):
         odds = log_odds[:, rows]
         eta = theta[:k, None] + theta[k:, None] * odds
-        g = np.exp(eta - logs[rows])
+        g = np.exp(eta - log_sums[rows])
         a = np.concatenate([g, g * odds])
-        along = v @ a
+        along = vector @ a
         if root_weight is not None:
             along *= root_weight[rows] ** 2
         total += a @ along
     return total
 
 
-class LikelihoodOperator:
+class PenalizedLikelihoodOperator:
     """``A(theta) - theta . s + penalty/2 |theta - centre|^2`` over the free parameters.
 
     By default all are free and the centre is 0. `first_blocks` are those of A where the first value
@@ -221,7 +238,7 @@ class LikelihoodOperator:
 
     def value_and_gradient(self, theta: Floats) -> Derivatives:
         """Move to `theta`; return value and gradient, 0 where a parameter is fixed."""
-        terms = self.partition.value_and_gradient(theta)
+        derivatives = self.partition.value_and_gradient(theta)
         blocks = self.partition.blocks
         self.first_blocks = self.first_blocks or blocks
         # a fixed parameter stands alone, with curvature 1
@@ -233,14 +250,14 @@ class LikelihoodOperator:
         )
         self._inverse = free_blocks.inverse()
         away = theta - self.centre
-        value = terms.value - float(theta @ self.statistic)
+        value = derivatives.value - float(theta @ self.statistic)
         value += 0.5 * self.penalty * float(away @ away)
-        gradient = terms.gradient - self.statistic + self.penalty * away
+        gradient = derivatives.gradient - self.statistic + self.penalty * away
         return Derivatives(value, self.free * gradient, NO_HESSIAN)
 
-    def product(self, v: Floats) -> Floats:
+    def hessian_times(self, v: Floats) -> Floats:
         """Return the Hessian times `v`, a direction in the free parameters."""
-        return self.free * (self.partition.product(v) + self.penalty * v)
+        return self.free * (self.partition.hessian_times(v) + self.penalty * v)
 
     def precondition(self, v: Floats) -> Floats:
         """Return v divided by the diagonal blocks of the Hessian."""
@@ -254,34 +271,36 @@ class LikelihoodOperator:
 
 
 def minimize_pcg(
-    objective: LikelihoodOperator, x0: Floats, *, max_iter: int = 100
+    objective: PenalizedLikelihoodOperator, x0: Floats, *, max_iter: int = 100
 ) -> Solution:
     """Minimise `objective` from `x0` by inexact Newton steps; the terms hold no Hessian."""
-    solve = InexactDirection(objective)
+    solve = InexactNewtonDirection(objective)
     return minimize(
         objective.value_and_gradient,
         x0,
         tol=PCG_DECREMENT_TOL,
         max_iter=max_iter,
-        solve=solve,
+        find_direction=solve,
     )
 
 
-class InexactDirection:
+class InexactNewtonDirection:
     """Newton's direction, solved for as finely as the last decrease warrants (step 1).
 
     `n_products` are those used so far.
     """
 
-    def __init__(self, objective: LikelihoodOperator) -> None:
+    def __init__(self, objective: PenalizedLikelihoodOperator) -> None:
         self.objective = objective
         self.size = np.inf  # of the last gradient, as the preconditioner measures it
         self.n_products = 0
 
-    def __call__(self, terms: Derivatives) -> Floats:
+    def __call__(self, derivatives: Derivatives) -> Floats:
         """Return the direction at the objective's point."""
         least, largest = GRADIENT_SHARES
-        size = float(terms.gradient @ self.objective.precondition(terms.gradient))
+        size = float(
+            derivatives.gradient @ self.objective.precondition(derivatives.gradient)
+        )
         share = size / self.size
         # the preconditioner's decrement may be some times too small or too large; where the step
         # may be the last one it is solved for well
@@ -289,9 +308,9 @@ class InexactDirection:
             share = least
         self.size = size
         direction, n_products = conjugate_gradients(
-            self.objective.product,
+            self.objective.hessian_times,
             self.objective.precondition,
-            -terms.gradient,
+            -derivatives.gradient,
             min(largest, max(least, share)),
         )
         self.n_products += n_products
@@ -299,26 +318,26 @@ class InexactDirection:
 
 
 def conjugate_gradients(
-    product: Callable[[Floats], Floats],
+    hessian_times: Callable[[Floats], Floats],
     precondition: Callable[[Floats], Floats],
-    right: Floats,
-    share: float,
+    right_hand_side: Floats,
+    residual_share: float,
 ) -> tuple[Floats, int]:
     """Return a solution of ``H x = right`` with that share of the residual left, and the products.
 
     The residual is measured as the preconditioner does. Where the curvature is lost in rounding the
     search ends with what it has. Algorithm 5.3 of Nocedal and Wright (2006).
     """
-    x = np.zeros_like(right)
-    residual = right.copy()
-    scaled = precondition(right)
+    x = np.zeros_like(right_hand_side)
+    residual = right_hand_side.copy()
+    scaled = precondition(right_hand_side)
     size = float(residual @ scaled)
-    goal = share**2 * size
+    goal = residual_share**2 * size
     direction = scaled
     for used in range(1, MAX_HESSIAN_PRODUCTS + 1):
         if size <= goal:
             return x, used - 1
-        image = product(direction)
+        image = hessian_times(direction)
         curvature = float(direction @ image)
         if not curvature > 0.0:
             return (x if used > 1 else scaled), used
@@ -332,7 +351,7 @@ def conjugate_gradients(
     return x, MAX_HESSIAN_PRODUCTS
 
 
-def has_whole_hessian(n_parameters: int) -> bool:
+def is_full_hessian_affordable(n_parameters: int) -> bool:
     """Whether the Hessian of so many parameters, fixed ones included, is computed at all."""
     return n_parameters <= MAX_PARAMETERS_FOR_HESSIAN
 
@@ -358,7 +377,7 @@ def fit_by_pcg(
     free: NDArray[np.bool_] | None = None,
     penalty: float = 0.0,
     centre: Floats | None = None,
-    hessian: bool = True,
+    compute_hessian: bool = True,
     n_jobs: int | None = None,
 ) -> PCGFit:
     """Minimise ``A(theta) - theta . s + penalty/2 |theta - centre|^2`` over many classes.
@@ -367,12 +386,12 @@ def fit_by_pcg(
     estimate, where it is not too large.
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
-    objective = LikelihoodOperator(
+    objective = PenalizedLikelihoodOperator(
         partition, statistic, penalty=penalty, centre=centre, free=free
     )
     solution = minimize_pcg(objective, start)
     whole = None
-    if hessian and has_whole_hessian(len(statistic)):
+    if compute_hessian and is_full_hessian_affordable(len(statistic)):
         whole = objective.hessian(solution.x)
     assert objective.first_blocks is not None
     return PCGFit(solution, whole, partition.blocks, objective.first_blocks)

@@ -37,7 +37,7 @@ class Solution:
     x: Floats
     start: Derivatives
     """At the first point."""
-    terms: Derivatives
+    derivatives: Derivatives
     """At the last point that was evaluated: `x` less its last step when converged."""
     decrement: float
     """There, too."""
@@ -48,14 +48,14 @@ class Solution:
     @property
     def gradient_norm(self) -> float:
         """Largest absolute component of the gradient at the last evaluated point."""
-        return float(np.abs(self.terms.gradient).max())
+        return float(np.abs(self.derivatives.gradient).max())
 
     @property
     def value(self) -> float:
         """The objective at `x`, the last step included to second order."""
         if self.converged:
-            return self.terms.value - 0.5 * self.decrement
-        return self.terms.value
+            return self.derivatives.value - 0.5 * self.decrement
+        return self.derivatives.value
 
 
 Callback = Callable[[Solution], bool]
@@ -68,7 +68,7 @@ def minimize(
     *,
     tol: float = 1e-11,
     max_iter: int = 100,
-    solve: Callable[[Derivatives], Floats] | None = None,
+    find_direction: Callable[[Derivatives], Floats] | None = None,
     callback: Callback | None = None,
 ) -> Solution:
     """Minimise a smooth convex function by damped Newton steps.
@@ -85,7 +85,7 @@ def minimize(
         standard errors of ten rows were off by 1e-6 of themselves.
     max_iter : int
         Most steps.
-    solve : callable, optional
+    find_direction : callable, optional
         ``solve(terms) -> direction``, by default `newton_direction`.
     callback : callable, optional
         ``callback(solution) -> bool``, asked before each step; True ends the search there.
@@ -106,42 +106,42 @@ def minimize(
     ----------
     .. [1] S. Boyd, L. Vandenberghe (2004). Convex Optimization, section 9.5.
     """
-    solve = solve or newton_direction
+    find_direction = find_direction or newton_direction
     x = np.array(x0, dtype=np.float64)
-    start = terms = objective(x)
+    start = derivatives = objective(x)
     tol = max(tol, ROUNDING_DECREMENT_SHARE * abs(start.value))
-    solution = Solution(x, start, terms, 0.0, 0, False)
+    solution = Solution(x, start, derivatives, 0.0, 0, False)
     # a trial step may land where the function overflows: that is no error, it is not lower
     with np.errstate(over="ignore", invalid="ignore"):
         for n_iter in range(1, max_iter + 1):
             # 1. Direction.
-            direction = solve(terms)
-            decrement = max(0.0, -float(terms.gradient @ direction))
-            solution = Solution(x, start, terms, decrement, n_iter, False)
+            direction = find_direction(derivatives)
+            decrement = max(0.0, -float(derivatives.gradient @ direction))
+            solution = Solution(x, start, derivatives, decrement, n_iter, False)
             # 2. The last step.
             if decrement <= tol:
                 return replace(solution, x=x + direction, converged=True)
             if callback is not None and callback(solution):
                 return solution
             # 3. Line search.
-            found = line_search(objective, x, terms, direction)
+            found = armijo_line_search(objective, x, derivatives, direction)
             if found is None:
                 return solution
-            x, terms, _ = found
-    return replace(solution, x=x, terms=terms)
+            x, derivatives, _ = found
+    return replace(solution, x=x, derivatives=derivatives)
 
 
-def newton_direction(terms: Derivatives) -> Floats:
+def newton_direction(derivatives: Derivatives) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
-    found = compiled.direction(terms.hessian, terms.gradient)
+    found = compiled.newton_direction(derivatives.hessian, derivatives.gradient)
     if found is None:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = -solve_damped(terms.hessian, terms.gradient)
+            found = -solve_damped(derivatives.hessian, derivatives.gradient)
     return found
 
 
-def line_search(
-    objective: Objective, x: Floats, terms: Derivatives, direction: Floats
+def armijo_line_search(
+    objective: Objective, x: Floats, derivatives: Derivatives, direction: Floats
 ) -> tuple[Floats, Derivatives, float] | None:
     """Halve the step until the value falls by 1e-4 of what the slope promises (Armijo).
 
@@ -153,13 +153,13 @@ def line_search(
         growth = np.abs(direction) / (1.0 + np.abs(x))
         cut = min(1.0, longest / float(growth.max()))
         direction = cut * direction
-    slope = max(0.0, -float(terms.gradient @ direction))
+    slope = max(0.0, -float(derivatives.gradient @ direction))
     step = 1.0
-    rounding = 1e-13 * (1.0 + abs(terms.value))  # no smaller fall can be seen
+    rounding = 1e-13 * (1.0 + abs(derivatives.value))  # no smaller fall can be seen
     for _ in range(40):
         point = x + step * direction
         trial = objective(point)
-        highest = terms.value - 1e-4 * step * slope + rounding
+        highest = derivatives.value - 1e-4 * step * slope + rounding
         if math.isfinite(trial.value) and trial.value <= highest:
             return point, trial, step * cut
         step *= 0.5
@@ -169,7 +169,7 @@ def line_search(
 def minimize_lbfgs(
     objective: Objective,
     x0: Floats,
-    inverse: InverseHessian,
+    inverse_hessian: LBFGSInverseHessian,
     *,
     tol: float = 1e-7,
     max_iter: int = 100,
@@ -183,10 +183,10 @@ def minimize_lbfgs(
         ``objective(x) -> Derivatives``; no Hessian is used.
     x0 : ndarray of shape (n_parameters,)
         Where the search begins.
-    inverse : InverseHessian
+    inverse_hessian : LBFGSInverseHessian
         Rough inverse of the Hessian at `x0`; it learns on the way.
     tol, max_iter, callback
-        As of `minimize`; the decrement is that of the rough inverse.
+        As of `minimize_batch`; the decrement is that of the rough inverse.
 
     Returns
     -------
@@ -210,30 +210,32 @@ def minimize_lbfgs(
     .. [1] J. Nocedal, S. J. Wright (2006). Numerical Optimization, section 7.2.
     """
     x = np.array(x0, dtype=np.float64)
-    start = terms = objective(x)
+    start = derivatives = objective(x)
     tol = max(tol, ROUNDING_DECREMENT_SHARE * abs(start.value))
-    solution = Solution(x, start, terms, math.inf, 0, False)
+    solution = Solution(x, start, derivatives, math.inf, 0, False)
     with np.errstate(over="ignore", invalid="ignore"):
         for n_iter in range(max_iter):
             # 1. Direction.
-            direction = -inverse(terms.gradient)
-            decrement = -float(terms.gradient @ direction)
-            solution = Solution(x, start, terms, decrement, n_iter, False)
+            direction = -inverse_hessian(derivatives.gradient)
+            decrement = -float(derivatives.gradient @ direction)
+            solution = Solution(x, start, derivatives, decrement, n_iter, False)
             # 2. The last step.
             if 0.0 <= decrement <= tol:
                 return replace(solution, x=x + direction, converged=True)
             if callback is not None and callback(solution):
                 return solution
             # 3. Line search.
-            found = line_search(objective, x, terms, direction)
+            found = armijo_line_search(objective, x, derivatives, direction)
             if found is None:
                 return solution
             point, trial, step = found
-            inverse.update(
-                point - x, trial.gradient - terms.gradient, halved=step < 1.0
+            inverse_hessian.update(
+                point - x,
+                trial.gradient - derivatives.gradient,
+                step_was_halved=step < 1.0,
             )
-            x, terms = found[:2]
-    return replace(solution, x=x, terms=terms, n_iter=max_iter)
+            x, derivatives = found[:2]
+    return replace(solution, x=x, derivatives=derivatives, n_iter=max_iter)
 
 
 @dataclass(frozen=True)
@@ -245,29 +247,35 @@ class CurvaturePair:
     rho: float
 
 
-class InverseHessian:
+class LBFGSInverseHessian:
     """Products with the inverse of a Hessian as the last steps show it (L-BFGS).
 
     `initial` multiplies by the matrix that it begins with, ``H_0`` of the textbook.
     """
 
-    def __init__(self, initial: Product, pairs: Sequence[CurvaturePair] = ()) -> None:
-        self.initial = initial
+    def __init__(
+        self, initial_product: Product, pairs: Sequence[CurvaturePair] = ()
+    ) -> None:
+        self.initial = initial_product
         self.pairs = list(pairs)
         self.scale = 1.0
 
-    def update(self, s: Floats, y: Floats, *, halved: bool = False) -> None:
+    def update(
+        self, step: Floats, gradient_change: Floats, *, step_was_halved: bool = False
+    ) -> None:
         """Remember the step s and the change y of the gradient; was the step halved?"""
-        curvature = float(s @ y)
+        curvature = float(step @ gradient_change)
         if curvature <= 0.0:
             return
         # A halved step shows that H_0 is too large: gamma of Nocedal and Wright (7.20), or each
         # step after it would be halved as well.
-        if halved or self.scale < 1.0:
-            shown = curvature / max(1e-300, float(y @ self.initial(y)))
+        if step_was_halved or self.scale < 1.0:
+            shown = curvature / max(
+                1e-300, float(gradient_change @ self.initial(gradient_change))
+            )
             self.scale = min(1.0, shown)
         self.pairs = self.pairs[1 - MAX_LBFGS_PAIRS :]
-        self.pairs.append(CurvaturePair(s, y, 1.0 / curvature))
+        self.pairs.append(CurvaturePair(step, gradient_change, 1.0 / curvature))
 
     def __call__(self, gradient: Floats) -> Floats:
         """Return ``H_k g`` by the two-loop recursion, algorithm 7.4 of Nocedal and Wright."""
@@ -284,15 +292,17 @@ class InverseHessian:
         return r
 
 
-class StopWhenSlow:
+class StopAtSlowDecrease:
     """A callback: ends a search whose decrement is more than `ratio` times the last one.
 
     Only decrements of at most `below` are looked at. `stopped` says whether it ended the search.
     """
 
-    def __init__(self, ratio: float, below: float = math.inf) -> None:
-        self.ratio = ratio
-        self.below = below
+    def __init__(
+        self, max_decrement_ratio: float, max_decrement: float = math.inf
+    ) -> None:
+        self.ratio = max_decrement_ratio
+        self.below = max_decrement
         self.last = math.inf
         self.stopped = False
 
@@ -304,21 +314,21 @@ class StopWhenSlow:
         return self.stopped
 
 
-class Memoized:
+class MemoizedObjective:
     """An objective that remembers its last point, where a search then begins without a pass.
 
-    `x` and `terms` are a point that is known already.
+    `x` and `derivatives` are a point that is known already.
     """
 
     def __init__(
         self,
         objective: Objective,
         x: Floats | None = None,
-        terms: Derivatives | None = None,
+        derivatives: Derivatives | None = None,
     ) -> None:
         self.objective = objective
         self._x = x
-        self._terms = terms
+        self._terms = derivatives
 
     def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""

@@ -34,7 +34,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.likelihood import log_odds_from_logs
+from .._model.likelihood import log_odds_from_log_probs
 from .._utils.results import Codes, Floats
 from .._validation.predictions import Predictions
 from .fitted_map import MAX_CLASSES_TO_LEARN, MEMORY_ROWS_PER_CLASS, Filter, Shifts
@@ -410,7 +410,7 @@ def _log_factors_of_learned_maps(
     """Return the log factors of learned maps, and their log probabilities."""
     log_probs = [chunk.logs + shifts.tau for shifts in past.shifts]
     if past.filters:
-        log_odds = log_odds_from_logs(np.array(chunk.logs.T), past.baseline)
+        log_odds = log_odds_from_log_probs(np.array(chunk.logs.T), past.baseline)
         n_compared = len(log_odds)
         is_compared = np.arange(n_compared + 1) != past.baseline
         for known in past.filters:

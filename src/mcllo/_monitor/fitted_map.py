@@ -48,7 +48,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._model.kernel import Derivatives, LogPartition
-from .._model.likelihood import Likelihood, identity_theta, sufficient_statistic
+from .._model.likelihood import (
+    NegativeLogLikelihood,
+    identity_theta,
+    sufficient_statistic,
+)
 from .._model.newton import minimize
 from .._utils.atomic_files import StrPath
 from .._utils.results import Codes, Floats
@@ -132,7 +136,7 @@ class Filter:
         if weight is not None:
             counted *= weight[::step]
         statistic = sufficient_statistic(odds, codes[::step], counted)
-        likelihood = Likelihood(LogPartition(odds, counted), statistic)
+        likelihood = NegativeLogLikelihood(LogPartition(odds, counted), statistic)
 
         def objective(theta: Floats) -> Derivatives:
             away = theta - mean
@@ -279,13 +283,13 @@ def _row_weight(rows: Predictions) -> Floats:
     return weight
 
 
-def _likelihood(rows: Predictions, baseline: int) -> Likelihood:
+def _likelihood(rows: Predictions, baseline: int) -> NegativeLogLikelihood:
     """Return the negative log likelihood of theta, and its derivatives."""
     against = _against(rows, baseline)
     log_odds = np.ascontiguousarray(against.log_odds)
     weight = _row_weight(rows)
     statistic = sufficient_statistic(log_odds, against.model_codes, weight)
-    return Likelihood(LogPartition(log_odds, weight), statistic)
+    return NegativeLogLikelihood(LogPartition(log_odds, weight), statistic)
 
 
 def _log_det(matrix: Floats) -> float:

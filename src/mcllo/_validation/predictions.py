@@ -27,7 +27,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.likelihood import log_odds_of_rows
+from .._model.likelihood import log_odds_from_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
@@ -411,9 +411,13 @@ class Predictions:
     def log_odds(self) -> Floats:
         """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
         if self.logits is None:
-            odds = log_odds_of_rows(self.probs, self.baseline_index, logarithms=False)
+            odds = log_odds_from_rows(
+                self.probs, self.baseline_index, rows_are_logs=False
+            )
         else:  # no digit is lost where the softmax rounds to 0 or 1
-            odds = log_odds_of_rows(self.logits, self.baseline_index, logarithms=True)
+            odds = log_odds_from_rows(
+                self.logits, self.baseline_index, rows_are_logs=True
+            )
         odds.setflags(write=False)
         return odds
 

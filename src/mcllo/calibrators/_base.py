@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._fit.map import read_simplex
+from .._fit.map import validate_rows_to_recalibrate
 from .._utils.atomic_files import write_text
 from .._utils.formatting import format_count
 from .._utils.results import Floats, none_for_nan
@@ -421,10 +421,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._simplex_of(X)
         normalize = bool(getattr(self, "normalize", False))
         if logits is not None:
-            return read_simplex(classes, None, logits)
+            return validate_rows_to_recalibrate(classes, None, logits)
         if self.needs_logs:
             clip = getattr(self, "clip_", None) or getattr(self, "clip", None)
-            return read_simplex(classes, X, None, normalize, clip)
+            return validate_rows_to_recalibrate(classes, X, None, normalize, clip)
         simplex = clean_probs(X, columns=classes, normalize=normalize, keep_zeros=True)
         if simplex.probs.shape[1] != seen:
             raise InputError(

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._fit.linear_fit import LinearMap, check_penalty, fit_map
+from .._fit.linear_fit import LinearMap, check_penalty_strength, fit_linear_map
 from .._utils.results import Floats
 from .._validation.predictions import Predictions
 from .._validation.probabilities import Simplex
@@ -56,12 +56,12 @@ class LinearCalibrator(Calibrator):
         return getattr(self, "on", "log_probs")
 
     def _ridge(self, predictions: Predictions) -> Floats:
-        """Return the weights r of the penalty, as `fit_map` takes them."""
+        """Return the weights r of the penalty, as `fit_linear_map` takes them."""
         raise NotImplementedError
 
     def _learn(self, predictions: Predictions) -> None:
         ridge = self._ridge(predictions)
-        self.map_ = fit_map(predictions, self._scores, ridge, self._remedy)
+        self.map_ = fit_linear_map(predictions, self._scores, ridge, self._remedy)
 
     def _apply(self, simplex: Simplex) -> Floats:
         return self.map_.apply(simplex, self._scores)
@@ -94,7 +94,7 @@ class Scaling(LinearCalibrator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_penalty("penalty", self.penalty)
+        check_penalty_strength("penalty", self.penalty)
 
     def _ridge(self, predictions: Predictions) -> Floats:
         n_classes = predictions.n_classes
@@ -305,8 +305,8 @@ class DirichletCalibration(LinearCalibrator):
         self.clip = clip
 
     def _check_options(self) -> None:
-        check_penalty("off_diagonal", self.off_diagonal)
-        check_penalty("intercept", self.intercept)
+        check_penalty_strength("off_diagonal", self.off_diagonal)
+        check_penalty_strength("intercept", self.intercept)
 
     def _ridge(self, predictions: Predictions) -> Floats:
         total = float(predictions.class_weight.sum())

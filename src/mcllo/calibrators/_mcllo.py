@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._fit.fit import MCLLOFit, fit_all_baselines, fit_predictions
+from .._fit.fit import MCLLOFit, fit_mean_over_baselines, fit_predictions
 from .._fit.map import AllBaselinesMap
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
@@ -339,7 +339,7 @@ class MCLLOCalibrator(GatedCalibrator):
         """Return the map; `tested_fit` is that of the gate."""
         options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
         if rule == "all":
-            return fit_all_baselines(predictions, **options)
+            return fit_mean_over_baselines(predictions, **options)
         if rule == "auto":
             baseline = likeliest_baseline(predictions, **options)
             predictions = predictions.with_baseline(baseline)

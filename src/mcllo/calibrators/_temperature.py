@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._fit.linear_fit import LinearMap, transposed_scores
-from .._model.temperature import inverse_temperature
+from .._model.temperature import fit_inverse_temperature
 from .._utils.results import Floats
 from .._utils.statements import warn
 from .._validation.predictions import Predictions
@@ -104,7 +104,9 @@ class TemperatureScaling(PriorCalibrator):
 
     def _learn(self, predictions: Predictions) -> None:
         scores = transposed_scores(predictions)
-        root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
+        root = fit_inverse_temperature(
+            scores, predictions.codes, predictions.sample_weight
+        )
         self.inverse_temperature_ = root.value
         self.n_iter_ = root.n_iter
         numbers = {"inverse_temperature": root.value}

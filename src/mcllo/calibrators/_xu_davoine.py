@@ -56,7 +56,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._fit.linear_fit import transposed_scores
-from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .._model.kernel import CHUNK_ELEMENTS, Derivatives, softmax_in_place
 from .._model.newton import Solution, minimize
 from .._utils.linalg import TINY
 from .._utils.results import Codes, Floats, Result
@@ -156,7 +156,7 @@ class ScalarLikelihood:
             shifted = self._above_bottom
             target_sum = self.lag
         p = at * shifted
-        log_sums = softmax(p)
+        log_sums = softmax_in_place(p)
         mean = np.einsum("kn,kn->n", p, shifted)
         mean_square = np.einsum("kn,kn->n", p * shifted, shifted)
         variance = mean_square - mean**2
@@ -202,7 +202,7 @@ def _outward(
     ends = np.empty(len(radii))
     theta = float(solution.x[0])
     radius = 0.0
-    curvature = max(float(solution.terms.hessian[0, 0]), TINY)
+    curvature = max(float(solution.derivatives.hessian[0, 0]), TINY)
     rate = curvature**-0.5  # d theta / d r
     change_of_rate = 0.0
     for q, next_radius in enumerate(radii):
@@ -292,7 +292,7 @@ def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
 def soft_max(scores: Floats, theta: Any) -> Floats:
     """Return ``p_k(theta)``; classes on the first axis, the others broadcast."""
     p: Floats = scores * theta
-    softmax(p)
+    softmax_in_place(p)
     return p
 
 

@@ -253,30 +253,30 @@ def write_javascript(program: Program) -> str:
             sum_words="" if loose else " that sum to 1",
         )
         checks += "" if program.zeros else ZERO_CHECK.format()
-    helpers = JAVASCRIPT.used(program, always=("sum",))
+    helpers = JAVASCRIPT.used_helpers(program, always=("sum",))
     return MODULE.format(
         method=program.method,
         method_name=json.dumps(program.method),
         version=__version__,
         what="a probability" if program.input == "probs" else "a logit",
         classes=JAVASCRIPT.literal(program.classes),
-        constants="\n".join(JAVASCRIPT.constants(program)),
+        constants="\n".join(JAVASCRIPT.constant_lines(program)),
         helpers="".join(helpers),
         checks=checks,
-        body="\n".join(f"  {line}" for line in JAVASCRIPT.body(program)),
+        body="\n".join(f"  {line}" for line in JAVASCRIPT.step_lines(program)),
         last=f"v{len(program.steps) - 1}",
     )
 
 
-def write_declaration(program: Program) -> str:
+def write_type_declaration(program: Program) -> str:
     """Return the text of the module's ``.d.ts``."""
-    kinds = {_type(label) for label in program.classes}
+    kinds = {_typescript_type(label) for label in program.classes}
     what = "probabilities" if program.input == "probs" else "logits"
     label = " | ".join(sorted(kinds))
     return DECLARATION.format(version=__version__, label=label, what=what)
 
 
-def _type(label: object) -> str:
+def _typescript_type(label: object) -> str:
     """Return a label's type in TypeScript."""
     if isinstance(label, str):
         return "string"

@@ -54,34 +54,33 @@ class Language:
             return f"[{', '.join(self.literal(item) for item in value)}]"
         if isinstance(value, bool):
             return self.true if value else self.false
-        if (
-            value is None or value != value
-        ):  # NaN, which says that a bin keeps what it was given
+        is_nan = value != value  # which says that a bin keeps what it was given
+        if value is None or is_nan:
             return self.none
         if isinstance(value, str):
             return self.quote(value)
         return repr(value)
 
-    def constants(self, program: Program) -> list[str]:
+    def constant_lines(self, program: Program) -> list[str]:
         """Return a line for each number that a step carries."""
         lines = []
         for k, step in enumerate(program.steps):
-            for name, value in step.numbers.items():
+            for name, value in step.parameters.items():
                 constant = f"{name.upper()}_{k}"
                 lines.append(self.line.format(name=constant, value=self.literal(value)))
         return lines
 
-    def body(self, program: Program) -> list[str]:
+    def step_lines(self, program: Program) -> list[str]:
         """Return a line for each step but the first, which is the row ``v0``."""
         lines = []
         for k, step in enumerate(program.steps[1:], start=1):
-            vectors = [f"v{of}" for of in step.of]
-            constants = [f"{name.upper()}_{k}" for name in step.numbers]
+            vectors = [f"v{of}" for of in step.inputs]
+            constants = [f"{name.upper()}_{k}" for name in step.parameters]
             call = f"{step.op}({', '.join(vectors + constants)})"
             lines.append(self.line.format(name=f"v{k}", value=call))
         return lines
 
-    def used(self, program: Program, always: tuple[str, ...] = ()) -> list[str]:
+    def used_helpers(self, program: Program, always: tuple[str, ...] = ()) -> list[str]:
         """Return the definitions that the program needs."""
         names = {step.op for step in program.steps} | set(always)
         for name in tuple(names):

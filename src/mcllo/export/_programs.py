@@ -34,8 +34,9 @@ values]                           of round r and tree k the value ``values_rk`` 
                                   pignistic or plausible probabilities
 ================================  ==================================================================
 
-`Program.run` is what they mean, in NumPy. A target (`_graph`, `_sql`, `_javascript`, `_torch`,
-`_python`) has one short rule for each. What each calibrator does is a function of `PROGRAMS`:
+`Program.evaluate` is what they mean, in NumPy. A target (`_graph`, `_sql`, `_javascript`,
+`_torch`, `_python`) has one short rule for each. What each calibrator does is a function of
+`PROGRAMS`:
 
 =====================  =====================================================================
 rows                   ``p``: the row divided by its sum where that is off; where logarithms are
@@ -56,8 +57,8 @@ xu_davoine             ``softmax(theta s)``, or belief functions in the order of
 =====================  =====================================================================
 
 z are logits or log p. A new method is one function here; a new member of the pool is one function
-for `_auto`, if it is no linear map of ``log g``. `ExportError` says why something has no program,
-and what has.
+for `_add_pool_of_members`, if it is no linear map of ``log g``. `ExportError` says why something
+has no program, and what has.
 """
 
 from __future__ import annotations
@@ -125,17 +126,17 @@ class ProgramStep:
     ----------
     op : str
         Its name in the table above.
-    of : tuple of int
+    inputs : tuple of int
         The steps whose vectors it takes.
-    numbers : dict
+    parameters : dict
         What it carries: arrays, lists of arrays, numbers and words.
     size : int
         Length of the vector that it makes.
     """
 
     op: str
-    of: tuple[Value, ...]
-    numbers: dict[str, Any]
+    inputs: tuple[Value, ...]
+    parameters: dict[str, Any]
     size: int
 
 
@@ -166,42 +167,42 @@ class Program:
     zeros: bool = True
     steps: list[ProgramStep] = field(default_factory=list)
 
-    def step(
-        self, op: str, *of: Value, size: int | None = None, **numbers: Any
+    def add_step(
+        self, op: str, *inputs: Value, size: int | None = None, **parameters: Any
     ) -> Value:
         """Add a step; return its place."""
         if size is None:
-            size = self.steps[of[0]].size if of else len(self.classes)
-        self.steps.append(ProgramStep(op, of, numbers, size))
+            size = self.steps[inputs[0]].size if inputs else len(self.classes)
+        self.steps.append(ProgramStep(op, inputs, parameters, size))
         return len(self.steps) - 1
 
-    def take(self, x: Value, index: Sequence[int]) -> Value:
+    def take_entries(self, x: Value, index: Sequence[int]) -> Value:
         """Return some entries of x; x itself where that is all of them in order."""
         if list(index) == list(range(self.steps[x].size)):
             return x
-        return self.step("take", x, index=[int(k) for k in index], size=len(index))
+        return self.add_step("take", x, index=[int(k) for k in index], size=len(index))
 
     def scale_and_shift(self, x: Value, weight: Any, shift: Any = 0.0) -> Value:
         """Return ``weight_j x_j + shift_j``."""
         size = self.steps[x].size
         weight = np.broadcast_to(weight, size).astype(float)
         shift = np.broadcast_to(shift, size).astype(float)
-        return self.step("scale", x, weight=weight, shift=shift)
+        return self.add_step("scale", x, weight=weight, shift=shift)
 
-    def matrix(self, x: Value, weight: Floats, shift: Any = 0.0) -> Value:
+    def multiply_by_matrix(self, x: Value, weight: Floats, shift: Any = 0.0) -> Value:
         """Return ``sum_k weight_jk x_k + shift_j``."""
         shift = np.broadcast_to(shift, len(weight)).astype(float)
-        return self.step(
+        return self.add_step(
             "matrix", x, weight=np.asarray(weight), shift=shift, size=len(weight)
         )
 
-    def affine(self, x: Value, weight: Floats, shift: Any) -> Value:
-        """Return `scale_and_shift` by one number or a diagonal, else `matrix`."""
+    def affine_map(self, x: Value, weight: Floats, shift: Any) -> Value:
+        """Return `scale_and_shift` by one number or a diagonal, else `multiply_by_matrix`."""
         if np.ndim(weight) == 2:
-            return self.matrix(x, weight, shift)
+            return self.multiply_by_matrix(x, weight, shift)
         return self.scale_and_shift(x, weight, shift)
 
-    def share(
+    def share_among_present(
         self,
         q: Value,
         p: Value,
@@ -212,39 +213,39 @@ class Program:
     ) -> Value:
         """Return the row that answers q for the classes `present` make beside the others' p."""
         numbers = {"present": [int(k) for k in present], "even": even, "least": least}
-        return self.step("share", q, p, **numbers, size=len(self.classes))
+        return self.add_step("share", q, p, **numbers, size=len(self.classes))
 
-    def ending(self, answer: Value) -> Program:
+    def drop_unused_steps(self, answer: Value) -> Program:
         """Return the program whose answer is that of a step, with the steps it needs alone."""
         # backwards, as a step takes only vectors of steps before it
         needed = {answer}
         for k in range(answer, -1, -1):
             if k in needed:
-                needed.update(self.steps[k].of)
+                needed.update(self.steps[k].inputs)
         new_place = {old: new for new, old in enumerate(sorted(needed))}
         steps = []
         for old in new_place:
             step = self.steps[old]
-            of = tuple(new_place[k] for k in step.of)
-            steps.append(replace(step, of=of))
+            inputs = tuple(new_place[k] for k in step.inputs)
+            steps.append(replace(step, inputs=inputs))
         return replace(self, steps=steps)
 
-    def run(self, rows: Any) -> Floats:
+    def evaluate(self, rows: Any) -> Floats:
         """Return the answers to rows of shape (n, c)."""
         made: list[Floats] = []
         given = np.asarray(rows, dtype=np.float64)
         for step in self.steps:
-            of = [made[k] for k in step.of] or [given]
-            made.append(RUN[step.op](*of, **step.numbers))
+            inputs = [made[k] for k in step.inputs] or [given]
+            made.append(RUN[step.op](*inputs, **step.parameters))
         return made[-1]
 
 
-def _unit(x: Floats, tolerance: float) -> Floats:
+def _divide_by_row_sum(x: Floats, tolerance: float) -> Floats:
     total = x.sum(axis=1, keepdims=True)
     return x / np.where(np.abs(total - 1.0) > tolerance, total, 1.0)
 
 
-def _floor(x: Floats, floor: float, every: bool) -> Floats:
+def _raise_to_floor(x: Floats, floor: float, every: bool) -> Floats:
     low = x < floor
     if not every:
         low &= (x == 0.0).any(axis=1, keepdims=True)
@@ -254,20 +255,22 @@ def _floor(x: Floats, floor: float, every: bool) -> Floats:
 
 
 def _softmax(x: Floats) -> Floats:
-    e = np.exp(_minus_top(x))
+    e = np.exp(_subtract_row_max(x))
     return e / e.sum(axis=1, keepdims=True)
 
 
 def _log_softmax(x: Floats) -> Floats:
-    gaps = _minus_top(x)
+    gaps = _subtract_row_max(x)
     return gaps - np.log(np.exp(gaps).sum(axis=1, keepdims=True))
 
 
-def _minus_top(x: Floats) -> Floats:
+def _subtract_row_max(x: Floats) -> Floats:
     return x - x.max(axis=1, keepdims=True)
 
 
-def _steps(x: Floats, edges: list[Floats], table: list[Floats]) -> Floats:
+def _apply_step_functions(
+    x: Floats, edges: list[Floats], table: list[Floats]
+) -> Floats:
     answers = np.empty_like(x)
     for j in range(x.shape[1]):
         bins = np.searchsorted(edges[j], x[:, j])
@@ -275,14 +278,14 @@ def _steps(x: Floats, edges: list[Floats], table: list[Floats]) -> Floats:
     return np.where(np.isnan(answers), x, answers)
 
 
-def _lines(x: Floats, at: list[Floats], value: list[Floats]) -> Floats:
+def _interpolate_linearly(x: Floats, at: list[Floats], value: list[Floats]) -> Floats:
     answers = np.empty_like(x)
     for j in range(x.shape[1]):
         answers[:, j] = np.interp(x[:, j], at[j], value[j])
     return answers
 
 
-def _share(
+def _share_among_present(
     q: Floats, p: Floats, present: list[int], even: bool, least: float
 ) -> Floats:
     answers = np.zeros_like(p)
@@ -294,7 +297,9 @@ def _share(
     )
 
 
-def _runs(x: Floats, low: Floats, high: Floats, node: Floats, output: str) -> Floats:
+def _belief_in_runs(
+    x: Floats, low: Floats, high: Floats, node: Floats, output: str
+) -> Floats:
     found = belief(x, PlausibleSets(0.0, low, high), "score")
     if output == "pignistic":
         return found.betp
@@ -303,8 +308,8 @@ def _runs(x: Floats, low: Floats, high: Floats, node: Floats, output: str) -> Fl
 
 RUN: dict[str, Any] = {
     "input": lambda x: x,
-    "unit": _unit,
-    "floor": _floor,
+    "unit": _divide_by_row_sum,
+    "floor": _raise_to_floor,
     "clamp": lambda x, low, high: np.clip(x, low, high),
     "log": np.log,
     "log1m": lambda x: np.log1p(-x),
@@ -313,18 +318,42 @@ RUN: dict[str, Any] = {
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "minus": lambda x, entry: x - x[:, [entry]],
-    "minus_top": _minus_top,
+    "minus_top": _subtract_row_max,
     "take": lambda x, index: x[:, index],
     "scale": lambda x, weight, shift: x * weight + shift,
     "matrix": lambda x, weight, shift: x @ weight.T + shift,
     "add": lambda *x: np.sum(x, axis=0),
-    "steps": _steps,
-    "lines": _lines,
-    "share": _share,
+    "steps": _apply_step_functions,
+    "lines": _interpolate_linearly,
+    "share": _share_among_present,
     "trees": lambda x, **numbers: Trees(**numbers).sums(x.T).T,
-    "runs": _runs,
+    "runs": _belief_in_runs,
 }
 """What each step means."""
+
+STEP_FUNCTIONS = {
+    "input": "keep_row",
+    "unit": "divide_by_row_sum",
+    "floor": "raise_to_floor",
+    "clamp": "clamp",
+    "log": "log",
+    "log1m": "log_of_one_minus",
+    "exp": "exponential",
+    "log_logistic": "log_logistic",
+    "softmax": "softmax",
+    "log_softmax": "log_softmax",
+    "minus": "subtract_entry",
+    "minus_top": "subtract_row_max",
+    "take": "take_entries",
+    "scale": "scale_and_shift",
+    "matrix": "multiply_by_matrix",
+    "add": "add_vectors",
+    "steps": "apply_step_functions",
+    "lines": "interpolate_linearly",
+    "share": "share_among_present",
+    "runs": "belief_in_runs",
+}
+"""The methods that write each step in `_graph` and `_sql`; trees have none there."""
 
 
 def refuse_trees(program: Program) -> None:
@@ -358,121 +387,141 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
             "(on='log_probs')."
         )
     normalize = bool(getattr(calibrator, "normalize", False))
-    made = Program(calibrator.method, classes, given, normalize=normalize)
+    program = Program(calibrator.method, classes, given, normalize=normalize)
     # z are logits or log p, and p are probabilities. A step that nothing needs is left out at the
     # end, so that both can be made here.
-    z = made.step("input")
-    p = made.step("softmax", z) if given == "logits" else z
+    z = program.add_step("input")
+    p = program.add_step("softmax", z) if given == "logits" else z
     if calibrator.input == "probs":
-        p = made.step("unit", p, tolerance=MIN_REPORTED_ROW_ERROR)
+        p = program.add_step("unit", p, tolerance=MIN_REPORTED_ROW_ERROR)
         if calibrator.needs_logs:
-            p = _clip_zeros(made, calibrator, p)
-            z = made.step("log", p)
+            p = _add_clipping(program, calibrator, p)
+            z = program.add_step("log", p)
     gate_is_closed = bool(getattr(calibrator, "_closed", False))
-    q = p if gate_is_closed else PROGRAMS[calibrator.method](made, calibrator, z, p)
-    answer = _with_prior(made, calibrator, q, z, p)
-    return made.ending(answer)
+    q = p if gate_is_closed else PROGRAMS[calibrator.method](program, calibrator, z, p)
+    answer = _add_prior_shift(program, calibrator, q, z, p)
+    return program.drop_unused_steps(answer)
 
 
-def log_probabilities(classes: tuple[Any, ...]) -> Program:
+def build_log_probs_program(classes: tuple[Any, ...]) -> Program:
     """Return the program of ``log p`` with zeros raised by the default rule."""
-    made = Program("log", classes, "probs")
-    row = made.step("input")
-    p = made.step("unit", row, tolerance=MIN_REPORTED_ROW_ERROR)
-    p = made.step("floor", p, floor=DEFAULT_CLIP, every=False)
-    made.step("log", p)
-    return made
+    program = Program("log", classes, "probs")
+    row = program.add_step("input")
+    p = program.add_step("unit", row, tolerance=MIN_REPORTED_ROW_ERROR)
+    p = program.add_step("floor", p, floor=DEFAULT_CLIP, every=False)
+    program.add_step("log", p)
+    return program
 
 
-def _clip_zeros(made: Program, calibrator: Any, p: Value) -> Value:
+def _add_clipping(program: Program, calibrator: Any, p: Value) -> Value:
     """Return p after clipping."""
     clip = getattr(calibrator, "clip_", None) or getattr(calibrator, "clip", None)
     if clip == 0.0:  # nothing is raised: log 0 has no answer
-        made.zeros = False
+        program.zeros = False
         return p
     floor = DEFAULT_CLIP if clip is None else float(clip)
-    return made.step("floor", p, floor=floor, every=clip is not None)
+    return program.add_step("floor", p, floor=floor, every=clip is not None)
 
 
-def _identity(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+def _keep_probs(program: Program, calibrator: Any, z: Value, p: Value) -> Value:
     return p
 
 
-def _temperature(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    scaled = made.scale_and_shift(z, calibrator.inverse_temperature_)
-    return made.step("softmax", scaled)
+def _add_temperature_scaling(
+    program: Program, calibrator: Any, z: Value, p: Value
+) -> Value:
+    scaled = program.scale_and_shift(z, calibrator.inverse_temperature_)
+    return program.add_step("softmax", scaled)
 
 
-def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+def _add_mcllo_map(program: Program, calibrator: Any, z: Value, p: Value) -> Value:
     fit = calibrator.fit_
     if isinstance(fit, MCLLOMap):
         b = fit.baseline_index
         tau = np.insert(fit.tau, b, 0.0)
         gamma = np.insert(fit.gamma, b, 1.0)
-        log_odds = made.step("minus", z, entry=b)
-        eta = made.scale_and_shift(log_odds, gamma, tau)
-        return made.step("softmax", eta)
-    below_top = made.step("minus_top", z)
-    eta = made.matrix(below_top, fit.weights, fit.intercepts)
-    return made.step("softmax", eta)
+        log_odds = program.add_step("minus", z, entry=b)
+        eta = program.scale_and_shift(log_odds, gamma, tau)
+        return program.add_step("softmax", eta)
+    below_top = program.add_step("minus_top", z)
+    eta = program.multiply_by_matrix(below_top, fit.weights, fit.intercepts)
+    return program.add_step("softmax", eta)
 
 
-def _linear(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+def _add_linear_map(program: Program, calibrator: Any, z: Value, p: Value) -> Value:
     linear = calibrator.map_
-    c = len(made.classes)
+    c = len(program.classes)
     # A class without labels has no parameters: it keeps its p, and the others share the rest.
     present = [k for k in range(c) if k not in linear.absent]
     intercept = linear.intercept[present]
     if linear.coef.ndim == 2:
-        eta = made.matrix(z, linear.coef[present], intercept)
+        eta = program.multiply_by_matrix(z, linear.coef[present], intercept)
     else:
         weight = np.broadcast_to(linear.coef, c)[present]
-        eta = made.scale_and_shift(made.take(z, present), weight, intercept)
-    q = made.step("softmax", eta)
+        eta = program.scale_and_shift(
+            program.take_entries(z, present), weight, intercept
+        )
+    q = program.add_step("softmax", eta)
     if not linear.absent:
         return q
-    return made.share(q, p, present, even=False)
+    return program.share_among_present(q, p, present, even=False)
 
 
-def _present(made: Program, calibrator: Any) -> list[int]:
+def _columns_of_seen_classes(program: Program, calibrator: Any) -> list[int]:
     """Return the columns of classes that labels had."""
-    return [k for k in range(len(made.classes)) if k not in calibrator.absent_]
+    return [k for k in range(len(program.classes)) if k not in calibrator.absent_]
 
 
-def _beta(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    present = _present(made, calibrator)
+def _add_beta_calibration(
+    program: Program, calibrator: Any, z: Value, p: Value
+) -> Value:
+    present = _columns_of_seen_classes(program, calibrator)
     a, b, m = calibrator.coef_[present].T
-    s = made.step("clamp", made.take(p, present), low=MIN_PROB, high=1.0 - MIN_PROB)
-    a_log_s = made.scale_and_shift(made.step("log", s), a, m)
-    b_log_1_minus_s = made.scale_and_shift(made.step("log1m", s), -b)
-    log_odds = made.step("add", a_log_s, b_log_1_minus_s)
-    logs = made.step("log_logistic", log_odds)
+    s = program.add_step(
+        "clamp", program.take_entries(p, present), low=MIN_PROB, high=1.0 - MIN_PROB
+    )
+    a_log_s = program.scale_and_shift(program.add_step("log", s), a, m)
+    b_log_1_minus_s = program.scale_and_shift(program.add_step("log1m", s), -b)
+    log_odds = program.add_step("add", a_log_s, b_log_1_minus_s)
+    logs = program.add_step("log_logistic", log_odds)
     # relative to the largest: of many tiny probabilities none may become 0 before they are shared
-    q = made.step("exp", made.step("minus_top", logs))
-    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
+    q = program.add_step("exp", program.add_step("minus_top", logs))
+    return program.share_among_present(
+        q, p, present, even=calibrator.zero_row == "uniform"
+    )
 
 
-def _histogram(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    present = _present(made, calibrator)
+def _add_histogram_binning(
+    program: Program, calibrator: Any, z: Value, p: Value
+) -> Value:
+    present = _columns_of_seen_classes(program, calibrator)
     edges = [calibrator.edges_[k] for k in present]
     table = [calibrator.table_[k] for k in present]
-    q = made.step("steps", made.take(p, present), edges=edges, table=table)
-    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
+    q = program.add_step(
+        "steps", program.take_entries(p, present), edges=edges, table=table
+    )
+    return program.share_among_present(
+        q, p, present, even=calibrator.zero_row == "uniform"
+    )
 
 
-def _isotonic(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    present = _present(made, calibrator)
+def _add_isotonic_calibration(
+    program: Program, calibrator: Any, z: Value, p: Value
+) -> Value:
+    present = _columns_of_seen_classes(program, calibrator)
     at = [calibrator.knots_[k][0] for k in present]
     value = [calibrator.knots_[k][1] for k in present]
-    q = made.step("lines", made.take(p, present), at=at, value=value)
-    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
+    q = program.add_step("lines", program.take_entries(p, present), at=at, value=value)
+    return program.share_among_present(
+        q, p, present, even=calibrator.zero_row == "uniform"
+    )
 
 
-def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+def _add_xu_davoine(program: Program, calibrator: Any, z: Value, p: Value) -> Value:
     s = z if calibrator.scores == "log" else p
     if calibrator.output == "plug_in":
-        scaled = made.scale_and_shift(s, calibrator.theta_)
-        return made.step("softmax", scaled)
+        scaled = program.scale_and_shift(s, calibrator.theta_)
+        return program.add_step("softmax", scaled)
     if calibrator.order != "score":
         raise ExportError(
             f"order={calibrator.order!r} of xu_davoine searches each row for where its bounds "
@@ -481,7 +530,7 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
         )
     sets = calibrator.sets_
     _, node_weights = quadrature()
-    return made.step(
+    return program.add_step(
         "runs",
         s,
         low=sets.low,
@@ -491,34 +540,38 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     )
 
 
-def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+def _add_pool_of_members(
+    program: Program, calibrator: Any, z: Value, p: Value
+) -> Value:
     stack = calibrator.stack_
     members = stack.members
-    g = _soft(made, members.soft, z)
-    logs = made.step("log", g)
+    g = _add_temperature_with_lapse(program, members.soft, z)
+    logs = program.add_step("log", g)
     answers = {"identity": p, "temperature": g}
     for name in members.names[2:]:
         if name == "similar":  # and the full maps build on it
-            logs = _similar(made, members.similar, logs, g)
-            answers[name] = made.step("exp", logs)
+            logs = _add_similarity_member(program, members.similar, logs, g)
+            answers[name] = program.add_step("exp", logs)
         elif name in members.curves:
-            answers[name] = _curve(made, members.curves[name], logs)
+            answers[name] = _add_log_odds_curve(program, members.curves[name], logs)
         elif stack.weights[name] > 0.0:
-            answers[name] = _linear_member(made, members.maps[name], logs)
+            answers[name] = _add_linear_member(program, members.maps[name], logs)
     parts = []
     for name, answer in answers.items():
         weight = stack.weights[name]
         if weight > 0.0:
-            parts.append(made.scale_and_shift(answer, weight))
-    total = made.step("add", *parts)
-    q = made.step("unit", total, tolerance=-1.0)  # divides every row by its sum
+            parts.append(program.scale_and_shift(answer, weight))
+    total = program.add_step("add", *parts)
+    q = program.add_step("unit", total, tolerance=-1.0)  # divides every row by its sum
     correction = stack.correction
     if correction is None or correction.trees is None:
         return q
-    return _correct_by_trees(made, correction, z, q)
+    return _add_tree_correction(program, correction, z, q)
 
 
-def _correct_by_trees(made: Program, correction: Any, z: Value, q: Value) -> Value:
+def _add_tree_correction(
+    program: Program, correction: Any, z: Value, q: Value
+) -> Value:
     """Return the pool's answer q with trees on it."""
     trees = correction.trees
     numbers = {
@@ -526,86 +579,107 @@ def _correct_by_trees(made: Program, correction: Any, z: Value, q: Value) -> Val
         "thresholds": trees.thresholds,
         "values": trees.values,
     }
-    if len(made.classes) == 2:  # trees of the log odds, whose sum is the first class's
-        log_odds = made.matrix(z, np.array([[1.0, -1.0]]))
-        sums = made.step("trees", log_odds, **numbers, size=1)
-        sums = made.matrix(sums, np.array([[1.0], [0.0]]))
+    if len(program.classes) == 2:
+        # trees of the log odds, whose sum is the first class's
+        log_odds = program.multiply_by_matrix(z, np.array([[1.0, -1.0]]))
+        sums = program.add_step("trees", log_odds, **numbers, size=1)
+        sums = program.multiply_by_matrix(sums, np.array([[1.0], [0.0]]))
     else:
-        sums = made.step("trees", made.step("log_softmax", z), **numbers)
+        log_p = program.add_step("log_softmax", z)
+        sums = program.add_step("trees", log_p, **numbers)
     # raised as the calibrator does it: of a 0 the logarithm would be -inf
-    log_q = made.step("log", made.step("clamp", q, low=TINY, high=1.0))
-    corrected = made.step("softmax", made.step("add", log_q, sums))
+    positive_q = program.add_step("clamp", q, low=TINY, high=1.0)
+    log_q = program.add_step("log", positive_q)
+    eta = program.add_step("add", log_q, sums)
+    corrected = program.add_step("softmax", eta)
     trust = correction.trust
-    kept_part = made.scale_and_shift(q, 1.0 - trust)
-    corrected_part = made.scale_and_shift(corrected, trust)
-    return made.step("add", kept_part, corrected_part)
+    kept_part = program.scale_and_shift(q, 1.0 - trust)
+    corrected_part = program.scale_and_shift(corrected, trust)
+    return program.add_step("add", kept_part, corrected_part)
 
 
-def _soft(made: Program, soft: Any, z: Value) -> Value:
+def _add_temperature_with_lapse(
+    program: Program, temperature_with_lapse: Any, z: Value
+) -> Value:
     """Return a temperature with a lapse rate e: ``(1 - e) softmax(u z) + e / c``."""
-    lapse = soft.slip
-    sharp = made.step("softmax", made.scale_and_shift(z, soft.inverse_temperature))
-    return made.scale_and_shift(sharp, 1.0 - lapse, lapse / len(made.classes))
+    lapse = temperature_with_lapse.slip
+    sharp = program.add_step(
+        "softmax",
+        program.scale_and_shift(z, temperature_with_lapse.inverse_temperature),
+    )
+    return program.scale_and_shift(sharp, 1.0 - lapse, lapse / len(program.classes))
 
 
-def _similar(made: Program, similar: Any, logs: Value, g: Value) -> Value:
+def _add_similarity_member(
+    program: Program, member: Any, log_g: Value, g: Value
+) -> Value:
     """Return the log of the member that knows which classes are similar, A its similarity.
 
     ``log_softmax((1 + b_3) log g + b_0 A log g + intercept + b_1 A g + b_2 g + b_4 log(A g))``
     """
-    A = similar.similarity
-    b = similar.shared
-    identity = np.eye(len(made.classes))
-    A_g = made.matrix(g, A)
-    of_logs = made.matrix(logs, (1.0 + b[3]) * identity + b[0] * A, similar.intercept)
-    of_g = made.matrix(g, b[1] * A + b[2] * identity)
-    of_log_A_g = made.scale_and_shift(made.step("log", A_g), b[4])
-    return made.step("log_softmax", made.step("add", of_logs, of_g, of_log_A_g))
+    A = member.similarity
+    b = member.shared
+    identity = np.eye(len(program.classes))
+    A_g = program.multiply_by_matrix(g, A)
+    of_logs = program.multiply_by_matrix(
+        log_g, (1.0 + b[3]) * identity + b[0] * A, member.intercept
+    )
+    of_g = program.multiply_by_matrix(g, b[1] * A + b[2] * identity)
+    of_log_A_g = program.scale_and_shift(program.add_step("log", A_g), b[4])
+    return program.add_step(
+        "log_softmax", program.add_step("add", of_logs, of_g, of_log_A_g)
+    )
 
 
-def _curve(made: Program, curve: Any, logs: Value) -> Value:
+def _add_log_odds_curve(program: Program, curve: Any, log_g: Value) -> Value:
     """Return the member whose log odds, of two classes, are a curve of those of g."""
-    odds = made.matrix(logs, np.array([[-1.0, 1.0]]))
-    bent = made.step("lines", odds, at=[curve.at], value=[curve.value])
-    eta = made.matrix(bent, np.array([[-0.5], [0.5]]))
-    return made.step("softmax", eta)
+    odds = program.multiply_by_matrix(log_g, np.array([[-1.0, 1.0]]))
+    bent = program.add_step("lines", odds, at=[curve.at], value=[curve.value])
+    eta = program.multiply_by_matrix(bent, np.array([[-0.5], [0.5]]))
+    return program.add_step("softmax", eta)
 
 
-def _with_prior(made: Program, calibrator: Any, q: Value, z: Value, p: Value) -> Value:
+def _add_prior_shift(
+    program: Program, calibrator: Any, q: Value, z: Value, p: Value
+) -> Value:
     """Return q for the class frequencies asked for, as `calibrators/_label_shift` does."""
     learned = getattr(calibrator, "learned_", None)
     if learned is None:
         return q
-    kind = getattr(calibrator, "_prior_kind", "fit")
-    every = range(len(made.classes))
+    prior_kind = getattr(calibrator, "_prior_kind", "fit")
+    every = range(len(program.classes))
     # Nothing was learned of classes without labels: they keep p, or what a temperature makes of it.
     if learned.kept:
         present = [k for k in every if k not in learned.kept]
-        h = p if learned.tempered is None else _soft(made, learned.tempered, z)
-        q = made.share(made.take(q, present), h, present, even=False, least=TINY)
-    for offset in _log_ratios(calibrator, learned, kind):
-        weighted = made.scale_and_shift(q, np.exp(offset - offset.max()))
-        q = made.share(
-            weighted, q, every, even=False, least=TINY
-        )  # a row of 0 stays as it is
+        h = p
+        if learned.tempered is not None:
+            h = _add_temperature_with_lapse(program, learned.tempered, z)
+        q_present = program.take_entries(q, present)
+        q = program.share_among_present(q_present, h, present, even=False, least=TINY)
+    for offset in _log_frequency_ratios(calibrator, learned, prior_kind):
+        weighted = program.scale_and_shift(q, np.exp(offset - offset.max()))
+        # a row of 0 stays as it is
+        q = program.share_among_present(weighted, q, every, even=False, least=TINY)
     return q
 
 
-def _log_ratios(calibrator: Any, learned: Any, kind: str) -> list[Floats]:
+def _log_frequency_ratios(
+    calibrator: Any, learned: Any, prior_kind: str
+) -> list[Floats]:
     """Return what the log probabilities are moved by, one after the other, for other frequencies.
 
     First from those of the fit to the reference, then from there to those to come.
     """
-    if kind == "fit":
+    if prior_kind == "fit":
         return []
-    if kind == "unlabelled" and calibrator.new_shares_ is None:
+    if prior_kind == "unlabelled" and calibrator.new_shares_ is None:
         raise ExportError(
             "prior='unlabelled' estimates class frequencies from all rows to come, and a form sees "
             "one row at a time. Call adapt(X) with rows to come first, then export."
         )
-    if kind == "unlabelled":
+    if prior_kind == "unlabelled":
         frequencies = calibrator.new_shares_.shares
-    elif kind == "frequencies":
+    elif prior_kind == "frequencies":
         frequencies = calibrator.prior
     else:
         return [learned.offset]
@@ -615,29 +689,31 @@ def _log_ratios(calibrator: Any, learned: Any, kind: str) -> list[Floats]:
     return [learned.offset, to_come]
 
 
-def _linear_member(made: Program, theta: Any, logs: Value) -> Value:
+def _add_linear_member(program: Program, coefficients: Any, log_g: Value) -> Value:
     """Return ``softmax(theta (log g, 1))``; two columns are a weight and an intercept."""
-    c = len(made.classes)
-    if np.shape(theta) not in ((c, 2), (c, c + 1)):
+    c = len(program.classes)
+    if np.shape(coefficients) not in ((c, 2), (c, c + 1)):
         raise ExportError(
             "a member of this pool is no linear map of log g, and `export/_programs` does not "
             "know it; export a single method, such as mcllo or temperature."
         )
-    weight = theta[:, 0] if theta.shape[1] == 2 else theta[:, :-1]
-    return made.step("softmax", made.affine(logs, weight, theta[:, -1]))
+    weight = coefficients[:, 0] if coefficients.shape[1] == 2 else coefficients[:, :-1]
+    return program.add_step(
+        "softmax", program.affine_map(log_g, weight, coefficients[:, -1])
+    )
 
 
 PROGRAMS: dict[str, Callable[[Program, Any, Value, Value], Value]] = {
-    "identity": _identity,
-    "temperature": _temperature,
-    "mcllo": _mcllo,
-    "vector": _linear,
-    "matrix": _linear,
-    "dirichlet": _linear,
-    "auto": _auto,
-    "beta": _beta,
-    "histogram": _histogram,
-    "isotonic": _isotonic,
-    "xu_davoine": _xu_davoine,
+    "identity": _keep_probs,
+    "temperature": _add_temperature_scaling,
+    "mcllo": _add_mcllo_map,
+    "vector": _add_linear_map,
+    "matrix": _add_linear_map,
+    "dirichlet": _add_linear_map,
+    "auto": _add_pool_of_members,
+    "beta": _add_beta_calibration,
+    "histogram": _add_histogram_binning,
+    "isotonic": _add_isotonic_calibration,
+    "xu_davoine": _add_xu_davoine,
 }
 """From the scores z and the probabilities p to the answer; by method."""

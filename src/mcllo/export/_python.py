@@ -205,7 +205,7 @@ ZERO_CHECK = """    if min(v0) == 0.0:
 
 def write_python(program: Program) -> str:
     """Return the file's text."""
-    body = "\n".join(f"    {line}" for line in PYTHON.body(program))
+    body = "\n".join(f"    {line}" for line in PYTHON.step_lines(program))
     checks = ""
     if program.input == "probs":
         loose = program.normalize
@@ -220,8 +220,8 @@ def write_python(program: Program) -> str:
         version=__version__,
         what="a probability" if program.input == "probs" else "a logit",
         classes=PYTHON.literal(program.classes),
-        constants="\n".join(PYTHON.constants(program)),
-        helpers="\n".join(PYTHON.used(program)),
+        constants="\n".join(PYTHON.constant_lines(program)),
+        helpers="\n".join(PYTHON.used_helpers(program)),
         checks=checks,
         body=body,
         last=f"v{len(program.steps) - 1}",

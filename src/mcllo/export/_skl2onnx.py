@@ -19,8 +19,8 @@ from sklearn.frozen import FrozenEstimator
 from .._utils.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
-from ._graph import DEFAULT_OPSET, Graph, Tensor, graph_label
-from ._programs import ExportError, build_program, log_probabilities
+from ._graph import DEFAULT_OPSET, GraphBuilder, GraphTensor, add_label_output
+from ._programs import ExportError, build_log_probs_program, build_program
 
 OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -65,34 +65,36 @@ def register_skl2onnx() -> None:
 
 
 def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
-    graph = _graph(scope, container, len(operator.raw_operator.classes_))
+    graph = _start_graph(scope, container, len(operator.raw_operator.classes_))
     calibrator: Any = operator.raw_operator
     rows = graph.cast(operator.inputs[0].full_name, "float64")
-    answer = graph.run(build_program(calibrator), rows)
-    _finish(graph, operator, container, answer)
+    answer = graph.add_program(build_program(calibrator), rows)
+    _add_model_outputs(graph, operator, container, answer)
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     model = operator.raw_operator
-    graph = _graph(scope, container, len(model.classes_))
+    graph = _start_graph(scope, container, len(model.classes_))
     pairs = [
-        _pair(scope, operator, container, graph, pair)
+        _add_recalibrated_pair(scope, operator, container, graph, pair)
         for pair in model.calibrated_classifiers_
     ]
     answer = pairs[0]
     if len(pairs) > 1:
-        total = graph.node("Sum", *pairs)
+        total = graph.add_node("Sum", *pairs)
         answer = total / float(len(pairs))
-    _finish(graph, operator, container, answer)
+    _add_model_outputs(graph, operator, container, answer)
 
 
-def _graph(scope: Any, container: Any, n_classes: int) -> Graph:
+def _start_graph(scope: Any, container: Any, n_classes: int) -> GraphBuilder:
     prefix = scope.get_unique_variable_name("mcllo") + "_"
     opset = min(container.target_opset_any_domain(""), DEFAULT_OPSET)
-    return Graph(n_classes, "float64", prefix, opset)
+    return GraphBuilder(n_classes, "float64", prefix, opset)
 
 
-def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> Tensor:
+def _add_recalibrated_pair(
+    scope: Any, operator: Any, container: Any, graph: GraphBuilder, pair: Any
+) -> GraphTensor:
     """Return the recalibrated probabilities of one classifier, by its calibrator."""
     classifier = pair.estimator
     while isinstance(classifier, FrozenEstimator):
@@ -106,19 +108,19 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
     program = build_program(calibrator)
     # as `RecalibratedClassifierCV` asks: scores where there are any, else log p
     scores = program.input == "logits" and hasattr(classifier, "decision_function")
-    raw = _outputs(scope, operator, container, classifier, scores)
+    raw = _add_classifier(scope, operator, container, classifier, scores)
     known = classifier.classes_.tolist()
     x = graph.cast(raw, "float64")
     wanted = pair.classes.tolist()
     if known != wanted:
-        x = _aligned(graph, x, known, wanted, scores)
+        x = _align_columns(graph, x, known, wanted, scores)
     if program.input == "logits" and not scores:
-        x = graph.run(log_probabilities(program.classes), x)
-    return graph.run(program, x)
+        x = graph.add_program(build_log_probs_program(program.classes), x)
+    return graph.add_program(program, x)
 
 
-def _outputs(
-    scope: Any, operator: Any, container: Any, classifier: Any, scores: bool
+def _add_classifier(
+    scope: Any, operator: Any, container: Any, classifier: Any, as_scores: bool
 ) -> str:
     """Add the classifier itself; return the name of its probabilities, or of its scores."""
     supported = needed(
@@ -130,7 +132,7 @@ def _outputs(
             f"skl2onnx has no converter for {type(classifier).__name__}; register one with "
             "skl2onnx.update_registered_converter."
         )
-    if scores:
+    if as_scores:
         shape = getattr(classifier, "coef_", np.empty((0, 0))).shape
         known = container.has_options(classifier, "raw_scores")
         if not known or shape[0] != len(classifier.classes_):
@@ -138,48 +140,68 @@ def _outputs(
                 f"the scores of {type(classifier).__name__} have no plain form in ONNX for a "
                 "calibrator of logits; use a calibrator of probabilities (on='log_probs')."
             )
-    own = scope.declare_local_operator(supported[type(classifier)], classifier)
-    own.inputs = operator.inputs
-    if scores:
+    local_operator = scope.declare_local_operator(
+        supported[type(classifier)], classifier
+    )
+    local_operator.inputs = operator.inputs
+    if as_scores:
         for side in (scope, container):
             side.add_options(id(classifier), {"raw_scores": True})
-    label_kind = types.Int64TensorType if _whole(classifier) else types.StringTensorType
+    label_kind = (
+        types.Int64TensorType
+        if _has_integer_labels(classifier)
+        else types.StringTensorType
+    )
     kind = operator.outputs[1].type.__class__
-    own.outputs.append(scope.declare_local_variable("label", label_kind()))
-    own.outputs.append(scope.declare_local_variable("scores", kind()))
-    return str(own.outputs[1].full_name)
+    local_operator.outputs.append(scope.declare_local_variable("label", label_kind()))
+    local_operator.outputs.append(scope.declare_local_variable("scores", kind()))
+    return str(local_operator.outputs[1].full_name)
 
 
-def _whole(classifier: Any) -> bool:
+def _has_integer_labels(classifier: Any) -> bool:
     """Whether labels are whole numbers."""
     return bool(np.issubdtype(classifier.classes_.dtype, np.integer))
 
 
-def _aligned(
-    graph: Graph, x: Tensor, known: list[Any], wanted: list[Any], scores: bool
-) -> Tensor:
+def _align_columns(
+    graph: GraphBuilder,
+    x: GraphTensor,
+    known_classes: list[Any],
+    all_classes: list[Any],
+    are_scores: bool,
+) -> GraphTensor:
     """Return columns in the order of all classes; what the classifier never saw has 0."""
-    if scores:
+    if are_scores:
         raise ExportError(
             "a fold's classifier never saw some class, and scores of classes that it did not see "
             "have no plain form. Use a calibrator of probabilities, or folds with every class."
         )
-    zero = graph.slice(x, 0, 1) * 0.0
-    with_zero = graph.node("Concat", x, zero, axis=1)
-    places = [known.index(label) if label in known else len(known) for label in wanted]
-    return graph.take(with_zero, places)
+    zero = graph.slice_last_axis(x, 0, 1) * 0.0
+    with_zero = graph.add_node("Concat", x, zero, axis=1)
+    places = [
+        known_classes.index(label) if label in known_classes else len(known_classes)
+        for label in all_classes
+    ]
+    return graph.take_entries(with_zero, places)
 
 
-def _finish(graph: Graph, operator: Any, container: Any, answer: Tensor) -> None:
+def _add_model_outputs(
+    graph: GraphBuilder,
+    operator: Any,
+    container: Any,
+    probabilities_tensor: GraphTensor,
+) -> None:
     """Write label and probabilities, and hand all nodes to skl2onnx."""
     model = operator.raw_operator
     label, probabilities = (output.full_name for output in operator.outputs)
     kind = operator.outputs[1].type.__class__.__name__
     graph.cast(
-        answer, "float64" if kind.startswith("Double") else "float32", out=probabilities
+        probabilities_tensor,
+        "float64" if kind.startswith("Double") else "float32",
+        output_name=probabilities,
     )
     classes = tuple(model.classes_.tolist())
-    graph_label(graph, classes, answer, label)
+    add_label_output(graph, classes, probabilities_tensor, label)
     container.initializers.extend(graph.constants)
     value_of = graph.onnx.helper.get_attribute_value
     for node in graph.nodes:

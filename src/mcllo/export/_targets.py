@@ -49,12 +49,11 @@ from .._utils.terminal import standard_output
 from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
 from ..exceptions import InputError
-from ._graph import append_to_onnx as append_program
-from ._graph import write_onnx
-from ._javascript import write_declaration, write_javascript
+from ._graph import append_program, write_onnx
+from ._javascript import write_javascript, write_type_declaration
 from ._programs import Program, build_program
 from ._python import write_python
-from ._sql import check_names, column_names, write_sql
+from ._sql import check_column_names, class_column_names, write_sql
 from ._torch import write_torch
 
 NODE = """
@@ -65,23 +64,23 @@ process.stdout.write(JSON.stringify(predictProba(rows)));
 """
 
 
-def namespace(text: str) -> dict[str, Any]:
+def execute_source(source: str) -> dict[str, Any]:
     """Return what a written Python file defines; its source stays known, as torch.jit asks."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(source.encode()).hexdigest()
     name = f"<exported by mcllo {digest[:16]}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     # torch.jit.script asks linecache for the source of what it compiles
-    made: dict[str, Any] = {"__name__": "exported"}
-    exec(compile(text, name, "exec"), made)
-    return made
+    definitions: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(source, name, "exec"), definitions)
+    return definitions
 
 
-def run_python(text: str, rows: Floats) -> Floats:
+def run_python(source: str, rows: Floats) -> Floats:
     """Run the target "python"."""
-    return np.array(namespace(text)["predict_proba"](rows.tolist()))
+    return np.array(execute_source(source)["predict_proba"](rows.tolist()))
 
 
-def run_javascript(text: str, rows: Floats) -> Floats:
+def run_javascript(source: str, rows: Floats) -> Floats:
     """Run the target "javascript" in node."""
     node = shutil.which("node")
     if node is None:
@@ -90,45 +89,53 @@ def run_javascript(text: str, rows: Floats) -> Floats:
         )
     with tempfile.TemporaryDirectory() as folder:
         module = Path(folder, "exported.mjs")
-        module.write_text(text, encoding="utf-8")
+        module.write_text(source, encoding="utf-8")
         script = Path(folder, "run.mjs")
         script.write_text(
             NODE.format(module=json.dumps(module.as_uri())), encoding="utf-8"
         )
-        done = subprocess.run(
+        completed = subprocess.run(
             [node, str(script)],
             input=json.dumps(rows.tolist()),
             capture_output=True,
             text=True,
         )
-    if done.returncode:
-        raise InputError(f"node could not run the module: {done.stderr.strip()[-300:]}")
-    return np.array(json.loads(done.stdout))
+    if completed.returncode:
+        raise InputError(
+            f"node could not run the module: {completed.stderr.strip()[-300:]}"
+        )
+    return np.array(json.loads(completed.stdout))
 
 
-def run_onnx(model: bytes, rows: Floats, name: str | None = None) -> Floats:
+def run_onnx(model: bytes, rows: Floats, output_name: str | None = None) -> Floats:
     """Run the target "onnx" in onnxruntime, in the model's own dtype."""
     runtime = needed("onnxruntime", ONNX_EXTRA)
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    given = session.get_inputs()[0]
+    model_input = session.get_inputs()[0]
     # onnxruntime refuses the other type rather than cast it
-    dtype = np.float32 if given.type == "tensor(float)" else np.float64
-    found = session.run([name or "calibrated"], {given.name: rows.astype(dtype)})
+    dtype = np.float32 if model_input.type == "tensor(float)" else np.float64
+    found = session.run(
+        [output_name or "calibrated"], {model_input.name: rows.astype(dtype)}
+    )
     return np.asarray(found[0])
 
 
-def run_torch(text: str, rows: Floats) -> Floats:
+def run_torch(source: str, rows: Floats) -> Floats:
     """Run the target "torch"."""
     torch = needed("torch", "torch")
-    module = namespace(text)["Calibration"]()
+    module = execute_source(source)["Calibration"]()
     with torch.no_grad():
         return np.asarray(module(torch.from_numpy(rows)).numpy())
 
 
 def run_sql(
-    text: str, rows: Floats, columns: list[str], dialect: str, key: str = "mcllo_key"
+    query: str,
+    rows: Floats,
+    columns: list[str],
+    dialect: str,
+    key_column: str = "mcllo_key",
 ) -> Floats:
-    """Run the target "sql" over a table ``predictions``; `key` is the column that tells its rows.
+    """Run the target "sql" over a table ``predictions``; `key_column` tells its rows apart.
 
     In DuckDB for its own dialect, else in the SQLite that Python has, which reads the query only in
     its own dialect.
@@ -141,19 +148,20 @@ def run_sql(
 
         database = sqlite3.connect(":memory:")
     kinds = ", ".join(f"{name} DOUBLE" for name in quoted)
-    database.execute(f"CREATE TABLE predictions ({kinds}, {key} INTEGER)")
-    given = [*rows.T.tolist(), list(range(len(rows)))]
+    database.execute(f"CREATE TABLE predictions ({kinds}, {key_column} INTEGER)")
+    column_values = [*rows.T.tolist(), list(range(len(rows)))]
     if dialect == "duckdb":
-        marks = ", ".join(["unnest(?)"] * len(given))
-        database.execute(f"INSERT INTO predictions SELECT {marks}", given)
+        marks = ", ".join(["unnest(?)"] * len(column_values))
+        database.execute(f"INSERT INTO predictions SELECT {marks}", column_values)
     else:
-        marks = ", ".join("?" * len(given))
+        marks = ", ".join("?" * len(column_values))
         database.executemany(
-            f"INSERT INTO predictions VALUES ({marks})", zip(*given, strict=True)
+            f"INSERT INTO predictions VALUES ({marks})",
+            zip(*column_values, strict=True),
         )
-    found = database.execute(text).fetchall()
+    fetched = database.execute(query).fetchall()
     database.close()
-    return np.array([row[1:] for row in sorted(found)], dtype=np.float64)
+    return np.array([row[1:] for row in sorted(fetched)], dtype=np.float64)
 
 
 MAX_ROUNDING_DIFFERENCES = {"float64": 1e-12, "float32": 1e-6}
@@ -210,12 +218,12 @@ class Check(Result):
         )
 
 
-def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
+def stress_test_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     """Return rows for a program: probabilities, or logits where it takes these.
 
     Examples
     --------
-    >>> rows = hard_rows(Program("identity", ("a", "b", "c"), "probs"), 200)
+    >>> rows = stress_test_rows(Program("identity", ("a", "b", "c"), "probs"), 200)
     >>> rows.shape, bool((rows == 0.0).any()), bool((rows == 1.0).any())
     ((200, 3), True, True)
     >>> bool(abs(rows.sum(axis=1) - 1.0).max() < 1e-9)
@@ -237,7 +245,7 @@ def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     tied /= tied.sum(axis=1, keepdims=True)
     # bins of width 1/10 and 1/20 have their edges at these numbers
     twentieths = rng.multinomial(20, np.full(c, 1.0 / c), size=size) / 20.0
-    at_jumps = _at_jumps(program, size, rng)
+    at_jumps = _rows_at_jumps(program, size, rng)
     rows = np.concatenate(
         [corners, middle, spread, near_corners, tiny, tied, twentieths, at_jumps]
     )
@@ -255,18 +263,18 @@ def hard_rows(program: Program, n_rows: int = 1000, seed: int = 0) -> Floats:
     return logs * stretch + shift
 
 
-def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
+def _rows_at_jumps(program: Program, n_rows: int, rng: np.random.Generator) -> Floats:
     """Return rows of which one entry is where a step function of its class jumps or bends."""
     c = len(program.classes)
-    rows = rng.dirichlet(np.ones(c), size=size)
+    rows = rng.dirichlet(np.ones(c), size=n_rows)
     for step in program.steps:
-        places = step.numbers.get("edges", step.numbers.get("at"))
-        if places is None or c == 1:
+        jumps = step.parameters.get("edges", step.parameters.get("at"))
+        if jumps is None or c == 1:
             continue
-        for i, j in enumerate(rng.integers(0, len(places), size=size)):
-            if len(places[j]) == 0:
+        for i, j in enumerate(rng.integers(0, len(jumps), size=n_rows)):
+            if len(jumps[j]) == 0:
                 continue
-            x = float(rng.choice(places[j]))
+            x = float(rng.choice(jumps[j]))
             if 0.0 <= x < 1.0:
                 others = np.delete(rows[i], j)
                 others = others / others.sum() * (1.0 - x)
@@ -274,7 +282,9 @@ def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
     return rows
 
 
-def reference(calibrator: Calibrator, program: Program, rows: Floats) -> Floats:
+def calibrator_probabilities(
+    calibrator: Calibrator, program: Program, rows: Floats
+) -> Floats:
     """Return what ``predict_proba`` says of rows in the program's input."""
     with suppress_warnings():
         if program.input == "logits" and calibrator.input == "probs":
@@ -287,25 +297,25 @@ def compare_with_calibrator(
     calibrator: Calibrator,
     program: Program,
     rows: Floats,
-    found: Any,
+    exported_probs: Any,
     dtype: str,
 ) -> Check:
-    """Return how far `found` is from ``predict_proba`` on the same rows; NaN is infinitely far."""
-    expected = reference(calibrator, program, rows)
-    difference = np.abs(np.asarray(found, dtype=np.float64) - expected)
+    """Return how far exported probabilities are from ``predict_proba``; NaN is infinitely far."""
+    expected = calibrator_probabilities(calibrator, program, rows)
+    difference = np.abs(np.asarray(exported_probs, dtype=np.float64) - expected)
     largest = float(difference.max()) if np.isfinite(difference).all() else np.inf
     return Check(target, largest, MAX_ROUNDING_DIFFERENCES[dtype], len(rows))
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """A form that calibrators can be written in.
 
     Attributes
     ----------
     name : str
         Its name on the command line.
-    says : str
+    description : str
         What it is, in a few words.
     options : tuple of str
         What else can be asked for.
@@ -314,37 +324,39 @@ class Target:
     """
 
     name: str
-    says: str
+    description: str
     options: tuple[str, ...]
     write: Callable[..., str | bytes]
 
 
-def _onnx_bytes(program: Program, **options: Any) -> bytes:
+def _write_onnx_bytes(program: Program, **options: Any) -> bytes:
     return bytes(write_onnx(program, **options).SerializeToString())
 
 
 ALL_TARGETS = (
-    Target("onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _onnx_bytes),
-    Target(
+    ExportTarget(
+        "onnx", "ONNX, opset 18", ("dtype", "inside", "opset"), _write_onnx_bytes
+    ),
+    ExportTarget(
         "sql",
         "one SELECT",
         ("dialect", "table", "prefix", "columns", "keep"),
         write_sql,
     ),
-    Target("js", "an ES module", (), write_javascript),
-    Target("torch", "an nn.Module", (), write_torch),
-    Target("python", "Python without packages", (), write_python),
+    ExportTarget("js", "an ES module", (), write_javascript),
+    ExportTarget("torch", "an nn.Module", (), write_torch),
+    ExportTarget("python", "Python without packages", (), write_python),
 )
 TARGETS = {target.name: target for target in ALL_TARGETS}
 """All forms, by name."""
 
 
-def find_target(to: str) -> Target:
+def find_target(target_name: str) -> ExportTarget:
     """Return the target of this name, or say which there are."""
-    if to not in TARGETS:
+    if target_name not in TARGETS:
         known = ", ".join(map(repr, TARGETS))
-        raise InputError(argument="to", rule=f"be one of {known}", value=to)
-    return TARGETS[to]
+        raise InputError(argument="to", rule=f"be one of {known}", value=target_name)
+    return TARGETS[target_name]
 
 
 def export(
@@ -414,13 +426,13 @@ def export(
     program = build_program(calibrator, input)
     content = target.write(program, **options)
     if path is not None:
-        _write(path, content)
+        _write_content(path, content)
         if to == "js" and str(path) != "-":
-            write_text(declaration_path(path), write_declaration(program))
+            write_text(type_declaration_path(path), write_type_declaration(program))
     return content
 
 
-def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
+def _write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write text or bytes, to standard output where the path is ``-``."""
     if str(path) == "-" and isinstance(content, str):
         standard_output().write(content)
@@ -433,9 +445,9 @@ def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
             temporary.write_bytes(content)
 
 
-def declaration_path(path: str | os.PathLike[str]) -> Path:
+def type_declaration_path(module_path: str | os.PathLike[str]) -> Path:
     """Return where the types of a module belong: ``m.mjs`` has ``m.d.mts``, ``m.js`` ``m.d.ts``."""
-    module = Path(path)
+    module = Path(module_path)
     ending = ".d.mts" if module.suffix == ".mjs" else ".d.ts"
     return module.with_name(module.stem + ending)
 
@@ -486,20 +498,20 @@ def check(
     True
     """
     program = build_program(calibrator, input)
-    rows = hard_rows(program, n_rows)
+    rows = stress_test_rows(program, n_rows)
     dtype = "float64"
     if to == "onnx" and options.get("dtype") == "float32":
         dtype = "float32"
         rows = rows.astype(np.float32)
     name = to
     if to == "sql":
-        name, options = _to_run(program, **options)
+        name, options = _query_options_to_run(program, **options)
     content: Any = export(calibrator, to, input=input, **options)
-    found = _run(to, content, rows, options)
+    found = _run_exported(to, content, rows, options)
     return compare_with_calibrator(name, calibrator, program, rows, found, dtype)
 
 
-def _to_run(
+def _query_options_to_run(
     program: Program,
     dialect: str = "duckdb",
     table: str = "predictions",
@@ -508,8 +520,8 @@ def _to_run(
     keep: Sequence[str] = (),
 ) -> tuple[str, dict[str, Any]]:
     """Return the name of a check of SQL, and the options of the query that is run."""
-    names = column_names(program, prefix, columns)
-    check_names(names, keep, dialect, table)
+    names = class_column_names(program, prefix, columns)
+    check_column_names(names, keep, dialect, table)
     check_name = f"sql ({dialect})"
     if dialect not in ("duckdb", "sqlite"):  # a server, which is not here
         check_name = f"sql ({dialect}, run as sqlite)"
@@ -521,7 +533,9 @@ def _to_run(
     return check_name, {"dialect": dialect, "columns": names, "keep": [key]}
 
 
-def _run(to: str, content: Any, rows: Floats, options: dict[str, Any]) -> Floats:
+def _run_exported(
+    to: str, content: Any, rows: Floats, options: dict[str, Any]
+) -> Floats:
     if to == "sql":
         return run_sql(
             content, rows, options["columns"], options["dialect"], options["keep"][0]
@@ -621,4 +635,4 @@ def torch_module(calibrator: Calibrator, *, input: str | None = None) -> Any:
     """
     needed("torch", "torch")
     text = export(calibrator, "torch", input=input)
-    return namespace(str(text))["Calibration"]()
+    return execute_source(str(text))["Calibration"]()

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import fit_predictions
-from .._model.likelihood import recalibrate
+from .._model.likelihood import recalibrate_from_log_odds
 from .._utils.parallel import row_blocks
 from .._utils.results import Codes, Floats, Result
 from .._validation.predictions import Predictions, predictions_for_scoring
@@ -541,7 +541,9 @@ def _parts(
     p: Predictions, score: Callable[[Floats, Predictions], float]
 ) -> ScoreDecomposition:
     """Return the parts of a score."""
-    recalibrated = recalibrate(fit_predictions(p).theta, p.log_odds, p.baseline_index)
+    recalibrated = recalibrate_from_log_odds(
+        fit_predictions(p).theta, p.log_odds, p.baseline_index
+    )
     frequency = p.class_weight / p.class_weight.sum()
     score_as_given = score(p.probs, p)
     score_recalibrated = score(recalibrated, p)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
 from .._inference.monte_carlo import labels_at
-from .._model.kernel import predicted_probabilities
+from .._model.kernel import probabilities_and_log_sums
 from .._utils.formatting import format_count
 from .._utils.parallel import refuse_beyond
 from .._utils.results import Codes, Floats
@@ -73,7 +73,7 @@ class Design:
             rows.append(self.draw(stream, n_samples))
             uniform.append(stream.random(n_samples))
         unlabelled = self._unlabelled(np.concatenate(rows))
-        chances, _ = predicted_probabilities(theta, unlabelled.log_odds)
+        chances, _ = probabilities_and_log_sums(theta, unlabelled.log_odds)
         one_draw = np.concatenate(uniform)[None]
         labels = labels_at(chances.T, one_draw)[0]
         # The map has the baseline last.

@@ -35,7 +35,7 @@ from .._fit.objective import free_parameters
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._model.batched import BatchedProblems
-from .._model.kernel import predicted_probabilities
+from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
 from .._utils.atomic_files import StrPath, check_writable, progress, write_text
 from .._utils.parallel import keep_freed, limit_threads, one_blas_thread
@@ -66,7 +66,7 @@ def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
     """
     k, n_tables, n = log_odds.shape
     statistics = sufficient_statistics(log_odds, codes)
-    fits = BatchedProblems(statistics, identity_theta(k)).minima(log_odds)
+    fits = BatchedProblems(statistics, identity_theta(k)).minimize_all(log_odds)
     theta = fits.theta
     value = fits.value
     # Where the identity is sure of all labels its Hessian is next to 0, and Newton leads nowhere;
@@ -75,7 +75,7 @@ def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
     if len(lost):
         flat = np.zeros(2 * k)
         log_odds_of_lost = np.ascontiguousarray(log_odds[:, lost])
-        again = BatchedProblems(statistics[lost], flat).minima(log_odds_of_lost)
+        again = BatchedProblems(statistics[lost], flat).minimize_all(log_odds_of_lost)
         is_better = again.value < value[lost]
         improved = lost[is_better]
         theta[improved] = again.theta[is_better]
@@ -206,7 +206,7 @@ def _simulate_pvalues(
 
 def recalibrate_tables(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
     """Return each table's map of its own rows, one table below the other."""
-    g, _ = predicted_probabilities(theta.T, log_odds)
+    g, _ = probabilities_and_log_sums(theta.T, log_odds)
     k = len(log_odds)
     if baseline < k:  # else it is where it belongs
         g = g[np.insert(np.arange(k), baseline, k)]

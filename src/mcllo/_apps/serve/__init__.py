@@ -30,29 +30,32 @@ HOST = "127.0.0.1"
 
 def serve(
     port: int,
-    say: Callable[[str], Any],
-    show: Callable[[str], Any] | None = None,
+    echo: Callable[[str], Any],
+    open_in_browser: Callable[[str], Any] | None = None,
     *,
     limits: Limits = LIMITS,
-    parent: Path | None = None,
+    parent_folder: Path | None = None,
 ) -> None:
-    """Serve the page until Ctrl-C; `say` prints, `show` opens an address in a browser.
+    """Serve the page until Ctrl-C; `echo` prints, `open_in_browser` opens an address in a browser.
 
-    Port 0 is any that is free. `parent` is where the private folder is made.
+    Port 0 is any that is free. `parent_folder` is where the private folder is made.
     """
     import uvicorn
 
     from .app import build_app
-    from .upload import private_folder
+    from .upload import private_temporary_folder
 
-    with listening(port) as sock, private_folder(parent) as folder:
+    with (
+        open_listening_socket(port) as sock,
+        private_temporary_folder(parent_folder) as folder,
+    ):
         guard = build_app(folder, sock.getsockname()[1], limits)
-        say(
-            f"mcllo serve: {guard.address}\n"
+        echo(
+            f"mcllo serve: {guard.page_address}\n"
             "Nothing leaves this machine, and nothing is kept: press Ctrl-C to end it."
         )
-        if show is not None:
-            show(guard.one_time_address)
+        if open_in_browser is not None:
+            open_in_browser(guard.one_time_address)
         config = uvicorn.Config(
             guard,
             loop="asyncio",
@@ -67,10 +70,10 @@ def serve(
         try:
             server.run(sockets=[sock])
         except KeyboardInterrupt:
-            say("mcllo serve: ended; the tables are removed.")
+            echo("mcllo serve: ended; the tables are removed.")
 
 
-def listening(port: int) -> socket.socket:
+def open_listening_socket(port: int) -> socket.socket:
     """Return a socket of this machine alone that listens; refuse a port that is taken."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

@@ -43,11 +43,11 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ...exceptions import MclloError
-from .choices import reading_options, sentence
-from .guard import REPORT_POLICY, Guard
-from .jobs import Job, Jobs, recalibrated_name
+from .choices import error_sentence, read_form_options
+from .guard import REPORT_POLICY, RequestGuard
+from .jobs import JobRegistry, TableJob, recalibrated_file_name
 from .limits import LIMITS, Limits
-from .pages import Pages, script, style
+from .pages import PageRenderer, render_script, render_stylesheet
 from .upload import receive_file
 
 MAX_FORM_BYTES = 1 << 20
@@ -63,61 +63,63 @@ TABLE_GONE = (
 
 def build_app(
     folder: Path, port: int, limits: Limits = LIMITS, token: str = ""
-) -> Guard:
+) -> RequestGuard:
     """Return the application for a port, with its guard; `folder` is private."""
-    served = Served(folder, limits)
-    guard = Guard(served.starlette(), port, token)
-    served.pages = Pages(guard.root, limits)
+    served = RequestHandlers(folder, limits)
+    guard = RequestGuard(served.build_starlette(), port, token)
+    served.pages = PageRenderer(guard.root_path, limits)
     return guard
 
 
-class Served:
+class RequestHandlers:
     """What the addresses do."""
 
-    pages: Pages
+    pages: PageRenderer
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.limits = limits
-        self.jobs = Jobs(folder, limits)
+        self.jobs = JobRegistry(folder, limits)
 
-    def starlette(self) -> Any:
+    def build_starlette(self) -> Any:
         """Return the application without its guard."""
         routes = [
-            Route("/", self.start),
-            Route("/page.css", partial(_text, style, "text/css")),
-            Route("/page.js", partial(_text, script, "text/javascript")),
-            Route("/upload", self.upload, methods=["POST"]),
-            Route("/job/{key}", self.job),
-            Route("/job/{key}/columns", self.columns),
-            Route("/job/{key}/status", self.status),
-            Route("/job/{key}/see/{what}", self.see),
-            Route("/job/{key}/get/{what}", self.get),
-            Route("/job/{key}/sheet", self.sheet, methods=["POST"]),
-            Route("/job/{key}/assess", self.assess, methods=["POST"]),
-            Route("/job/{key}/compare", self.compare, methods=["POST"]),
-            Route("/job/{key}/recalibrate", self.recalibrate, methods=["POST"]),
-            Route("/job/{key}/cancel", self.cancel, methods=["POST"]),
-            Route("/job/{key}/forget", self.forget, methods=["POST"]),
+            Route("/", self.show_start_page),
+            Route("/page.css", partial(_text_response, render_stylesheet, "text/css")),
+            Route(
+                "/page.js", partial(_text_response, render_script, "text/javascript")
+            ),
+            Route("/upload", self.receive_upload, methods=["POST"]),
+            Route("/job/{key}", self.show_job),
+            Route("/job/{key}/columns", self.show_columns_form),
+            Route("/job/{key}/status", self.get_task_status),
+            Route("/job/{key}/see/{what}", self.show_report),
+            Route("/job/{key}/get/{what}", self.download_file),
+            Route("/job/{key}/sheet", self.choose_sheet, methods=["POST"]),
+            Route("/job/{key}/assess", self.start_assessment, methods=["POST"]),
+            Route("/job/{key}/compare", self.start_comparison, methods=["POST"]),
+            Route("/job/{key}/recalibrate", self.start_recalibration, methods=["POST"]),
+            Route("/job/{key}/cancel", self.cancel_task, methods=["POST"]),
+            Route("/job/{key}/forget", self.remove_table, methods=["POST"]),
         ]
         return Starlette(
             routes=routes,
             lifespan=self.lifespan,
-            exception_handlers={HTTPException: self.lost},
+            exception_handlers={HTTPException: self.show_error_page},
         )
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
         """End all work with the application."""
         yield
-        await self.jobs.close()
+        await self.jobs.cancel_all_tasks()
 
-    async def start(self, _: Request) -> Response:
+    async def show_start_page(self, _: Request) -> Response:
         """Show the first page."""
-        return HTMLResponse(self.pages.start())
+        return HTMLResponse(self.pages.render_start_page())
 
-    async def upload(self, request: Request) -> Response:
+    async def receive_upload(self, request: Request) -> Response:
         """Take a file."""
-        key, folder = self.jobs.new_folder()
+        key, folder = self.jobs.make_job_folder()
         content_type = request.headers.get("content-type", "")
         try:
             name = await receive_file(
@@ -125,108 +127,122 @@ class Served:
             )
         except MclloError as error:
             shutil.rmtree(folder, ignore_errors=True)
-            return HTMLResponse(self.pages.start(sentence(error)), status_code=400)
+            return HTMLResponse(
+                self.pages.render_start_page(error_sentence(error)), status_code=400
+            )
         except BaseException:  # the browser went away
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return self._to(self.jobs.add(key, folder, name))
+        return self._redirect_to_job(self.jobs.add_job(key, folder, name))
 
-    async def job(self, request: Request) -> Response:
+    async def show_job(self, request: Request) -> Response:
         """Show what a job is at."""
-        job = self._job(request)
-        if job.work is not None:
-            return HTMLResponse(self.pages.busy(job))
+        job = self._find_requested_job(request)
+        if job.task_run is not None:
+            return HTMLResponse(self.pages.render_progress(job))
         # What cannot be read as a table is gone at once: there is nothing to be done with it.
-        if job.seen is None:
+        if job.detected is None:
             problem = job.problem or job.notice
-            self.jobs.drop(job)
-            return HTMLResponse(self.pages.start(problem))
-        if "assess" in job.found:
-            return HTMLResponse(self.pages.result(job))
-        return HTMLResponse(self.pages.columns(job))
+            self.jobs.remove_job(job)
+            return HTMLResponse(self.pages.render_start_page(problem))
+        if "assess" in job.results:
+            return HTMLResponse(self.pages.render_result(job))
+        return HTMLResponse(self.pages.render_columns_form(job))
 
-    async def columns(self, request: Request) -> Response:
+    async def show_columns_form(self, request: Request) -> Response:
         """Show the form, also when there is a result."""
-        job = self._job(request)
-        if job.work is not None or job.seen is None:
-            return self._to(job)
-        return HTMLResponse(self.pages.columns(job))
+        job = self._find_requested_job(request)
+        if job.task_run is not None or job.detected is None:
+            return self._redirect_to_job(job)
+        return HTMLResponse(self.pages.render_columns_form(job))
 
-    async def sheet(self, request: Request) -> Response:
+    async def choose_sheet(self, request: Request) -> Response:
         """Look at another sheet."""
-        job = self._job(request)
-        fields = await _form(request)
-        if job.seen is not None and fields.get("sheet") in job.seen.sheets:
-            self.jobs.look(job, fields["sheet"])
-        return self._to(job)
+        job = self._find_requested_job(request)
+        fields = await _read_form_fields(request)
+        if job.detected is not None and fields.get("sheet") in job.detected.sheets:
+            self.jobs.start_detection(job, fields["sheet"])
+        return self._redirect_to_job(job)
 
-    async def assess(self, request: Request) -> Response:
+    async def start_assessment(self, request: Request) -> Response:
         """Assess the table as the form says."""
-        job = self._job(request)
-        fields = await _form(request)
-        if job.seen is None or job.work is not None:
-            return self._to(job)
+        job = self._find_requested_job(request)
+        fields = await _read_form_fields(request)
+        if job.detected is None or job.task_run is not None:
+            return self._redirect_to_job(job)
         job.fields = {"normalize": "", **fields}
-        job.forget("assess", "compare", "recalibrate")
+        job.delete_results("assess", "compare", "recalibrate")
         try:
-            job.reading = reading_options(job.seen, job.fields, self.limits)
+            job.reading = read_form_options(job.detected, job.fields, self.limits)
         except MclloError as error:
-            job.problem = sentence(error)
+            job.problem = error_sentence(error)
             job.notice = ""
-            return self._to(job)
-        self.jobs.start(job, "assess", {"file": job.file, "reading": job.reading})
-        return self._to(job)
+            return self._redirect_to_job(job)
+        self.jobs.start_task(
+            job, "assess", {"file": job.file, "reading_options": job.reading}
+        )
+        return self._redirect_to_job(job)
 
-    async def compare(self, request: Request) -> Response:
+    async def start_comparison(self, request: Request) -> Response:
         """Compare recalibrations."""
-        job = self._job(request)
-        if "assess" in job.found:
-            self.jobs.start(job, "compare", {"file": job.file, "reading": job.reading})
-        return self._to(job)
+        job = self._find_requested_job(request)
+        if "assess" in job.results:
+            self.jobs.start_task(
+                job, "compare", {"file": job.file, "reading_options": job.reading}
+            )
+        return self._redirect_to_job(job)
 
-    async def recalibrate(self, request: Request) -> Response:
+    async def start_recalibration(self, request: Request) -> Response:
         """Learn a recalibration and apply it."""
-        job = self._job(request)
-        fields = await _form(request)
-        if "assess" in job.found and job.seen is not None and job.work is None:
-            job.forget("recalibrate")
+        job = self._find_requested_job(request)
+        fields = await _read_form_fields(request)
+        if (
+            "assess" in job.results
+            and job.detected is not None
+            and job.task_run is None
+        ):
+            job.delete_results("recalibrate")
             given = {
                 "file": job.file,
-                "reading": job.reading,
+                "reading_options": job.reading,
                 "method": fields.get("method", "auto"),
-                "out": recalibrated_name(job.seen),
+                "output_name": recalibrated_file_name(job.detected),
             }
-            self.jobs.start(job, "recalibrate", given)
-        return self._to(job)
+            self.jobs.start_task(job, "recalibrate", given)
+        return self._redirect_to_job(job)
 
-    async def cancel(self, request: Request) -> Response:
+    async def cancel_task(self, request: Request) -> Response:
         """End what runs."""
-        job = self._job(request)
-        work = job.work
-        self.jobs.cancel(job)
+        job = self._find_requested_job(request)
+        work = job.task_run
+        self.jobs.cancel_task(job)
         # The page that follows must not find the killed process still at work.
-        if work is not None and work.runs is not None and job.work is not None:
-            await work.runs
-        return self._to(job)
+        if work is not None and work.waiter is not None and job.task_run is not None:
+            await work.waiter
+        return self._redirect_to_job(job)
 
-    async def forget(self, request: Request) -> Response:
+    async def remove_table(self, request: Request) -> Response:
         """Remove a table."""
-        self.jobs.drop(self._job(request))
+        self.jobs.remove_job(self._find_requested_job(request))
         return RedirectResponse(f"{self.pages.root}/", status_code=303)
 
-    async def status(self, request: Request) -> Response:
+    async def get_task_status(self, request: Request) -> Response:
         """Say what is being done."""
-        work = self._job(request).work
+        work = self._find_requested_job(request).task_run
         if work is None:
             return JSONResponse({"busy": False})
         return JSONResponse(
             {"busy": True, "doing": work.doing, "seconds": work.seconds}
         )
 
-    async def see(self, request: Request) -> Response:
+    async def show_report(self, request: Request) -> Response:
         """Show a report, in its sandbox."""
         what = request.path_params["what"]
-        path = self._job(request).path(what) if what in VIEWED_PAGES else None
+        path = (
+            self._find_requested_job(request).result_path(what)
+            if what in VIEWED_PAGES
+            else None
+        )
         if path is None:
             raise HTTPException(404)
         headers = {
@@ -236,9 +252,11 @@ class Served:
         }
         return FileResponse(path, media_type="text/html", headers=headers)
 
-    async def get(self, request: Request) -> Response:
+    async def download_file(self, request: Request) -> Response:
         """Give a file to keep."""
-        path = self._job(request).path(request.path_params["what"])
+        path = self._find_requested_job(request).result_path(
+            request.path_params["what"]
+        )
         if path is None:
             raise HTTPException(404)
         headers = {
@@ -248,28 +266,28 @@ class Served:
             path, media_type="application/octet-stream", headers=headers
         )
 
-    async def lost(self, _: Request, error: Any) -> Response:
+    async def show_error_page(self, _: Request, error: Any) -> Response:
         """Show that there is nothing."""
         words = TABLE_GONE if error.status_code == 404 else "This cannot be asked here."
         return HTMLResponse(
-            self.pages.problem("Nothing here", words), error.status_code
+            self.pages.render_problem("Nothing here", words), error.status_code
         )
 
-    def _job(self, request: Request) -> Job:
-        job = self.jobs.get(request.path_params["key"])
+    def _find_requested_job(self, request: Request) -> TableJob:
+        job = self.jobs.find_job(request.path_params["key"])
         if job is None:
             raise HTTPException(404)
         return job
 
-    def _to(self, job: Job) -> Response:
+    def _redirect_to_job(self, job: TableJob) -> Response:
         return RedirectResponse(f"{self.pages.root}/job/{job.key}", status_code=303)
 
 
-async def _text(make: Any, kind: str, _: Request) -> Response:
-    return Response(make(), media_type=kind)
+async def _text_response(render: Any, media_type: str, _: Request) -> Response:
+    return Response(render(), media_type=media_type)
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _read_form_fields(request: Request) -> dict[str, str]:
     """Return the fields of a form, which is no file and not long.
 
     Starlette's ``request.form()`` bounds each field but not all of them together.

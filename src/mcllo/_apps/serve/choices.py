@@ -85,7 +85,7 @@ class FormField(Flag):
 PAGE_NAMES = Names(FLAG_NAMES, FormField)
 
 
-def sentence(error: MclloError) -> str:
+def error_sentence(error: MclloError) -> str:
     """Return what was refused in the words of the page."""
     return " ".join(error.text(PAGE_NAMES).split())
 
@@ -104,87 +104,93 @@ SINGLE_COLUMN_ROLES = ("label", "weight", "groups", "by")
 TEXT_OPTIONS = ("prefix", "positive", "baseline", "encoding", "weight_kind")
 
 
-def first_fields(seen: DetectedTable) -> dict[str, str]:
+def initial_form_fields(detected: DetectedTable) -> dict[str, str]:
     """Return the fields of the form as they were recognised."""
-    fields = {f"role-{j}": column.role for j, column in enumerate(seen.columns)}
+    fields = {f"role-{j}": column.role for j, column in enumerate(detected.columns)}
     fields |= {"baseline": "", "clip": "", "encoding": ""}
     fields["weight_kind"] = READING["weight_kind"][1]
-    fields |= {name: str(value) for name, value in seen.guess.items()}
-    fields["normalize"] = "on" if seen.guess["normalize"] else ""
+    fields |= {name: str(value) for name, value in detected.guess.items()}
+    fields["normalize"] = "on" if detected.guess["normalize"] else ""
     return fields
 
 
-def reading_options(
-    seen: DetectedTable, fields: Mapping[str, str], limits: Limits
+def read_form_options(
+    detected: DetectedTable, form_fields: Mapping[str, str], limits: Limits
 ) -> dict[str, Any]:
     """Return the reading options that a form asks for."""
-    roles: dict[str, list[str]] = {role: [] for role in ROLES}
-    for j, column in enumerate(seen.columns):
-        role = fields.get(f"role-{j}", "")
-        roles[role if role in ROLES else ""].append(column.name)
+    columns_by_role: dict[str, list[str]] = {role: [] for role in ROLES}
+    for j, column in enumerate(detected.columns):
+        role = form_fields.get(f"role-{j}", "")
+        columns_by_role[role if role in ROLES else ""].append(column.name)
     for role in SINGLE_COLUMN_ROLES:
-        if len(roles[role]) > 1:
+        if len(columns_by_role[role]) > 1:
             raise InputError(
-                f"one column may be “{ROLES[role]}”; {len(roles[role])} are.",
+                f"one column may be “{ROLES[role]}”; {len(columns_by_role[role])} are.",
                 remedy="Set the others to “Not used”.",
             )
-    if not roles["label"]:
+    if not columns_by_role["label"]:
         raise InputError(
             "one column must be “What came true”; none is.",
             remedy="Choose the column that holds the class that each row turned out to be.",
         )
-    limits.check_classes(len(roles["class"]))
+    limits.check_class_count(len(columns_by_role["class"]))
     reading: dict[str, Any] = {}
     for role in SINGLE_COLUMN_ROLES:
-        reading[role] = roles[role][0] if roles[role] else None
+        reading[role] = columns_by_role[role][0] if columns_by_role[role] else None
     for name in TEXT_OPTIONS:
-        reading[name] = fields.get(name, "").strip() or READING[name][1]
-    prefix = fields.get("prefix", "")  # spaces and all: names of columns may have them
+        reading[name] = form_fields.get(name, "").strip() or READING[name][1]
+    # spaces and all: names of columns may have them
+    prefix = form_fields.get("prefix", "")
     reading["prefix"] = prefix
-    reading["classes"] = _classes(seen, roles, prefix)
-    if len(roles["class"]) > 1:
+    reading["classes"] = _explicit_class_labels(detected, columns_by_role, prefix)
+    if len(columns_by_role["class"]) > 1:
         reading["positive"] = None
-    reading["normalize"] = bool(fields.get("normalize"))
-    reading["percent"] = fields.get("scale") == "percent"
-    reading["logits"] = fields.get("scale") == "logits"
-    missing = fields.get("missing")
+    reading["normalize"] = bool(form_fields.get("normalize"))
+    reading["percent"] = form_fields.get("scale") == "percent"
+    reading["logits"] = form_fields.get("scale") == "logits"
+    missing = form_fields.get("missing")
     reading["missing"] = missing if missing in MISSING else "refuse"
-    reading["clip"] = _number(fields.get("clip", ""))
-    reading["sheet"] = seen.sheet if len(seen.sheets) > 1 else None
+    reading["clip"] = _parse_optional_number(form_fields.get("clip", ""))
+    reading["sheet"] = detected.sheet if len(detected.sheets) > 1 else None
     return {name: reading[name] for name in ("label", *READING)}
 
 
-def _classes(
-    seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str
+def _explicit_class_labels(
+    detected: DetectedTable, columns_by_role: Mapping[str, list[str]], prefix: str
 ) -> list[str] | None:
     """Return the classes that columns stand for; None where they are all that there are."""
-    for name in roles["class"]:
+    for name in columns_by_role["class"]:
         if not name.startswith(prefix):
             raise InputError(
                 f"every class column must begin with {prefix!r}; {name!r} does not.",
                 remedy="Set it to “Not used”, or empty “What stands before a class”.",
             )
-    if not roles["class"]:
+    if not columns_by_role["class"]:
         raise InputError(
             "at least one column must be “Probability of a class”; none is.",
             remedy="Choose the column of each class.",
         )
     # What a verb takes for classes when it is told none: every column with the prefix, but for row
     # numbers and columns that play another part.
-    aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
-    usual = []
-    for column in seen.columns:
+    other_roles_columns = [
+        name for role in SINGLE_COLUMN_ROLES for name in columns_by_role[role]
+    ]
+    default_columns = []
+    for column in detected.columns:
         is_class = column.name.startswith(prefix) and not is_pandas_index(
             column.name[len(prefix) :]
         )
-        if is_class and column.name not in aside:
-            usual.append(column.name)
-    if len(roles["class"]) > 1 and roles["class"] == usual:
+        if is_class and column.name not in other_roles_columns:
+            default_columns.append(column.name)
+    if (
+        len(columns_by_role["class"]) > 1
+        and columns_by_role["class"] == default_columns
+    ):
         return None
-    return [name[len(prefix) :] for name in roles["class"]]
+    return [name[len(prefix) :] for name in columns_by_role["class"]]
 
 
-def _number(text: str) -> float | None:
+def _parse_optional_number(text: str) -> float | None:
     """Return a number, with a point or a comma; None of nothing."""
     if not text.strip():
         return None
@@ -197,13 +203,13 @@ def _number(text: str) -> float | None:
         ) from None
 
 
-def arguments(verb: str, reading: Mapping[str, Any]) -> list[str]:
+def command_line_options(verb: str, reading_options: Mapping[str, Any]) -> list[str]:
     """Return the options of a verb, as they are typed."""
     takes = {parameter.name for parameter in command().commands[verb].params}
-    if verb == "apply" and not reading["positive"]:
+    if verb == "apply" and not reading_options["positive"]:
         takes.discard("classes")  # the model knows them
     words: list[str] = []
-    for name, value in typed(reading).items():
+    for name, value in typed(reading_options).items():
         if name not in takes:
             continue
         flag, *values = shlex.split(Flag(name).given(value))

@@ -62,7 +62,7 @@ ENDINGS = {"csv": ".csv", "sheet": ".xlsx", "parquet": ".parquet", "arrow": ".fe
 
 
 @dataclass(frozen=True)
-class ColumnSeen:
+class DetectedColumn:
     """A column: its name, some of its cells, and the part that it seems to play."""
 
     name: str
@@ -80,7 +80,7 @@ class DetectedTable:
 
     name: str
     n_rows: int
-    columns: tuple[ColumnSeen, ...]
+    columns: tuple[DetectedColumn, ...]
     guess: dict[str, Any]
     labels: tuple[str, ...] = ()
     sheets: tuple[str, ...] = ()
@@ -94,39 +94,39 @@ class DetectedTable:
 
 
 @dataclass
-class _Table:
+class _FirstRows:
     """The first rows, each column as words and, where it holds numbers, as numbers."""
 
     words: dict[str, list[str]]
     numbers: dict[str, Floats]
     n_gaps: dict[str, int] = field(default_factory=dict)
 
-    def values(self, name: str) -> set[str]:
+    def distinct_cells(self, column: str) -> set[str]:
         """Return the distinct words of a column; none of no column."""
-        return set(self.words[name]) - {""} if name else set()
+        return set(self.words[column]) - {""} if column else set()
 
-    def sums(self, columns: Sequence[str]) -> Floats:
+    def row_sums(self, columns: Sequence[str]) -> Floats:
         """Return the sums of rows over some columns, without rows that have gaps."""
         total = np.sum([self.numbers[name] for name in columns], axis=0)
         return np.asarray(total[np.isfinite(total)])
 
-    def near(self, columns: Sequence[str], target: float) -> bool:
+    def rows_sum_to_about(self, columns: Sequence[str], target: float) -> bool:
         """Whether rows over some columns sum to about `target`, but for rounding."""
         if len(columns) < 2:
             return False
-        sums = self.sums(columns)
+        sums = self.row_sums(columns)
         if len(sums) == 0:
             return False
         return float(np.abs(sums / target - 1.0).max()) <= MAX_ROUNDING_ROW_ERROR
 
-    def within(self, name: str, most: float) -> bool:
-        """Whether a column holds numbers from 0 to `most`."""
-        numbers = self.numbers[name]
+    def lies_between_zero_and(self, column: str, upper: float) -> bool:
+        """Whether a column holds numbers from 0 to `upper`."""
+        numbers = self.numbers[column]
         known = numbers[np.isfinite(numbers)]
-        return len(known) > 0 and bool(known.min() >= 0.0 and known.max() <= most)
+        return len(known) > 0 and bool(known.min() >= 0.0 and known.max() <= upper)
 
 
-def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTable:
+def detect_table(path: str, limits: Limits, sheet: str | None = None) -> DetectedTable:
     """Look at a file; refuse what is no table, or too large a one."""
     source = Source(path, ReadOptions(sheet=sheet or None))
     if source.arrays is not None:
@@ -135,16 +135,16 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
             remedy="Its columns have no names: use the command line, mcllo help assess.",
         )
     # Columns first: they are known already, while rows are yet to be counted.
-    limits.check_table(path, 0, len(source.columns))
-    n_rows = count_rows(source, limits.rows)
-    limits.check_table(path, n_rows, len(source.columns))
+    limits.check_table_size(path, 0, len(source.columns))
+    n_rows = count_rows_up_to(source, limits.rows)
+    limits.check_table_size(path, n_rows, len(source.columns))
     if n_rows == 0:
         raise FileFormatError(
             f"{path} must have at least one row; it has only a header."
         )
-    table = first_rows(source)
-    label, prefix = guess_label(source.columns, table)
-    classes = guess_classes(source.columns, table, label, prefix)
+    table = read_first_rows(source)
+    label, prefix = guess_label_and_prefix(source.columns, table)
+    classes = guess_class_columns(source.columns, table, label, prefix)
     columns = []
     for name in source.columns:
         role = ""
@@ -152,10 +152,9 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
             role = "label"
         elif name in classes:
             role = "class"
-        examples = tuple(
-            example(word) for word in table.words[name][:3]
-        )  # the form has room
-        columns.append(ColumnSeen(name, examples, role))
+        first_cells = table.words[name][:3]  # the form has room for these
+        examples = tuple(shorten_cell(word) for word in first_cells)
+        columns.append(DetectedColumn(name, examples, role))
     sheets: tuple[str, ...] = ()
     if source.sheet is not None:
         sheets = tuple(sheet_titles(source.path, path))
@@ -163,65 +162,70 @@ def recognise(path: str, limits: Limits, sheet: str | None = None) -> DetectedTa
         name=path,
         n_rows=n_rows,
         columns=tuple(columns),
-        guess=guess_reading(table, label, classes, prefix),
-        labels=tuple(sorted(table.values(label))[:50]),  # a longer list helps nobody
+        guess=guess_form_fields(table, label, classes, prefix),
+        # a longer list helps nobody
+        labels=tuple(sorted(table.distinct_cells(label))[:50]),
         sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
         notes=tuple(
             note.text for note in source.assumptions if note.kind == "note.encoding"
         ),
-        ending=file_suffix(source),
+        ending=recalibrated_file_suffix(source),
     )
 
 
-def example(word: str) -> str:
+def shorten_cell(cell: str) -> str:
     """Return a cell as the form shows it: a long fraction rounded, never cut, other words cut.
 
     Examples
     --------
-    >>> example("2.831699651706305e-06"), example("0,123456789"), example("31415926535")
+    >>> cells = ["2.831699651706305e-06", "0,123456789", "31415926535"]
+    >>> tuple(shorten_cell(cell) for cell in cells)
     ('2.832e-06', '0,1235', '31415926535')
     """
-    text = word.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
+    text = cell.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
     is_fraction = DECIMAL_POINT in text or "e" in text.lower()
-    is_short = len(word) <= 8  # characters, in which four digits fit
+    is_short = len(cell) <= 8  # characters, in which four digits fit
     if is_short or not is_fraction or not NUMBER.fullmatch(text):
-        return ellipsis(word, 24)
+        return ellipsis(cell, 24)
     rounded = f"{float(text):.4g}"
-    if DECIMAL_COMMA in word:
+    if DECIMAL_COMMA in cell:
         return rounded.replace(DECIMAL_POINT, DECIMAL_COMMA)
     return rounded
 
 
-def count_rows(source: Source, most: int) -> int:
-    """Return the number of rows, counted until there are more than `most`."""
+def count_rows_up_to(source: Source, max_rows: int) -> int:
+    """Return the number of rows, counted until there are more than `max_rows`."""
     n_rows = 0
     for batch in source.parts([], source.columns[:1]):
         n_rows += batch.num_rows
-        if n_rows > most:
+        if n_rows > max_rows:
             break
     return n_rows
 
 
-def first_rows(source: Source) -> _Table:
+def read_first_rows(source: Source) -> _FirstRows:
     """Return the first rows as words and numbers."""
     table = source.first_rows(N_REMEDY_ROWS).read([], source.columns)
     words = {}
     numbers = {}
     for name in source.columns:
         cells = [
-            "" if cell is None else _word(cell)
+            "" if cell is None else _cell_as_text(cell)
             for cell in table.column(name).to_pylist()
         ]
         words[name] = [word or "" for word in clean_labels(cells, ())]
-        found = numbers_in(words[name])
+        found = parse_numbers(words[name])
         if found is not None:
             numbers[name] = found
-    gaps = {name: sum(_is_gap(word) for word in cells) for name, cells in words.items()}
-    return _Table(words, numbers, gaps)
+    gaps = {
+        name: sum(_is_missing_cell(word) for word in cells)
+        for name, cells in words.items()
+    }
+    return _FirstRows(words, numbers, gaps)
 
 
-def _word(cell: Any) -> str:
+def _cell_as_text(cell: Any) -> str:
     """Return a cell as it stands in a file of text: workbooks hold 3 as 3.0."""
     if (
         isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
@@ -230,23 +234,23 @@ def _word(cell: Any) -> str:
     return str(cell)
 
 
-def _is_gap(word: str) -> bool:
-    return not word or word.lower() in MISSING or word.lower() == "nan"
+def _is_missing_cell(cell: str) -> bool:
+    return not cell or cell.lower() in MISSING or cell.lower() == "nan"
 
 
-def numbers_in(words: Sequence[str]) -> Floats | None:
+def parse_numbers(cells: Sequence[str]) -> Floats | None:
     """Return cells as numbers, gaps as NaN and 70% as 0.7; None where one is none.
 
     Examples
     --------
-    >>> numbers_in(["70 %", "", "12,5%"]), numbers_in(["1", "cat"])
+    >>> parse_numbers(["70 %", "", "12,5%"]), parse_numbers(["1", "cat"])
     (array([0.7  ,   nan, 0.125]), None)
     """
-    found = np.full(len(words), np.nan)
-    for k, word in enumerate(words):
-        if _is_gap(word):
+    found = np.full(len(cells), np.nan)
+    for k, cell in enumerate(cells):
+        if _is_missing_cell(cell):
             continue
-        text, is_percent = strip_percent(word)
+        text, is_percent = strip_percent(cell)
         text = text.replace(DECIMAL_COMMA, DECIMAL_POINT, 1)
         if not NUMBER.fullmatch(text):
             return None
@@ -256,17 +260,19 @@ def numbers_in(words: Sequence[str]) -> Floats | None:
     return found if np.isfinite(found).any() else None
 
 
-def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
+def guess_label_and_prefix(
+    columns: Sequence[str], first_rows: _FirstRows
+) -> tuple[str, str]:
     """Return the column of the labels, and what stands before a class in its column's name."""
     label = ""
     prefix = ""
     n_named = 1  # one column may have the name of a value by chance
     for name in columns:
-        values = sorted(table.values(name))
+        values = sorted(first_rows.distinct_cells(name))
         if not 1 <= len(values) <= MAX_DISTINCT_LABELS:
             continue
         others = [
-            other for other in columns if other != name and other in table.numbers
+            other for other in columns if other != name and other in first_rows.numbers
         ]
         n_same = len(set(values) & set(others))
         if n_same > n_named:
@@ -283,93 +289,107 @@ def guess_label(columns: Sequence[str], table: _Table) -> tuple[str, str]:
     for name in columns:
         if name.lower() in USUAL_LABEL_NAMES:
             return name, ""
-    return _two_valued(columns, table), ""
+    return _find_two_valued_label(columns, first_rows), ""
 
 
-def _two_valued(columns: Sequence[str], table: _Table) -> str:
+def _find_two_valued_label(columns: Sequence[str], first_rows: _FirstRows) -> str:
     """Return the column of two words beside one of shares, where there is one of each."""
-    shares = [name for name in table.numbers if table.within(name, 1.0)]
-    pairs = [name for name in columns if len(table.values(name)) == 2]
-    pairs_of_words = [name for name in pairs if name not in shares]
-    if pairs_of_words:
-        pairs = pairs_of_words
-    shares = [name for name in shares if name not in pairs]
-    return pairs[0] if len(pairs) == len(shares) == 1 else ""
+    shares = [
+        name
+        for name in first_rows.numbers
+        if first_rows.lies_between_zero_and(name, 1.0)
+    ]
+    two_valued = [name for name in columns if len(first_rows.distinct_cells(name)) == 2]
+    two_valued_words = [name for name in two_valued if name not in shares]
+    if two_valued_words:
+        two_valued = two_valued_words
+    shares = [name for name in shares if name not in two_valued]
+    return two_valued[0] if len(two_valued) == len(shares) == 1 else ""
 
 
-def guess_classes(
-    columns: Sequence[str], table: _Table, label: str, prefix: str
+def guess_class_columns(
+    columns: Sequence[str], first_rows: _FirstRows, label_column: str, prefix: str
 ) -> list[str]:
     """Return the columns of the classes: those that labels name, and what the sums of rows ask."""
-    values = table.values(label)
-    others = [name for name in columns if name != label and not is_pandas_index(name)]
-    able = [name for name in others if name in table.numbers]
+    values = first_rows.distinct_cells(label_column)
+    others = [
+        name for name in columns if name != label_column and not is_pandas_index(name)
+    ]
+    able = [name for name in others if name in first_rows.numbers]
     if prefix:
         return [name for name in able if name.startswith(prefix)]
     # Columns that labels name are classes in any case, also where rows do not sum to 1.
     named = [name for name in able if name in values]
-    if table.near(named, 1.0) or table.near(named, 100.0):
+    if first_rows.rows_sum_to_about(named, 1.0) or first_rows.rows_sum_to_about(
+        named, 100.0
+    ):
         return named
     # Some classes may never have come true: other columns that complete the rows are theirs.
     for target in (1.0, 100.0):
-        shares = [name for name in able if table.within(name, target)]
-        if set(named) <= set(shares) and table.near(shares, target):
+        shares = [
+            name for name in able if first_rows.lies_between_zero_and(name, target)
+        ]
+        if set(named) <= set(shares) and first_rows.rows_sum_to_about(shares, target):
             return shares
     if not named and len(values) == 2:
-        shares = [name for name in able if table.within(name, 1.0)]
+        shares = [name for name in able if first_rows.lies_between_zero_and(name, 1.0)]
         return shares if len(shares) == 1 else []
     return named
 
 
-def guess_reading(
-    table: _Table, label: str, classes: Sequence[str], prefix: str
+def guess_form_fields(
+    first_rows: _FirstRows, label_column: str, class_columns: Sequence[str], prefix: str
 ) -> dict[str, Any]:
     """Return the first values of the fields that say how numbers are written."""
-    scale = guess_scale(table, classes)
+    scale = guess_scale(first_rows, class_columns)
     normalize = False
-    if len(classes) > 1 and scale != "logits":
+    if len(class_columns) > 1 and scale != "logits":
         target = 100.0 if scale == "percent" else 1.0
-        if table.near(classes, target):
-            error = np.abs(table.sums(classes) / target - 1.0)
+        if first_rows.rows_sum_to_about(class_columns, target):
+            error = np.abs(first_rows.row_sums(class_columns) / target - 1.0)
             normalize = bool(error.max() > ROW_SUM_TOL)
-    columns = [*classes, label] if label else list(classes)
-    has_gaps = any(table.n_gaps[name] for name in columns)
+    columns = [*class_columns, label_column] if label_column else list(class_columns)
+    has_gaps = any(first_rows.n_gaps[name] for name in columns)
     return {
         "scale": scale,
         "normalize": normalize,
         "missing": "drop" if has_gaps else "refuse",
-        "positive": guess_positive(table, label, classes[0])
-        if len(classes) == 1
+        "positive": guess_positive_label(first_rows, label_column, class_columns[0])
+        if len(class_columns) == 1
         else "",
         "prefix": prefix,
     }
 
 
-def guess_scale(table: _Table, classes: Sequence[str]) -> str:
+def guess_scale(first_rows: _FirstRows, class_columns: Sequence[str]) -> str:
     """Return what the numbers of the classes are: probabilities, percentages or logits."""
-    if any(np.nanmin(table.numbers[name]) < 0.0 for name in classes):
+    if any(np.nanmin(first_rows.numbers[name]) < 0.0 for name in class_columns):
         return "logits"
-    if table.near(classes, 100.0):
+    if first_rows.rows_sum_to_about(class_columns, 100.0):
         return "percent"
-    if len(classes) == 1:  # there are no sums that tell
-        is_probability = table.within(classes[0], 1.0)
-        if not is_probability and table.within(classes[0], 100.0):
+    if len(class_columns) == 1:  # there are no sums that tell
+        is_probability = first_rows.lies_between_zero_and(class_columns[0], 1.0)
+        if not is_probability and first_rows.lies_between_zero_and(
+            class_columns[0], 100.0
+        ):
             return "percent"
     return "probs"
 
 
-def guess_positive(table: _Table, label: str, column: str) -> str:
+def guess_positive_label(
+    first_rows: _FirstRows, label_column: str, class_column: str
+) -> str:
     """Return the label that a single column is the probability of."""
-    values = sorted(table.values(label))
-    if column in values:
-        return column
+    values = sorted(first_rows.distinct_cells(label_column))
+    if class_column in values:
+        return class_column
     for value in values:
         if value.lower() in TRUE_WORDS:
             return value
     return ""
 
 
-def file_suffix(source: Source) -> str:
+def recalibrated_file_suffix(source: Source) -> str:
     """Return the ending of a table of the same kind: tabs stay tabs, compressed text compressed."""
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
     if source.kind != "csv":

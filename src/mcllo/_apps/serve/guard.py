@@ -56,30 +56,30 @@ SAFE_METHODS = ("GET", "HEAD")
 OPEN_PATH = "/open/"
 
 
-class Guard:
+class RequestGuard:
     """Stands before an application; see the module."""
 
     def __init__(self, app: App, port: int, token: str = "") -> None:
         self.app = app
         self.port = port
         self.token = token or secrets.token_urlsafe(32)
-        self.code = secrets.token_urlsafe(32)
+        self.one_time_code = secrets.token_urlsafe(32)
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
 
     @property
-    def root(self) -> str:
+    def root_path(self) -> str:
         """What every address begins with."""
         return f"/{self.token}"
 
     @property
-    def address(self) -> str:
+    def page_address(self) -> str:
         """Where the page is."""
-        return f"http://{self.hosts[0]}{self.root}/"
+        return f"http://{self.hosts[0]}{self.root_path}/"
 
     @property
     def one_time_address(self) -> str:
         """The address that leads to the page a single time."""
-        return f"http://{self.hosts[0]}{OPEN_PATH}{self.code}"
+        return f"http://{self.hosts[0]}{OPEN_PATH}{self.one_time_code}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
@@ -94,15 +94,15 @@ class Guard:
                     headers.setdefault(name, value)  # an answer's own policy stays
             await send(message)
 
-        answer = self.answer(scope)
+        answer = self.redirect_or_refuse(scope)
         if answer is not None:
             await answer(scope, receive, send_with_headers)
         else:
             await self.app(
-                {**scope, "root_path": self.root}, receive, send_with_headers
+                {**scope, "root_path": self.root_path}, receive, send_with_headers
             )
 
-    def answer(self, scope: Scope) -> Response | None:
+    def redirect_or_refuse(self, scope: Scope) -> Response | None:
         """Return the answer to a request that the application is not to see; None if it is."""
         headers = Headers(scope=scope)
         path: str = scope["path"]
@@ -111,19 +111,19 @@ class Guard:
         if headers.get("host") not in self.hosts:
             return PlainTextResponse("This address is not that of mcllo serve.", 421)
         if path.startswith(OPEN_PATH):
-            return self._open(path[len(OPEN_PATH) :])
-        if not _same(path[1:].split("/")[0], self.token):
+            return self._redirect_with_code_once(path[len(OPEN_PATH) :])
+        if not _equal_in_constant_time(path[1:].split("/")[0], self.token):
             return PlainTextResponse(
                 "Open the address that mcllo serve printed: it ends in a token of its own.",
                 403,
             )
-        if scope["method"] not in SAFE_METHODS and not self.from_here(headers):
+        if scope["method"] not in SAFE_METHODS and not self.is_from_own_page(headers):
             return PlainTextResponse(
                 "This was not asked for by the page of mcllo serve.", 403
             )
         return None
 
-    def from_here(self, headers: Headers) -> bool:
+    def is_from_own_page(self, headers: Headers) -> bool:
         """Whether a request that changes something comes from our own page.
 
         Pages that send no referrer post with ``Origin: null``, so that a browser's own word counts.
@@ -134,18 +134,20 @@ class Guard:
             return bool(site == "same-origin")
         return headers.get("origin") in [f"http://{host}" for host in self.hosts]
 
-    def _open(self, code: str) -> Response:
+    def _redirect_with_code_once(self, sent_code: str) -> Response:
         """Lead to the page, once."""
-        if not self.code or not _same(code, self.code):
+        if not self.one_time_code or not _equal_in_constant_time(
+            sent_code, self.one_time_code
+        ):
             return PlainTextResponse(
                 "This address was for one request. Open the one that mcllo serve printed.",
                 403,
             )
         # the code stood in a command line, which other users of the machine can read
-        self.code = ""
-        return RedirectResponse(f"{self.root}/", status_code=303)
+        self.one_time_code = ""
+        return RedirectResponse(f"{self.root_path}/", status_code=303)
 
 
-def _same(given: str, known: str) -> bool:
+def _equal_in_constant_time(sent: str, secret: str) -> bool:
     """Whether two secrets are equal, in a time that does not say how far they are."""
-    return hmac.compare_digest(given.encode("utf-8"), known.encode("utf-8"))
+    return hmac.compare_digest(sent.encode("utf-8"), secret.encode("utf-8"))

@@ -1,13 +1,13 @@
 """Tables at work: one job for each that was dropped, in a folder of its own.
 
-============  ====================================================================================
-`Job`         a file, what was recognised in it, what the form said, what was found
-`Work`        a piece of work (`_apps/serve/worker`) in a process of its own
-`Jobs`        all of them; two tabs and two browsers have different ones, known by random names
-cancelled     the process is killed; what was found before stays
-too long      likewise, and it is said
-the end       every process is killed, then the folder is removed (`_apps/serve/upload`)
-============  ====================================================================================
+=============  ===================================================================================
+`TableJob`     a file, what was recognised in it, what the form said, what was found
+`TaskRun`      a piece of work (`_apps/serve/worker`) in a process of its own
+`JobRegistry`  all jobs; two tabs and two browsers have different ones, known by random names
+cancelled      the process is killed; what was found before stays
+too long       likewise, and it is said
+the end        every process is killed, then the folder is removed (`_apps/serve/upload`)
+=============  ===================================================================================
 
 A process for each piece of work (`multiprocessing.Process`) rather than a pool of them, because a
 pool cannot kill one worker without the others; spawned, as a fork of a program with threads may
@@ -50,7 +50,7 @@ FILES = {
 
 
 @dataclass
-class Work:
+class TaskRun:
     """A piece of work that runs, or waits for its turn."""
 
     task: str
@@ -58,7 +58,7 @@ class Work:
     started: float = field(default_factory=monotonic)
     cancelled: bool = False
     process: BaseProcess | None = None
-    runs: asyncio.Task[None] | None = None
+    waiter: asyncio.Task[None] | None = None
 
     @property
     def seconds(self) -> int:
@@ -67,8 +67,8 @@ class Work:
 
 
 @dataclass
-class Job:
-    """A table: `found` has the results of tasks, `fresh` says which one was the last.
+class TableJob:
+    """A table: `results` has the results of tasks, `fresh` says which one was the last.
 
     `problem` is why the last piece of work was refused, `notice` what else is to be said.
     """
@@ -76,145 +76,157 @@ class Job:
     key: str
     folder: Path
     file: str
-    seen: DetectedTable | None = None
+    detected: DetectedTable | None = None
     fields: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
-    work: Work | None = None
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    task_run: TaskRun | None = None
     problem: str = ""
     notice: str = ""
     fresh: str = ""
     used: float = field(default_factory=monotonic)
 
-    def forget(self, *tasks: str) -> None:
+    def delete_results(self, *tasks: str) -> None:
         """Forget what tasks found, and remove their files."""
         for task in tasks:
-            found = self.found.pop(task, {})
+            found = self.results.pop(task, {})
             names = list(FILES.get(task, ()))
             if "table" in found:
                 names.append(found["table"])
             for name in names:
                 (self.folder / name).unlink(missing_ok=True)
 
-    def path(self, what: str) -> Path | None:
+    def result_path(self, result_kind: str) -> Path | None:
         """Return a file that was made: the report, the recalibrations, the model or the table."""
         names = {}
-        if "assess" in self.found:
+        if "assess" in self.results:
             names["report"] = worker.REPORT
-        if "compare" in self.found:
+        if "compare" in self.results:
             names["recalibrations"] = worker.RECALIBRATIONS
-        if "recalibrate" in self.found:
+        if "recalibrate" in self.results:
             names["model"] = worker.MODEL
-            names["table"] = self.found["recalibrate"]["table"]
-        if what not in names:
+            names["table"] = self.results["recalibrate"]["table"]
+        if result_kind not in names:
             return None
-        path = self.folder / names[what]
+        path = self.folder / names[result_kind]
         return path if path.is_file() else None
 
 
-class Jobs:
+class JobRegistry:
     """All tables of one run, in a private folder."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder = folder
         self.limits = limits
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, TableJob] = {}
         self._turns = asyncio.Semaphore(limits.at_once)
 
-    def get(self, key: str) -> Job | None:
+    def find_job(self, key: str) -> TableJob | None:
         """Return a job by its name."""
         job = self._jobs.get(key)
         if job is not None:
             job.used = monotonic()
         return job
 
-    def new_folder(self) -> tuple[str, Path]:
+    def make_job_folder(self) -> tuple[str, Path]:
         """Return a new name and its folder, after making room."""
         # Work that runs is never ended to make room: somebody waits for it.
-        idle = [job for job in self._jobs.values() if job.work is None]
+        idle = [job for job in self._jobs.values() if job.task_run is None]
         idle.sort(key=lambda job: job.used)
         n_too_many = len(self._jobs) + 1 - self.limits.jobs
         for job in idle[: max(0, n_too_many)]:
-            self.drop(job)
+            self.remove_job(job)
         key = secrets.token_urlsafe(12)
         folder = self.folder / key
         folder.mkdir(mode=0o700)
         return key, folder
 
-    def add(self, key: str, folder: Path, file: str) -> Job:
+    def add_job(self, key: str, folder: Path, file: str) -> TableJob:
         """Add a table, and start to look at it."""
-        job = Job(key, folder, file)
+        job = TableJob(key, folder, file)
         self._jobs[key] = job
-        self.look(job)
+        self.start_detection(job)
         return job
 
-    def drop(self, job: Job) -> None:
+    def remove_job(self, job: TableJob) -> None:
         """Forget a table and all that was made of it."""
-        self.cancel(job)
+        self.cancel_task(job)
         self._jobs.pop(job.key, None)
         shutil.rmtree(job.folder, ignore_errors=True)
 
-    def look(self, job: Job, sheet: str | None = None) -> None:
+    def start_detection(self, job: TableJob, sheet: str | None = None) -> None:
         """Look at the table, or at another sheet of it."""
-        self.start(
+        self.start_task(
             job, "look", {"file": job.file, "limits": self.limits, "sheet": sheet}
         )
 
-    def start(self, job: Job, task: str, given: Mapping[str, Any]) -> bool:
+    def start_task(
+        self, job: TableJob, task: str, task_arguments: Mapping[str, Any]
+    ) -> bool:
         """Start a piece of work, unless one runs; return whether it was started."""
-        if job.work is not None:
+        if job.task_run is not None:
             return False
         job.problem = job.notice = job.fresh = ""
-        job.work = Work(task)
-        job.work.runs = asyncio.create_task(self._run(job, job.work, given))
+        job.task_run = TaskRun(task)
+        job.task_run.waiter = asyncio.create_task(
+            self._run_task_in_turn(job, job.task_run, task_arguments)
+        )
         return True
 
-    def cancel(self, job: Job) -> None:
+    def cancel_task(self, job: TableJob) -> None:
         """End what runs."""
-        work = job.work
-        if work is None:
+        task_run = job.task_run
+        if task_run is None:
             return
-        work.cancelled = True
-        if work.process is not None:
-            work.process.kill()
-        elif work.runs is not None:  # it waits for its turn, and has no process yet
-            work.runs.cancel()
-            self._over(job, work, "refused", "")
+        task_run.cancelled = True
+        if task_run.process is not None:
+            task_run.process.kill()
+        elif task_run.waiter is not None:
+            # it waits for its turn, and has no process yet
+            task_run.waiter.cancel()
+            self._store_outcome(job, task_run, "refused", "")
 
-    async def close(self) -> None:
+    async def cancel_all_tasks(self) -> None:
         """End all work."""
         running = [
-            job.work.runs for job in self._jobs.values() if job.work and job.work.runs
+            job.task_run.waiter
+            for job in self._jobs.values()
+            if job.task_run and job.task_run.waiter
         ]
         for job in self._jobs.values():
-            self.cancel(job)
+            self.cancel_task(job)
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def _run(self, job: Job, work: Work, given: Mapping[str, Any]) -> None:
+    async def _run_task_in_turn(
+        self, job: TableJob, task_run: TaskRun, task_arguments: Mapping[str, Any]
+    ) -> None:
         """Let a worker do a piece of work, and take what it answers."""
         answer = ("refused", MISTAKE_TEXT)
         try:
             async with self._turns:
-                answer = await self._work(job, work, given)
+                answer = await self._run_worker_process(job, task_run, task_arguments)
         finally:
-            self._over(job, work, *answer)
+            self._store_outcome(job, task_run, *answer)
 
-    async def _work(
-        self, job: Job, work: Work, given: Mapping[str, Any]
+    async def _run_worker_process(
+        self, job: TableJob, task_run: TaskRun, task_arguments: Mapping[str, Any]
     ) -> tuple[str, Any]:
         """Start a worker, and return its answer; nothing of it is left afterwards."""
-        work.started = monotonic()
-        work.doing = "starting"
+        task_run.started = monotonic()
+        task_run.doing = "starting"
         receiver, sender = SPAWN.Pipe(duplex=False)
-        # Daemonic: where the event loop is killed before `close`, the interpreter ends its workers.
-        work.process = process = SPAWN.Process(
-            target=worker.main, args=(sender, job.folder, work.task, given), daemon=True
+        # Daemonic: where the event loop is killed before `cancel_all_tasks`, the interpreter ends
+        # its workers.
+        task_run.process = process = SPAWN.Process(
+            target=worker.run_worker,
+            args=(sender, job.folder, task_run.task, task_arguments),
+            daemon=True,
         )
         process.start()
         sender.close()  # the worker holds the only other end: where it dies, messages end
         try:
             async with asyncio.timeout(self.limits.seconds):
-                answer = await asyncio.to_thread(_last_message, receiver, work)
+                answer = await asyncio.to_thread(_receive_answer, receiver, task_run)
                 if answer is not None:
                     return answer
                 await asyncio.to_thread(process.join)
@@ -224,44 +236,48 @@ class Jobs:
                     KILLED_TEXT if process.exitcode == -9 else MISTAKE_TEXT,
                 )
         except TimeoutError:
-            return "refused", self.limits.too_long()
+            return "refused", self.limits.timeout_text()
         finally:
             process.kill()
             await asyncio.to_thread(process.join)
 
-    def _over(self, job: Job, work: Work, kind: str, content: Any) -> None:
+    def _store_outcome(
+        self, job: TableJob, task_run: TaskRun, outcome: str, content: Any
+    ) -> None:
         """Keep what a piece of work came to."""
-        if job.work is not work:
+        if job.task_run is not task_run:
             return
-        job.work = None
-        if work.cancelled:
+        job.task_run = None
+        if task_run.cancelled:
             job.notice = CANCELLED_TEXT
-        elif kind == "refused":
+        elif outcome == "refused":
             job.problem = content
-        elif work.task == "look":
+        elif task_run.task == "look":
             # another table, or another sheet: what was found is of the one before
-            job.seen = content
+            job.detected = content
             job.fields = {}
-            job.forget("assess", "compare", "recalibrate")
+            job.delete_results("assess", "compare", "recalibrate")
         else:
-            if work.task == "assess":
-                job.forget("compare", "recalibrate")
-            job.found[work.task] = content
-            job.fresh = work.task
+            if task_run.task == "assess":
+                job.delete_results("compare", "recalibrate")
+            job.results[task_run.task] = content
+            job.fresh = task_run.task
 
 
-def _last_message(messages: Connection, work: Work) -> tuple[str, Any] | None:
+def _receive_answer(
+    connection: Connection, task_run: TaskRun
+) -> tuple[str, Any] | None:
     """Follow what a worker does, and return its answer; None where it died without one."""
     while True:
         try:
-            kind, content = messages.recv()
+            kind, content = connection.recv()
         except (EOFError, OSError):  # killed between messages, or within one
             return None
         if kind != "doing":
             return kind, content
-        work.doing = content
+        task_run.doing = content
 
 
-def recalibrated_name(seen: DetectedTable) -> str:
+def recalibrated_file_name(detected: DetectedTable) -> str:
     """Return what the recalibrated table is called."""
-    return worker.RECALIBRATED_STEM + seen.ending
+    return worker.RECALIBRATED_STEM + detected.ending

@@ -40,7 +40,7 @@ class Limits:
     jobs: int = 20
     at_once: int = 2
 
-    def too_large(self) -> FileFormatError:
+    def file_too_large_error(self) -> FileFormatError:
         """Return the refusal of a file."""
         most = f"{self.n_bytes / 1e6:,.3g} MB"
         return FileFormatError(
@@ -48,7 +48,7 @@ class Limits:
             remedy=COMMAND_LINE_ADVICE,
         )
 
-    def check_table(self, name: str, n_rows: int, n_columns: int) -> None:
+    def check_table_size(self, name: str, n_rows: int, n_columns: int) -> None:
         """Refuse a table of too many rows or columns; `n_rows` need not be counted to the end."""
         for most, found, what in (
             (self.columns, n_columns, "columns"),
@@ -60,7 +60,7 @@ class Limits:
                     remedy=COMMAND_LINE_ADVICE,
                 )
 
-    def check_classes(self, n_classes: int) -> None:
+    def check_class_count(self, n_classes: int) -> None:
         """Refuse too many classes."""
         if n_classes > self.classes:
             raise InputError(
@@ -68,7 +68,7 @@ class Limits:
                 remedy=COMMAND_LINE_ADVICE,
             )
 
-    def too_long(self) -> str:
+    def timeout_text(self) -> str:
         """Say that work was ended for the time it took."""
         return (
             f"the work must be done within {self.seconds:g} seconds here; it was not. "

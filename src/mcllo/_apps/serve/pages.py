@@ -27,8 +27,8 @@ from ..cli.options import READING, RECALIBRATIONS
 from ..report.html import keep_percent_unbroken
 from ..report.recalibrations import method_title
 from ..report.views import capital
-from .choices import FIELD_LABELS, MISSING, ROLES, first_fields
-from .jobs import Job, recalibrated_name
+from .choices import FIELD_LABELS, MISSING, ROLES, initial_form_fields
+from .jobs import TableJob, recalibrated_file_name
 from .limits import Limits
 
 TASK_TEXTS = {
@@ -45,31 +45,33 @@ KINDS = {
 }
 
 
-class Pages:
+class PageRenderer:
     """The pages of one run, whose addresses all begin with `root`."""
 
     def __init__(self, root: str, limits: Limits) -> None:
         self.root = root
         self.limits = limits
 
-    def start(self, problem: str = "") -> str:
+    def render_start_page(self, problem: str = "") -> str:
         """Return the first page."""
-        return self._page("start", step=1, problem=problem, title="Choose a table")
+        return self._render_template(
+            "start", step=1, problem=problem, title="Choose a table"
+        )
 
-    def problem(self, title: str, sentence: str) -> str:
+    def render_problem(self, title: str, sentence: str) -> str:
         """Return a page with one sentence."""
-        return self._page("problem", step=0, problem=sentence, title=title)
+        return self._render_template("problem", step=0, problem=sentence, title=title)
 
-    def columns(self, job: Job) -> str:
+    def render_columns_form(self, job: TableJob) -> str:
         """Return the form of what was recognised."""
-        assert job.seen is not None
-        fields = first_fields(job.seen) | job.fields
-        return self._page(
+        assert job.detected is not None
+        fields = initial_form_fields(job.detected) | job.fields
+        return self._render_template(
             "columns",
             step=2,
             title="Check the columns",
             job=job,
-            seen=job.seen,
+            seen=job.detected,
             fields=fields,
             roles=ROLES,
             boxes=FIELD_LABELS,
@@ -78,18 +80,20 @@ class Pages:
             helps={name: words for name, (_, _, words) in READING.items()},
         )
 
-    def busy(self, job: Job) -> str:
+    def render_progress(self, job: TableJob) -> str:
         """Return the page of work that runs."""
-        assert job.work is not None
-        title = TASK_TEXTS[job.work.task]
-        step = {"look": 1, "assess": 2}.get(job.work.task, 3)
-        return self._page("busy", step=step, title=title, job=job, work=job.work)
+        assert job.task_run is not None
+        title = TASK_TEXTS[job.task_run.task]
+        step = {"look": 1, "assess": 2}.get(job.task_run.task, 3)
+        return self._render_template(
+            "busy", step=step, title=title, job=job, work=job.task_run
+        )
 
-    def result(self, job: Job) -> str:
+    def render_result(self, job: TableJob) -> str:
         """Return what was found, with what can be done next."""
-        assert job.seen is not None
-        compared = job.found.get("compare", {})
-        recalibrated = job.found.get("recalibrate", {})
+        assert job.detected is not None
+        compared = job.results.get("compare", {})
+        recalibrated = job.results.get("recalibrate", {})
         offered = ["auto"]  # first, whatever the order of the command line's list
         for name in RECALIBRATIONS.split():
             needs_more = name in NEEDS_LOGITS and not job.reading["logits"]
@@ -97,25 +101,25 @@ class Pages:
                 offered.append(name)
         best = compared["method"] if compared.get("improves") else None
         chosen = best if best in offered else "auto"
-        return self._page(
+        return self._render_template(
             "result",
             step=3,
-            title=job.found["assess"]["headline"],
+            title=job.results["assess"]["headline"],
             job=job,
-            assessed=job.found["assess"],
+            assessed=job.results["assess"],
             compared=compared,
             recalibrated=recalibrated,
             recalibrations=[(name, capital(method_title(name))) for name in offered],
             chosen=recalibrated.get("method", chosen),
             best=best,
-            recommended=recommended_words(compared),
-            expected=expected_words(recalibrated),
-            table=recalibrated_name(job.seen),
+            recommended=recommendation_sentence(compared),
+            expected=expected_gain_sentence(recalibrated),
+            table=recalibrated_file_name(job.detected),
         )
 
-    def _page(self, name: str, **content: Any) -> str:
+    def _render_template(self, name: str, **content: Any) -> str:
         defaults = {"problem": "", "job": None}
-        template = environment().get_template(f"{name}.html.jinja")
+        template = template_environment().get_template(f"{name}.html.jinja")
         return template.render(
             root=self.root,
             limits=self.limits,
@@ -124,14 +128,15 @@ class Pages:
         )
 
 
-def recommended_words(found: Mapping[str, Any]) -> str:
+def recommendation_sentence(comparison: Mapping[str, Any]) -> str:
     """Return what a comparison recommends, in the names that the list of recalibrations has."""
-    if not found:
+    if not comparison:
         return ""
-    if not found["improves"]:
+    if not comparison["improves"]:
         return "No recalibration is shown to do better than leaving the probabilities as they are."
-    words = f"{capital(method_title(found['method']))} does best on rows that it was not fitted to."
-    n_ties = len(found["ties"])
+    best = capital(method_title(comparison["method"]))
+    words = f"{best} does best on rows that it was not fitted to."
+    n_ties = len(comparison["ties"])
     if n_ties == 0:
         return f"{words} All others are worse, beyond chance."
     others = (
@@ -139,18 +144,18 @@ def recommended_words(found: Mapping[str, Any]) -> str:
     )
     simplest = (
         "it"
-        if found["simplest"] == found["method"]
-        else method_title(found["simplest"])
+        if comparison["simplest"] == comparison["method"]
+        else method_title(comparison["simplest"])
     )
     return (
         f"{words} {others} cannot be told from it; {simplest} is the simplest of these."
     )
 
 
-def expected_words(recalibrated: Mapping[str, Any]) -> str:
+def expected_gain_sentence(recalibration: Mapping[str, Any]) -> str:
     """Return what a recalibration that judged itself says that it gains; nothing of the others."""
-    gain = recalibrated.get("expected")
-    error = recalibrated.get("expected_se")
+    gain = recalibration.get("expected")
+    error = recalibration.get("expected_se")
     if gain is None or error is None:
         return ""
     does = "lower" if gain >= 0.0 else "raise"
@@ -160,18 +165,18 @@ def expected_words(recalibrated: Mapping[str, Any]) -> str:
     )
 
 
-def style() -> str:
+def render_stylesheet() -> str:
     """Return the style of all pages."""
-    return environment().get_template("page.css").render()
+    return template_environment().get_template("page.css").render()
 
 
-def script() -> str:
+def render_script() -> str:
     """Return the script of all pages."""
-    return environment().get_template("page.js").render()
+    return template_environment().get_template("page.js").render()
 
 
 @cache
-def environment() -> Environment:
+def template_environment() -> Environment:
     """Return what fills the templates: ours, and the report's style."""
 
     def finalize(value: Any) -> Any:

@@ -64,18 +64,20 @@ for _ in range(100):
 
 
 @contextmanager
-def private_folder(parent: Path | None = None) -> Iterator[Path]:
+def private_temporary_folder(parent_folder: Path | None = None) -> Iterator[Path]:
     """Give a folder that nobody else can read, and that is gone when the block or we end."""
-    parent = Path(tempfile.gettempdir()) if parent is None else parent
-    sweep(parent)
-    folder = Path(tempfile.mkdtemp(prefix=NAME, dir=parent))
-    lock = _locked(folder / LOCK)
+    parent_folder = (
+        Path(tempfile.gettempdir()) if parent_folder is None else parent_folder
+    )
+    remove_abandoned_folders(parent_folder)
+    folder = Path(tempfile.mkdtemp(prefix=NAME, dir=parent_folder))
+    lock = _open_locked_file(folder / LOCK)
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", KEEPER, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=parent,
+        cwd=parent_folder,
         start_new_session=True,  # Ctrl-C is for us
     )
     try:
@@ -89,29 +91,29 @@ def private_folder(parent: Path | None = None) -> Iterator[Path]:
         keeper.wait()
 
 
-def sweep(parent: Path) -> list[Path]:
+def remove_abandoned_folders(parent_folder: Path) -> list[Path]:
     """Remove the folders of runs that ended without removing theirs; return them."""
-    gone = []
-    for folder in parent.glob(f"{NAME}*"):
+    removed = []
+    for folder in parent_folder.glob(f"{NAME}*"):
         with suppress(OSError):  # somebody else's, or gone by now
             old = time.time() - folder.stat().st_mtime > MAX_SECONDS_WITHOUT_LOCK
             if (
                 old
                 and folder.is_dir()
                 and not folder.is_symlink()
-                and not in_use(folder)
+                and not is_folder_locked(folder)
             ):
                 shutil.rmtree(folder, ignore_errors=True)
-                gone.append(folder)
-    return gone
+                removed.append(folder)
+    return removed
 
 
 if sys.platform == "win32":
 
-    def _locked(path: Path) -> IO[bytes]:
+    def _open_locked_file(path: Path) -> IO[bytes]:
         return path.open("wb")  # what is open cannot be removed
 
-    def in_use(folder: Path) -> bool:
+    def is_folder_locked(folder: Path) -> bool:
         """Whether a process holds the lock of a folder."""
         try:
             os.remove(folder / LOCK)
@@ -124,12 +126,12 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _locked(path: Path) -> IO[bytes]:
+    def _open_locked_file(path: Path) -> IO[bytes]:
         lock = path.open("wb")
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return lock
 
-    def in_use(folder: Path) -> bool:
+    def is_folder_locked(folder: Path) -> bool:
         """Whether a process holds the lock of a folder."""
         try:
             with (folder / LOCK).open("rb") as lock:
@@ -149,19 +151,23 @@ async def receive_file(
     chunks: AsyncIterator[bytes], content_type: str, folder: Path, limits: Limits
 ) -> str:
     """Write the file of a form to `folder`; return its name."""
-    stream = bounded(chunks, limits)
+    stream = limit_upload_bytes(chunks, limits)
     parser = MultiPartParser(Headers({"content-type": content_type}), stream)
     try:
         form = await parser.parse()
     except MultiPartException:
-        raise no_file() from None
+        raise no_file_error() from None
     try:
-        return await run_in_threadpool(_keep_first, form.multi_items(), folder, limits)
+        return await run_in_threadpool(
+            _save_first_file, form.multi_items(), folder, limits
+        )
     finally:
         await form.close()
 
 
-async def bounded(chunks: AsyncIterator[bytes], limits: Limits) -> AsyncIterator[bytes]:
+async def limit_upload_bytes(
+    chunks: AsyncIterator[bytes], limits: Limits
+) -> AsyncIterator[bytes]:
     """Pass on the chunks of a form; refuse it, read to its end, when its file is too large.
 
     Starlette's parser bounds only the parts of a form that are no files.
@@ -172,26 +178,26 @@ async def bounded(chunks: AsyncIterator[bytes], limits: Limits) -> AsyncIterator
         if size <= limits.n_bytes + FORM_BYTES:
             yield chunk
     if size > limits.n_bytes + FORM_BYTES:
-        raise limits.too_large()
+        raise limits.file_too_large_error()
 
 
-def _keep_first(
-    parts: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits
+def _save_first_file(
+    form_fields: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits
 ) -> str:
     """Copy the first file of a form to `folder`, and return its name."""
-    for _, part in parts:
-        if isinstance(part, str) or not part.filename:  # no file was chosen
+    for _, value in form_fields:
+        if isinstance(value, str) or not value.filename:  # no file was chosen
             continue
-        if part.size > limits.n_bytes:
-            raise limits.too_large()
-        name = safe_name(part.filename)
+        if value.size > limits.n_bytes:
+            raise limits.file_too_large_error()
+        name = safe_file_name(value.filename)
         with (folder / name).open("xb") as target:
-            shutil.copyfileobj(part.file, target)
+            shutil.copyfileobj(value.file, target)
         return name
-    raise no_file()
+    raise no_file_error()
 
 
-def no_file() -> FileFormatError:
+def no_file_error() -> FileFormatError:
     """Return the refusal of a form that holds no file."""
     return FileFormatError(
         "a file must be chosen; none was sent. Choose one, or drop it on the page."
@@ -208,15 +214,16 @@ RESULT_STEMS = {
 }
 
 
-def safe_name(given: str) -> str:
+def safe_file_name(original_name: str) -> str:
     r"""Return a name for a file that is as near to the given one as is safe.
 
     Examples
     --------
-    >>> safe_name("C:\\data\\..\\fore casts.csv"), safe_name("--html.csv"), safe_name("report.csv")
+    >>> names = ["C:\\data\\..\\fore casts.csv", "--html.csv", "report.csv"]
+    >>> tuple(safe_file_name(name) for name in names)
     ('fore casts.csv', 'html.csv', 'my report.csv')
     """
-    path = unicodedata.normalize("NFC", plain(given)).replace("\\", "/")
+    path = unicodedata.normalize("NFC", plain(original_name)).replace("\\", "/")
     name = path.split("/")[-1]
     for char in FORBIDDEN_CHARS:
         name = name.replace(char, "_")

@@ -41,12 +41,12 @@ from ..._assessment.details import Details
 from ..._assessment.verdict import TOLERANCE
 from ..._diagnostics.class_tests import shares
 from ..._diagnostics.data_checks import check_data
-from ..._fit.covariance import ScoreSums, row_sums, sandwich
-from ..._fit.estimate import ridge_estimate
+from ..._fit.covariance import ScoreSums, sandwich_covariance, sum_row_scores
+from ..._fit.estimate import likelihood_or_ridge_estimate
 from ..._fit.fit import MCLLOFit, assemble_fit, fit_predictions
-from ..._fit.objective import FreeLikelihood, Objective, most_information
-from ..._fit.penalty import Penalty, check_penalty
-from ..._fit.separation import check_separation, warn_of_separation
+from ..._fit.objective import FreeParameterObjective, Objective, information_upper_bound
+from ..._fit.penalty import Penalty, check_penalty_and_center
+from ..._fit.separation import assess_existence, warn_of_separation
 from ..._inference.budget import MAX_NULLS_ENTRIES, N_RESAMPLES
 from ..._inference.effect_size import estimate_effect_size
 from ..._inference.goodness_of_fit import goodness_of_fit
@@ -92,7 +92,7 @@ def fit_blocks(
     ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
     look for separation where rows times classes are at most `most_gathered`, 40 MB.
     """
-    check_penalty(penalty, "identity")
+    check_penalty_and_center(penalty, "identity")
     if penalty == "firth":
         raise InputError(
             "{found} needs all rows in memory; {penalty_for_blocks}.",
@@ -114,17 +114,19 @@ def fit_blocks(
         value = terms.value - float(theta @ sums.statistic)
         return Derivatives(value, terms.gradient - sums.statistic, terms.hessian)
 
-    most = most_information(sums.metric_sums.weight, sums.sum_of_squares)
-    likelihood: FreeLikelihood[Objective] = FreeLikelihood(
+    most = information_upper_bound(sums.metric_sums.weight, sums.sum_of_squares)
+    likelihood: FreeParameterObjective[Objective] = FreeParameterObjective(
         objective, sums.free, lambda: most
     )
-    end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])
+    end = likelihood_or_ridge_estimate(
+        likelihood, penalty, likelihood.identity[likelihood.free]
+    )
 
     def rows() -> Predictions | None:
         too_many = facts.n_samples * facts.n_classes > most_gathered
         return None if too_many else blocks.take()
 
-    found = check_separation(end, likelihood, facts.absent, rows)
+    found = assess_existence(end, likelihood, facts.absent, rows)
     fit = assemble_fit(likelihood, end, found, facts)
     if sums.first_fraction is not None:
         fit = replace(fit, cov_theta=_robust_covariance(blocks, fit))
@@ -144,12 +146,12 @@ def _robust_covariance(blocks: Blocks, fit: MCLLOFit) -> Floats:
         )
         return found.covariance
 
-    return sandwich(fit, hessian, variance)
+    return sandwich_covariance(fit, hessian, variance)
 
 
 def block_scores(block: Block, theta: Floats) -> ScoreSums:
     """Return the score and its gram matrix of a block, its weights taken for importance."""
-    return row_sums(replace(block.rows, weight_kind="importance"), theta)
+    return sum_row_scores(replace(block.rows, weight_kind="importance"), theta)
 
 
 NOT_IN_MEMORY_REASON = "the rows are not all in memory"

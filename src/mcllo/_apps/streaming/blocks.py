@@ -38,7 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._model.kernel import Derivatives
-from ..._model.many_classes import MAX_PARAMETERS_FOR_HESSIAN, has_whole_hessian
+from ..._model.many_classes import (
+    MAX_PARAMETERS_FOR_HESSIAN,
+    is_full_hessian_affordable,
+)
 from ..._utils.atomic_files import Scratch, progress
 from ..._utils.parallel import one_blas_thread, ordered_map, threads_for
 from ..._utils.results import Codes, Floats
@@ -82,7 +85,7 @@ class Blocks(ABC):
     def first_pass(self) -> RowSums:
         """The sums of the first pass; made once."""
         n_parameters = 2 * (len(self.layout.classes) - 1)
-        if not has_whole_hessian(n_parameters):
+        if not is_full_hessian_affordable(n_parameters):
             raise InputError(
                 "rows in blocks need the information of all parameters at once, of which there "
                 f"may be {MAX_PARAMETERS_FOR_HESSIAN:,}; got {n_parameters:,}. Draw some of the "

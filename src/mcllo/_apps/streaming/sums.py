@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._fit.objective import free_of_range
+from ..._fit.objective import free_parameters_from_ranges
 from ..._inference.omnibus import OmnibusTest
 from ..._model.kernel import Derivatives, LogPartition
 from ..._model.likelihood import identity_theta, sufficient_statistic
@@ -353,7 +353,7 @@ class RowSums:
     @property
     def free(self) -> NDArray[np.bool_]:
         """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
-        return free_of_range(self.max_log_odds - self.min_log_odds)
+        return free_parameters_from_ranges(self.max_log_odds - self.min_log_odds)
 
 
 def sum_block_rows(block: Block) -> RowSums:

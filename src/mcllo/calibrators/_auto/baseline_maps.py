@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._model.batched import BatchedProblems, log_partitions
+from ..._model.batched import BatchedProblems, build_log_partitions
 from ..._model.likelihood import identity_theta
 from ..._utils.linalg import solve_each
 from ..._utils.results import Codes, Floats
@@ -42,7 +42,7 @@ class BaselineMaps:
         theta = self.theta.copy()
         hessian = self.hessian.copy()
         for part, log_odds, statistics in _baseline_batches(rows, MAX_LOG_ODDS_AT_ONCE):
-            partitions = log_partitions(log_odds, rows.weight, log_odds.shape[1])
+            partitions = build_log_partitions(log_odds, rows.weight, log_odds.shape[1])
             terms = [at(own) for at, own in zip(partitions, theta[part], strict=True)]
             expected = np.array([term.gradient for term in terms])
             lost = np.array([term.hessian for term in terms])
@@ -93,7 +93,7 @@ def fit_baselines(
             centre=identity,
             tol=last_decrement(tol),
         )
-        minima = problems.minima(log_odds, rows.weight)
+        minima = problems.minimize_all(log_odds, rows.weight)
         theta[part] = minima.theta
         hessian[part] = minima.hessian
     return BaselineMaps(theta, hessian)

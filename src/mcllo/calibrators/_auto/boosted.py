@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._model.kernel import softmax
+from ..._model.kernel import softmax_in_place
 from ..._utils.linalg import TINY
 from ..._utils.results import Codes, Floats, Result
 
@@ -89,7 +89,7 @@ class Trees(Result):
         """Return b, shape (c, n), of scores and the pool's probabilities, both (c, n)."""
         log_q = np.log(np.maximum(q, TINY))
         b = add_scores(log_q, self.sums(compute_features(scores)))
-        softmax(b)
+        softmax_in_place(b)
         return b
 
     def first(self, n_rounds: int) -> Trees:
@@ -155,7 +155,7 @@ def compute_features(scores: Floats) -> Floats:
     if len(scores) == 2:
         return np.asarray(scores[:1] - scores[1:], dtype=np.float64)
     x = np.array(scores, dtype=np.float64)
-    x -= softmax(
+    x -= softmax_in_place(
         x.copy()
     )  # so that a number added to all logits of a row changes nothing
     return x
@@ -285,7 +285,7 @@ class Boosting:
     def grow(self) -> None:
         """Add one round."""
         b = self.eta.copy()
-        softmax(b)
+        softmax_in_place(b)
         b = b[: self.n_trees]
         residual = b - self.is_label
         gradient = residual * self.weight

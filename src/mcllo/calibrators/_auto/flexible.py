@@ -34,7 +34,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._fit.linear_fit import transposed_scores
-from ..._model.kernel import softmax
+from ..._model.kernel import softmax_in_place
 from ..._utils.formatting import format_count
 from ..._utils.linalg import TINY
 from ..._utils.notebook import show_progress
@@ -157,7 +157,7 @@ class _Growth:
             rows = folds.rows[own]
             eta = self.fits[fold].eta[:, rows]
             b = eta.copy()
-            eta -= softmax(b)
+            eta -= softmax_in_place(b)
             log_likelihoods[own] = of_label(eta, self.codes[rows])
             probs[:, own] = b
         return log_likelihoods, probs[:, self.is_shown]

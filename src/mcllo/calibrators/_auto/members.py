@@ -32,8 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._fit.linear_fit import by_blocks, identity_map
-from ..._model.kernel import softmax
+from ..._fit.linear_fit import build_block_preconditioner, identity_parameters
+from ..._model.kernel import softmax_in_place
 from ..._model.newton import Product
 from ..._utils.linalg import TINY
 from ..._utils.notebook import show_progress
@@ -149,7 +149,7 @@ class Members(Result):
     def answers(self, scores: Floats) -> list[Floats]:
         """Return what each member makes of scores, the identity too."""
         unchanged = scores.copy()
-        softmax(unchanged)
+        softmax_in_place(unchanged)
         return [unchanged, *self.probabilities(scores).values()]
 
     @classmethod
@@ -177,7 +177,7 @@ def _apply_map(theta: Floats, x: Floats) -> Floats:
     weights = theta[:, :-1]
     eta = weights * x if weights.shape[1] == 1 else weights @ x
     eta += theta[:, -1:]
-    softmax(eta)
+    softmax_in_place(eta)
     return eta
 
 
@@ -329,7 +329,7 @@ class MembersFit:
     ) -> dict[str, Floats]:
         """Return theta of 'vector', or of 'full_tight' and then 'full_loose'."""
         maps: dict[str, Floats] = {}
-        theta = identity_map(len(rows.scores), "vector" in self.ridges)
+        theta = identity_parameters(len(rows.scores), "vector" in self.ridges)
         moved = np.zeros_like(theta)
         blocks = None  # of the Hessian, about
         for name, ridge in self.ridges.items():
@@ -345,7 +345,7 @@ class MembersFit:
                 if blocks is None:
                     blocks = curvature(rows, theta)
                 theta, learned = fit_ridge(
-                    rows, ridge, theta, by_blocks(blocks, ridge), tol
+                    rows, ridge, theta, build_block_preconditioner(blocks, ridge), tol
                 )
                 self._inverses[name] = divide_inverse(learned)
                 if (
@@ -359,7 +359,7 @@ class MembersFit:
     def _fit_full(self, rows: ScoredRows, tol: float) -> Floats:
         """Return theta of 'full', which begins at the identity, also without some rows."""
         ridge = self.ridges["full"]
-        start = identity_map(len(rows.scores), diagonal=False)
+        start = identity_parameters(len(rows.scores), diagonal=False)
         if "full" not in self._inverses:
             by_all_rows = by_factors(rows, start, float(ridge[0, 0]))
             self._inverses["full"] = divide_inverse(by_all_rows)

@@ -53,13 +53,17 @@ from typing import Any
 
 import numpy as np
 
-from ..._fit.linear_fit import PenalizedLoss, by_blocks, identity_map
-from ..._model.kernel import Derivatives, log, softmax
+from ..._fit.linear_fit import (
+    PenalizedLoss,
+    build_block_preconditioner,
+    identity_parameters,
+)
+from ..._model.kernel import Derivatives, log_in_place, softmax_in_place
 from ..._model.linear_map import LinearMapLoss
 from ..._model.many_classes import NO_HESSIAN
 from ..._model.newton import (
-    InverseHessian,
-    Memoized,
+    LBFGSInverseHessian,
+    MemoizedObjective,
     Objective,
     Product,
     minimize,
@@ -116,8 +120,10 @@ def fit_ridge(
     """
     is_vector_map = ridge.shape[1] == 2
     loss = _linear_map_loss(rows, is_vector_map)
-    objective = PenalizedLoss(loss, identity_map(len(ridge), is_vector_map), ridge)
-    learned = InverseHessian(inverse)
+    objective = PenalizedLoss(
+        loss, identity_parameters(len(ridge), is_vector_map), ridge
+    )
+    learned = LBFGSInverseHessian(inverse)
     x = _search(
         objective.value_and_gradient, start.ravel(), learned, tol, start_influence_tol
     )
@@ -127,12 +133,12 @@ def fit_ridge(
 def _search(
     objective: Objective,
     start: Floats,
-    inverse: InverseHessian,
+    inverse: LBFGSInverseHessian,
     tol: float,
     start_influence_tol: float,
 ) -> Floats:
     """Return where L-BFGS ends that knows its start but for so much."""
-    objective = Memoized(objective)
+    objective = MemoizedObjective(objective)
     if np.isfinite(start_influence_tol):
         gradient = objective(start).gradient
         decrement = float(gradient @ inverse(gradient))
@@ -151,7 +157,7 @@ def curvature(
     is_vector_map = theta.shape[1] == 2
     if theta.size > max_parameters_for_full:
         loss = _linear_map_loss(rows, is_vector_map)
-        return loss.class_blocks(theta, loss.feature_gram())
+        return loss.approximate_class_blocks(theta, loss.feature_gram())
     # It only guides the search, so that some rows will do: 30 for each parameter, or as many as
     # take 4e8 products (0.1 s or so). Round numbers.
     n_needed = min(30 * theta.size, int(4e8 / theta.size**2))
@@ -172,7 +178,7 @@ def of_share(blocks: Floats, ridge: Floats) -> OfShare:
 
     @cache
     def inverse_of_share(share: float) -> Product:
-        return by_blocks(share * blocks, ridge)
+        return build_block_preconditioner(share * blocks, ridge)
 
     return inverse_of_share
 
@@ -189,7 +195,7 @@ def by_factors(rows: ScoredRows, theta: Floats, ridge: float) -> Product:
     ones = np.ones(len(rows.codes))
     x = np.vstack([rows.scores, ones])
     g = theta @ x
-    softmax(g)
+    softmax_in_place(g)
     weighted_g = g if rows.weight is None else g * rows.weight
     trace_per_row = weighted_g.sum(axis=0)
     trace_per_row -= np.einsum("ji,ji->i", weighted_g, g)
@@ -234,7 +240,7 @@ class SimilarClasses(Result):
         weights[IDENTITY_FEATURE] += 1.0
         eta = _eta(_features(x, g, self.similarity), weights)
         p = eta.copy()
-        eta -= softmax(p)
+        eta -= softmax_in_place(p)
         return p, eta
 
     @classmethod
@@ -298,13 +304,13 @@ def fit_similar(
             tol=last_decrement(tol),
         )
         x = solution.x
-        hessian = solution.terms.hessian - np.diag(loss.ridge)
+        hessian = solution.derivatives.hessian - np.diag(loss.ridge)
         inverse_of_share = of_share(hessian[None], loss.ridge)
         inverse = inverse_of_share(1.0)
         needs_search = some_rows is not None
 
     if needs_search:
-        learned = InverseHessian(inverse)
+        learned = LBFGSInverseHessian(inverse)
         x = _search(loss.value_and_gradient, x, learned, tol, start_influence_tol)
     fitted = SimilarClasses(
         loss.similarity, x[:N_SHARED_FEATURES], x[N_SHARED_FEATURES:]
@@ -363,7 +369,7 @@ class SimilarLoss:
         logs = np.empty_like(self.rows.scores)
         for part in self._stretches():
             eta = _eta(self._features(part), x + self.identity)
-            log_partition = softmax(eta.copy())
+            log_partition = softmax_in_place(eta.copy())
             logs[:, part] = eta - log_partition
         return logs
 
@@ -377,7 +383,7 @@ class SimilarLoss:
         for part in self._stretches():
             features = self._features(part)
             p = _eta(features, x + self.identity)
-            log_partition = softmax(p)  # which turns eta into probabilities
+            log_partition = softmax_in_place(p)  # which turns eta into probabilities
             weight = self.rows.unit[part]
             weighted_p = p if self.rows.weight is None else p * weight
             value += float(log_partition @ weight)
@@ -429,7 +435,7 @@ def _features(x: Floats, g: Floats, alike: Floats) -> Floats:
     features[2] = g
     features[IDENTITY_FEATURE] = x
     features[4] = features[1]
-    log(features[4])
+    log_in_place(features[4])
     return features
 
 

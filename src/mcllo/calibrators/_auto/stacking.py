@@ -434,7 +434,7 @@ def fit_pool_weights(
         objective,
         weights.ravel(),
         tol=1e-7,  # nats; one Newton step from there is exact to all digits that matter
-        solve=objective.newton_direction,
+        find_direction=objective.newton_direction,
     )
     weights = solution.x.reshape(weights.shape)
     weights /= weights.sum(axis=-1, keepdims=True)

@@ -34,10 +34,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._model.kernel import CHUNK_ELEMENTS, Derivatives, log, softmax
+from ..._model.kernel import CHUNK_ELEMENTS, Derivatives, log_in_place, softmax_in_place
 from ..._model.linear_map import LinearMapLoss
-from ..._model.newton import Memoized, minimize
-from ..._model.temperature import inverse_temperature
+from ..._model.newton import MemoizedObjective, minimize
+from ..._model.temperature import fit_inverse_temperature
 from ..._utils.results import Codes, Floats, Result
 
 SHARPENING_PENALTY = 4.0  # k(v) where u > 1: weight of the penalty on (log u)^2 / 2
@@ -146,10 +146,10 @@ class SoftTemperature(Result):
     def both(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return g and ``log g``, shape (c, n), of transposed scores."""
         g = self.inverse_temperature * scores
-        softmax(g)
+        softmax_in_place(g)
         g *= 1.0 - self.slip
         g += self.slip / len(g)
-        return g, log(g.copy())
+        return g, log_in_place(g.copy())
 
 
 def fit_soft_temperature(
@@ -190,7 +190,7 @@ def fit_soft_temperature(
 
 def _start(gaps: ScoredRows) -> Floats:
     """Return the likeliest temperature, within bounds, and a lapse in one row."""
-    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
+    v = math.log(fit_inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
     # Without an error the likeliest u is infinite, and 0 where labels are worse than chance.
     v = min(max(v, -4.0), 1.0)
     return np.array([v, -math.log(gaps.total)])
@@ -200,12 +200,12 @@ def _search(
     gaps: ScoredRows, x: Floats, tol: float, start_influence_tol: float = np.inf
 ) -> Floats:
     """Return (v, s) at the minimum that is found from x."""
-    objective = Memoized(SoftLoss(gaps))
+    objective = MemoizedObjective(SoftLoss(gaps))
     if math.isfinite(start_influence_tol):
         start = objective(x)
         decrement = -float(start.gradient @ _newton_direction(start))
         tol = min(tol, decrement_to_forget_start(decrement, start_influence_tol))
-    return minimize(objective, x, tol=tol, solve=_newton_direction).x
+    return minimize(objective, x, tol=tol, find_direction=_newton_direction).x
 
 
 def _newton_direction(terms: Derivatives) -> Floats:
@@ -267,7 +267,7 @@ class SoftLoss:
         """
         z = self.gaps.scores[:, part]
         softmax_probs = u * z
-        softmax(softmax_probs)
+        softmax_in_place(softmax_probs)
         softmax_share = (1.0 - e) * of_label(softmax_probs, self.gaps.codes[part])
         g = softmax_share + e / len(z)
         r = softmax_share / g
