@@ -72,7 +72,7 @@ def test_a_difference_is_a_failure(model, monkeypatch, capsys):
                 step.parameters["shift"] = np.zeros_like(step.parameters["shift"])
         return right.write(program)
 
-    broken = targets.Target("python", "wrong", (), wrong)
+    broken = targets.ExportTarget("python", "wrong", (), wrong)
     monkeypatch.setitem(targets.TARGETS, "python", broken)
     assert run_command_line(["export", str(model), "--to", "python", "--check"]) == 1
     assert "NOT the same as predict_proba" in capsys.readouterr().out

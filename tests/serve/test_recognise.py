@@ -12,7 +12,7 @@ from mcllo._apps.serve.choices import (
     read_form_options,
 )
 from mcllo._apps.serve.column_detection import detect_table
-from mcllo._apps.serve.limits import LIMITS, Limits
+from mcllo._apps.serve.limits import LIMITS, ServerLimits
 from mcllo.exceptions import FileFormatError, InputError
 
 
@@ -204,7 +204,7 @@ def test_what_a_form_may_not_say(seen):
     with pytest.raises(
         InputError, match="at most 2 columns may be classes here; got 3"
     ):
-        read_form_options(found, fields, Limits(classes=2))
+        read_form_options(found, fields, ServerLimits(classes=2))
     strange = read_form_options(
         found, fields | {"role-0": "thief", "scale": "x", "missing": "y"}, LIMITS
     )
@@ -231,7 +231,7 @@ def test_what_is_no_table_for_a_page(seen):
         (b"%PDF-1.4 ...", {}, "it looks like a PDF"),
     ):
         with pytest.raises(FileFormatError, match=sentence):
-            seen(text, limits=Limits(**limits))
+            seen(text, limits=ServerLimits(**limits))
 
 
 def test_a_long_fraction_is_rounded_never_cut(seen):

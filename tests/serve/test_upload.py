@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mcllo._apps.serve.limits import Limits
+from mcllo._apps.serve.limits import ServerLimits
 from mcllo._apps.serve.upload import (
     FORM_BYTES,
     MAX_NAME_BYTES,
@@ -45,7 +45,7 @@ def received(body, folder, kind=KIND, chunk=7, **limits):
         for start in range(0, len(body), chunk):
             yield body[start : start + chunk]
 
-    return asyncio.run(receive_file(chunks(), kind, folder, Limits(**limits)))
+    return asyncio.run(receive_file(chunks(), kind, folder, ServerLimits(**limits)))
 
 
 def form(*parts):
@@ -92,7 +92,7 @@ def test_of_too_large_a_form_no_more_is_taken_and_the_rest_is_read():
             yield b"x" * 1000
 
     async def take():
-        async for chunk in limit_upload_bytes(chunks(), Limits(n_bytes=5000)):
+        async for chunk in limit_upload_bytes(chunks(), ServerLimits(n_bytes=5000)):
             taken.append(len(chunk))  # noqa: PERF401 - what came before the refusal is kept
 
     with pytest.raises(FileFormatError, match="this one has more"):

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from starlette.testclient import TestClient
 
 from mcllo._apps.serve.app import build_app
-from mcllo._apps.serve.limits import Limits
+from mcllo._apps.serve.limits import ServerLimits
 
 PORT = 8123
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -67,7 +67,7 @@ class Visitor:
 @contextmanager
 def visiting(folder, **limits):
     """Give a visitor of an application whose files are in `folder`."""
-    guard = build_app(folder, PORT, Limits(**limits))
+    guard = build_app(folder, PORT, ServerLimits(**limits))
     with TestClient(guard, base_url=ORIGIN, follow_redirects=True) as client:
         yield Visitor(client, guard)
 

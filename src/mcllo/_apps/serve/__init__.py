@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...exceptions import InputError
-from .limits import LIMITS, Limits
+from .limits import LIMITS, ServerLimits
 
 HOST = "127.0.0.1"
 
@@ -33,7 +33,7 @@ def serve(
     echo: Callable[[str], Any],
     open_in_browser: Callable[[str], Any] | None = None,
     *,
-    limits: Limits = LIMITS,
+    limits: ServerLimits = LIMITS,
     parent_folder: Path | None = None,
 ) -> None:
     """Serve the page until Ctrl-C; `echo` prints, `open_in_browser` opens an address in a browser.

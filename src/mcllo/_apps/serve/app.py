@@ -46,7 +46,7 @@ from ...exceptions import MclloError
 from .choices import error_sentence, read_form_options
 from .guard import REPORT_POLICY, RequestGuard
 from .jobs import JobRegistry, TableJob, recalibrated_file_name
-from .limits import LIMITS, Limits
+from .limits import LIMITS, ServerLimits
 from .pages import PageRenderer, render_script, render_stylesheet
 from .upload import receive_file
 
@@ -62,7 +62,7 @@ TABLE_GONE = (
 
 
 def build_app(
-    folder: Path, port: int, limits: Limits = LIMITS, token: str = ""
+    folder: Path, port: int, limits: ServerLimits = LIMITS, token: str = ""
 ) -> RequestGuard:
     """Return the application for a port, with its guard; `folder` is private."""
     served = RequestHandlers(folder, limits)
@@ -76,7 +76,7 @@ class RequestHandlers:
 
     pages: PageRenderer
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: ServerLimits) -> None:
         self.limits = limits
         self.jobs = JobRegistry(folder, limits)
 
@@ -232,7 +232,7 @@ class RequestHandlers:
         if work is None:
             return JSONResponse({"busy": False})
         return JSONResponse(
-            {"busy": True, "doing": work.doing, "seconds": work.seconds}
+            {"busy": True, "doing": work.doing, "seconds": work.elapsed_seconds}
         )
 
     async def show_report(self, request: Request) -> Response:

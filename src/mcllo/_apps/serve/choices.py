@@ -29,7 +29,7 @@ from ..cli.options import FLAG_NAMES, READING, Flag, non_default_options
 from ..cli.verbs import build_parser
 from ..io.csv_text import is_pandas_index
 from .column_detection import DetectedTable
-from .limits import Limits
+from .limits import ServerLimits
 
 FIELD_LABELS = {
     "label": "What came true",
@@ -115,7 +115,7 @@ def initial_form_fields(detected: DetectedTable) -> dict[str, str]:
 
 
 def read_form_options(
-    detected: DetectedTable, form_fields: Mapping[str, str], limits: Limits
+    detected: DetectedTable, form_fields: Mapping[str, str], limits: ServerLimits
 ) -> dict[str, Any]:
     """Return the reading options that a form asks for."""
     columns_by_role: dict[str, list[str]] = {role: [] for role in ROLES}
@@ -213,9 +213,8 @@ def command_line_options(verb: str, reading_options: Mapping[str, Any]) -> list[
         if name not in takes:
             continue
         flag, *values = shlex.split(Flag(name).given(value))
-        if any(
-            value.startswith("-") for value in values
-        ):  # or it would be read as a flag
+        has_dash = any(value.startswith("-") for value in values)
+        if has_dash:  # it would be read as a flag
             words.append("=".join([flag, *values]))
         else:
             words += [flag, *values]

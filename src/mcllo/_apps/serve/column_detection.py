@@ -44,7 +44,7 @@ from ..io.sheets import sheet_titles
 from ..io.source import Source
 from ..io.table_rows import TRUE_WORDS
 from ..io.write import COMPRESSION_SUFFIXES, TAB_SUFFIXES
-from .limits import Limits
+from .limits import ServerLimits
 
 USUAL_LABEL_NAMES = (
     "label",
@@ -126,7 +126,9 @@ class _FirstRows:
         return len(known) > 0 and bool(known.min() >= 0.0 and known.max() <= upper)
 
 
-def detect_table(path: str, limits: Limits, sheet: str | None = None) -> DetectedTable:
+def detect_table(
+    path: str, limits: ServerLimits, sheet: str | None = None
+) -> DetectedTable:
     """Look at a file; refuse what is no table, or too large a one."""
     source = Source(path, ReadOptions(sheet=sheet or None))
     if source.arrays is not None:
@@ -227,9 +229,8 @@ def read_first_rows(source: Source) -> _FirstRows:
 
 def _cell_as_text(cell: Any) -> str:
     """Return a cell as it stands in a file of text: workbooks hold 3 as 3.0."""
-    if (
-        isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-    ):  # exact up to here
+    is_whole = isinstance(cell, float) and cell.is_integer()
+    if is_whole and abs(cell) < 2**53:  # exact up to here
         return str(int(cell))
     return str(cell)
 

@@ -30,7 +30,7 @@ from typing import Any
 
 from . import worker
 from .column_detection import DetectedTable
-from .limits import Limits
+from .limits import ServerLimits
 
 SPAWN = multiprocessing.get_context("spawn")
 CANCELLED_TEXT = "Cancelled. Nothing was changed."
@@ -61,8 +61,8 @@ class TaskRun:
     waiter: asyncio.Task[None] | None = None
 
     @property
-    def seconds(self) -> int:
-        """For how long it runs."""
+    def elapsed_seconds(self) -> int:
+        """For how many whole seconds it has run."""
         return int(monotonic() - self.started)
 
 
@@ -115,7 +115,7 @@ class TableJob:
 class JobRegistry:
     """All tables of one run, in a private folder."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: ServerLimits) -> None:
         self.folder = folder
         self.limits = limits
         self._jobs: dict[str, TableJob] = {}

@@ -15,7 +15,7 @@ COMMAND_LINE_ADVICE = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """What a page takes. The defaults are round numbers; docs/how-to/serve.md names them.
 
     Parameters
@@ -76,4 +76,4 @@ class Limits:
         )
 
 
-LIMITS = Limits()
+LIMITS = ServerLimits()

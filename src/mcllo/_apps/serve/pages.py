@@ -29,7 +29,7 @@ from ..report.recalibrations import method_title
 from ..report.views import capital
 from .choices import FIELD_LABELS, MISSING, ROLES, initial_form_fields
 from .jobs import TableJob, recalibrated_file_name
-from .limits import Limits
+from .limits import ServerLimits
 
 TASK_TEXTS = {
     "look": "Reading the table",
@@ -48,7 +48,7 @@ KINDS = {
 class PageRenderer:
     """The pages of one run, whose addresses all begin with `root`."""
 
-    def __init__(self, root: str, limits: Limits) -> None:
+    def __init__(self, root: str, limits: ServerLimits) -> None:
         self.root = root
         self.limits = limits
 

@@ -43,7 +43,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from ...exceptions import FileFormatError
 from ..report.html import plain
-from .limits import Limits
+from .limits import ServerLimits
 from .worker import MODEL, RECALIBRATED_STEM, RECALIBRATIONS, REPORT
 
 NAME = "mcllo-serve-"
@@ -148,7 +148,7 @@ FORM_BYTES = 10_000
 
 
 async def receive_file(
-    chunks: AsyncIterator[bytes], content_type: str, folder: Path, limits: Limits
+    chunks: AsyncIterator[bytes], content_type: str, folder: Path, limits: ServerLimits
 ) -> str:
     """Write the file of a form to `folder`; return its name."""
     stream = limit_upload_bytes(chunks, limits)
@@ -166,7 +166,7 @@ async def receive_file(
 
 
 async def limit_upload_bytes(
-    chunks: AsyncIterator[bytes], limits: Limits
+    chunks: AsyncIterator[bytes], limits: ServerLimits
 ) -> AsyncIterator[bytes]:
     """Pass on the chunks of a form; refuse it, read to its end, when its file is too large.
 
@@ -182,7 +182,7 @@ async def limit_upload_bytes(
 
 
 def _save_first_file(
-    form_fields: list[tuple[str, str | UploadFile]], folder: Path, limits: Limits
+    form_fields: list[tuple[str, str | UploadFile]], folder: Path, limits: ServerLimits
 ) -> str:
     """Copy the first file of a form to `folder`, and return its name."""
     for _, value in form_fields:
@@ -229,9 +229,8 @@ def safe_file_name(original_name: str) -> str:
         name = name.replace(char, "_")
     name = name.strip().lstrip(".-~ ").rstrip(". ")
     stem, dot, ending = name.rpartition(".")
-    if (
-        not stem or len(ending) > 8
-    ):  # too long for an ending: it is a name with a dot in it
+    is_ending = len(ending) <= 8  # a longer one is a name with a dot in it
+    if not stem or not is_ending:
         stem = name
         dot = ending = ""
     # by bytes, because that is what file systems count, but never through a character

@@ -38,7 +38,7 @@ from ..._utils.notebook import report_progress
 from ...exceptions import InputError, MclloError
 from .choices import PAGE_NAMES, command_line_options, error_sentence
 from .column_detection import DetectedTable, detect_table
-from .limits import Limits
+from .limits import ServerLimits
 
 REPORT = "report.html"
 RECALIBRATIONS = "recalibrations.html"
@@ -67,7 +67,7 @@ def run_cli_command(command_words: Sequence[str], *flags: str) -> str:
 
 
 def detect_table_in_file(
-    file: str, *, limits: Limits, sheet: str | None = None
+    file: str, *, limits: ServerLimits, sheet: str | None = None
 ) -> DetectedTable:
     """Say what a table seems to hold."""
     return detect_table(file, limits, sheet)
@@ -164,9 +164,8 @@ def run_worker(
     connection: Connection, folder: Path, task: str, task_arguments: Mapping[str, Any]
 ) -> None:
     """Do one piece of work in `folder`, and say how it goes and how it went."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the server, which ends its workers
+    # Ctrl-C is for the server, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_exit_when_server_ends, daemon=True).start()
     os.umask(0o077)
     # Files have the names that the command line would give them, so that its lines can be shown.
