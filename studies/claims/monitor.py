@@ -129,15 +129,15 @@ def stream(design: Design, seed: int, ways: tuple[str, ...]) -> dict[str, float]
         truth = design.truth(probs) if k > design.calm else probs
         y = draw(truth, rng)
         rows = Predictions.from_arrays(probs, y, classes=range(c))
-        factors = batch_e_values(rows, past, detector.leading)
+        factors = batch_e_values(rows, past, detector.leading_map)
         detector, past = detector.after(factors), update_map_learners(rows, past)
         few = np.logaddexp(few, 0.0) + factors.temperatures[places]
         at = np.arange(design.n)
         gained = np.log(design.truth(probs)[at, y] / probs[at, y]).sum()
         known = np.logaddexp(known, 0.0) + gained
         above = {
-            "detector": detector.detection >= math.log(RUN_LENGTH),
-            "ever": detector.evidence >= -math.log(ALPHA),
+            "detector": detector.log_detector >= math.log(RUN_LENGTH),
+            "ever": detector.log_evidence >= -math.log(ALPHA),
             "prototype": np.logaddexp.reduce(few) - math.log(8.0)
             >= math.log(RUN_LENGTH),
             "oracle": known >= math.log(RUN_LENGTH),
