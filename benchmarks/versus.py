@@ -11,7 +11,7 @@ cases whose rows lack a class; then the cases that lost most.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, InputFile, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +84,7 @@ def row(
 def compared(
     pairs: Mapping[Case, Pair],
     facts: Mapping[str, Record],
-    lacking: InputFile[Case] = (),
+    lacking: Container[Case] = (),
 ) -> list[Record]:
     """Return a line for all sets of each size, and one for each part and group of classes in it.
 

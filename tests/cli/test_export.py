@@ -4,6 +4,7 @@ import io
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import data
 import numpy as np
@@ -63,7 +64,7 @@ def test_written_and_proved(to, name, more, package, model, tmp_path, capsys):
 
 def test_a_difference_is_a_failure(model, monkeypatch, capsys):
     # a form that is wrong on purpose: its writer forgets the shifts
-    targets = sys.modules["mcllo.export._targets"]
+    targets = import_module("mcllo.export._targets")
     right = targets.TARGETS["python"]
 
     def wrong(program):

@@ -110,12 +110,12 @@ def cut(path):
 def test_F8_a_file_cut_short_between_two_passes(kind, tmp_path):
     path, options = table_in(tmp_path, kind)
     with blocks_of_files(path, spill=False, rows=500, **options) as blocks:
-        assert blocks.first.n_samples == 2000
+        assert blocks.first_pass.n_samples == 2000
         cut(path)
         with pytest.raises(
             FileFormatError, match=r"must stay as it is while it is read"
         ):
-            blocks.terms(identity_theta(2))
+            blocks.log_partition(identity_theta(2))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
@@ -161,7 +161,7 @@ def test_F8_apply_writes_nothing_of_a_file_that_is_cut_meanwhile(
 ):
     _, model = saved_model(tmp_path, capsys)
     path, _ = table_in(tmp_path, kind)
-    out, predict = tmp_path / "out.csv", applying._predict
+    out, predict = tmp_path / "out.csv", applying._predict_probabilities
     out.write_text("old")
 
     def cutting(*arguments):
@@ -169,7 +169,7 @@ def test_F8_apply_writes_nothing_of_a_file_that_is_cut_meanwhile(
             cut(path)
         return predict(*arguments)
 
-    monkeypatch.setattr(applying, "_predict", cutting)
+    monkeypatch.setattr(applying, "_predict_probabilities", cutting)
     line = refused(capsys, "apply", model, path, "-o", out)
     assert "must stay as it is while it is read" in line
     assert out.read_text() == "old"

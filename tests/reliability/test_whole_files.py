@@ -300,7 +300,7 @@ def test_a_monitor_begins_whole_or_not_at_all(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "_begin", fails)
+        patched.setattr(Store, "_create_tables", fails)
         with pytest.raises(KeyboardInterrupt):
             Store.create(tmp_path / "m.db", {})
     assert names(tmp_path) == []

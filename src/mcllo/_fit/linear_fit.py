@@ -289,7 +289,9 @@ def minimize_by_newton(
         near = _run_lbfgs_from_class_blocks(
             objective, start, callback=StopAtSlowDecrease(0.9)
         ).x
-    solution = minimize(objective, near)
+    # Tighter than the default: where labels are all but separated the decrements fall slowly, and
+    # rows that are repeated or weighted must give the same map to 1e-7.
+    solution = minimize(objective, near, tol=1e-14)
     pull = objective.floor * (solution.x - objective.identity)
     moved = newton_direction(Derivatives(0.0, pull, solution.derivatives.hessian))
     # mean variance, over the rows' probabilities at the start, of what the floor does to eta

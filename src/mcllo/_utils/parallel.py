@@ -144,8 +144,10 @@ def _map_by_shared_queue(
 
     def take() -> None:
         try:
-            for k in numbers:
-                if over.is_set() or k >= len(items):
+            # Ask before a number is taken: whoever takes one must run its item.
+            while not over.is_set():
+                k = next(numbers)
+                if k >= len(items):
                     break
                 found[k] = run(items[k])
         finally:
