@@ -196,7 +196,24 @@ def test_long_work_starts_no_blas_threads(libraries, door):
     assert libraries[0].num_threads == 4
 
 
-def test_every_item_has_its_result_when_a_worker_ends_while_another_begins():
-    # a worker that took a number and then saw that another had ended left the item undone, rarely
-    for _ in range(500):
-        assert list(ordered_map(abs, list(range(5)), 4)) == list(range(5))
+class _SlowLastNumber:
+    """Counts; whoever takes number 4 waits, until the others have found nothing more to do."""
+
+    def __init__(self):
+        self._numbers = iter(range(100))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        number = next(self._numbers)
+        if number == 4:
+            time.sleep(0.1)
+        return number
+
+
+def test_a_number_that_was_taken_is_worked_on_though_another_worker_has_ended(
+    monkeypatch,
+):
+    monkeypatch.setattr(_chunks.itertools, "count", _SlowLastNumber)
+    assert list(ordered_map(abs, list(range(5)), 2)) == list(range(5))
