@@ -15,7 +15,7 @@ from mcllo._apps.cli.demo import (
     load_demo_predictions,
     write_predictions_csv,
 )
-from mcllo._apps.cli.figures import draw_figure_file
+from mcllo._apps.cli.figure_file import draw_figure_file
 from mcllo._apps.cli.options import KINDS
 
 

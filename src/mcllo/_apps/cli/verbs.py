@@ -532,7 +532,7 @@ def plot(
 ) -> None:
     """Draw one figure: reliability, parameters, recalibration map, nested models, baselines."""
     from ..io.read import read_predictions
-    from .figures import check_figure_request, draw_figure_file
+    from .figure_file import check_figure_request, draw_figure_file
 
     check_figure_request(kind, output)
     with suppress_warnings():  # what was changed is said by `mcllo assess`
