@@ -84,7 +84,7 @@ class Copy:
         """Whether the checkout's library came along, and is that of its source."""
         words = "import sys; sys.path.insert(0, 'src');"
         words += (
-            "from mcllo._model.compiled import library; sys.exit(library() is None)"
+            "from mcllo._model.compiled import kernel_library as k; sys.exit(k() is None)"
         )
         return (
             subprocess.run([sys.executable, "-c", words], cwd=self.root).returncode == 0
