@@ -83,9 +83,7 @@ class Copy:
     def is_compiled(self) -> bool:
         """Whether the checkout's library came along, and is that of its source."""
         words = "import sys; sys.path.insert(0, 'src');"
-        words += (
-            "from mcllo._model.compiled import kernel_library as k; sys.exit(k() is None)"
-        )
+        words += "from mcllo._model.compiled import kernel_library as k; sys.exit(k() is None)"
         return (
             subprocess.run([sys.executable, "-c", words], cwd=self.root).returncode == 0
         )
