@@ -283,7 +283,7 @@ def slowly(*args):
     print("ready", flush=True)
     time.sleep(60)
 
-streaming._predict = slowly
+streaming._predict_probabilities = slowly
 from mcllo.__main__ import main
 main()
 """

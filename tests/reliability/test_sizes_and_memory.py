@@ -310,7 +310,7 @@ def test_a_packed_file_does_not_fill_the_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr("mcllo._apps.streaming.blocks.shutil.disk_usage", little)
     with blocks_of_files(tmp_path / "f.csv.gz", label="y", spill=True) as blocks:
-        assert blocks.first.n_samples == 1_000_000
+        assert blocks.first_pass.n_samples == 1_000_000
         assert len(seen) > 1
         assert blocks._spill is None
 
