@@ -148,7 +148,7 @@ def install(path, folders):
 
 
 @pytest.fixture(scope="module")
-def without_equals(tmp_path_factory):
+def bare(tmp_path_factory):
     """Return the programs' folder of an environment with the wheel and what pip brings for it."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder)
@@ -229,7 +229,7 @@ def test_all_fit_the_same_map(installed):
 @pytest.mark.parametrize(("name", "kernel"), [("C", "c"), ("NumPy", "")])
 def test_the_tests_of_the_kernel_pass(installed, name, kernel):
     files = [
-        str(ROOT / "tests" / "math" / f"test_{file}.py")
+        str(ROOT / "tests" / "model" / f"test_{file}.py")
         for file in ("kernel", "compiled")
     ]
     words = ["-m", "pytest", "-n0", "-p", "no:cacheprovider", *files]
