@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from .formatting import format_number
@@ -160,24 +159,6 @@ def _map_by_shared_queue(
     for helper in helpers:
         helper.result()
     return found
-
-
-@contextmanager
-def borrow_buffer(
-    spare: list[NDArray[Any]], shape: tuple[int, ...], dtype: Any
-) -> Iterator[NDArray[Any]]:
-    """Lend a buffer out of `spare`, or a new one; it is put there when it comes back.
-
-    So as many are made as threads are at work, and no two threads have the same.
-    """
-    try:
-        buffer = spare.pop()
-    except IndexError:
-        buffer = np.empty(shape, dtype)
-    try:
-        yield buffer
-    finally:
-        spare.append(buffer)
 
 
 @contextmanager
