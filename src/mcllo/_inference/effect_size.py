@@ -66,7 +66,7 @@ from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
 from .effect_size_distribution import (
-    SIZES,
+    EFFECT_SIZES,
     MapChanges,
     covariance_root,
     part_beyond_noise,
@@ -85,7 +85,7 @@ EFFECT_SIZE_COLUMNS = (
     *("mean_change", "low", "high", "top_mean_change", "top_low", "top_high"),
     *("gain", "gain_low", "gain_high"),
 )
-"""What estimate, low and high of each of the `SIZES` are called."""
+"""What estimate, low and high of each of the `EFFECT_SIZES` are called."""
 MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
 MAX_ENTRIES = 400_000
@@ -336,7 +336,7 @@ def _levels_with_map(
 
 
 class _SizeEstimates(NamedTuple):
-    """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
+    """Estimate, low and high of each of the `EFFECT_SIZES`, shape (3, 3), and what they rest on.
 
     `theta` is the map with this `covariance`, or None; `p95` the 95th percentiles over rows of both
     changes.
@@ -371,7 +371,7 @@ def _estimates_over_rays(
         [
             [
                 [_size_on_ray(changes, ray, t, size) for t in places[size]]
-                for size in range(len(SIZES))
+                for size in range(len(EFFECT_SIZES))
             ]
             for ray, places in found
         ]
@@ -393,11 +393,11 @@ def _estimates_over_rays(
 
 
 def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size_index: int) -> float:
-    """Return one of the `SIZES` at ``theta0 + t v``; the largest possible where t is infinite."""
+    """Return one of `EFFECT_SIZES` at ``theta0 + t v``; the largest possible at infinite t."""
     if t == 0.0:
         return 0.0
     if not math.isfinite(t):
-        return math.inf if SIZES[size_index] == "gain" else 1.0
+        return math.inf if EFFECT_SIZES[size_index] == "gain" else 1.0
     theta0 = identity_theta(len(ray) // 2)
     return float(changes.sizes(theta0 + t * ray)[size_index])
 
@@ -436,7 +436,7 @@ def _penalised_effect_size(
         )
         estimates = np.minimum(sizes, corrected.ends[:, 0])
         p95 = np.minimum(p95, corrected.p95)
-    ends = np.column_stack([estimates, np.zeros(len(SIZES)), high])
+    ends = np.column_stack([estimates, np.zeros(len(EFFECT_SIZES)), high])
     reason = (
         "no finite map is best for these labels, and a penalised one stands in for it"
     )
@@ -445,7 +445,7 @@ def _penalised_effect_size(
 
 def _without_intervals(changes: MapChanges, theta: Floats) -> _SizeEstimates:
     """Return the sizes of a map that has no covariance."""
-    ends = np.full((len(SIZES), 3), np.nan)
+    ends = np.full((len(EFFECT_SIZES), 3), np.nan)
     ends[:, 0] = changes.sizes(theta)
     reason = "the map has too many parameters to say how sure it is"
     return _SizeEstimates(

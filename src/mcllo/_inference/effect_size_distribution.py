@@ -1,6 +1,6 @@
 """How far a map moves probabilities, and how far chance alone would have moved the estimated one.
 
-A map theta takes a row x to g. Over the rows, weights included, its three `SIZES`:
+A map theta takes a row x to g. Over the rows, weights included, its three `EFFECT_SIZES`:
 
 =================  ===============================================================================
 change             mean of ``1/2 sum_j |g_j - x_j|``: probability that stands on the wrong classes
@@ -63,9 +63,9 @@ from .._utils.linalg import (
 )
 from .._utils.results import Floats
 
-SIZES = ("change", "top", "gain")
-POWERS = np.array([2.0, 2.0, 1.0])
-"""Near the identity these powers of the `SIZES` are quadratic in t, and so are their quantiles."""
+EFFECT_SIZES = ("change", "top", "gain")
+EFFECT_SIZE_POWERS = np.array([2.0, 2.0, 1.0])
+"""Near the identity these powers are quadratic in t, and so are their quantiles."""
 RAY_PLACES_OF_CHANCE = (0.35, 0.7, 1.4, 2.0)
 """Places t on the ray of an estimate that is hardly more than chance, beside 0 and 1."""
 RAY_PLACES_IN_SE = (-2.4, -1.2, 1.2, 2.4)
@@ -93,7 +93,7 @@ class MapChanges:
         self.top_probs = self.probs[self._top_cells]
 
     def sizes(self, theta: Floats) -> Floats:
-        """Return the `SIZES` of a map."""
+        """Return the `EFFECT_SIZES` of a map."""
         k = len(self.odds)
         g, log_partition = probabilities_and_log_sums(theta, self.odds)
         from_identity = theta - identity_theta(k)
@@ -123,7 +123,7 @@ class MapChanges:
         return float((1.0 - g.max(axis=0)) @ self.weight)
 
     def sampling_distribution(self, theta: Floats, noise: Floats) -> Floats:
-        """Return the `SIZES` of the estimate theta + e for each e of `noise`, shape (draws, 3).
+        """Return the effect sizes of the estimate theta + e for each e of `noise`, (draws, 3).
 
         Step 1 of the module's text.
         """
@@ -139,7 +139,7 @@ class MapChanges:
         gain_slope = (cell_weight * by_map).ravel()
         gain_curvature = 0.5 * cell_weight.ravel()
 
-        sizes = np.empty((len(noise), len(SIZES)))
+        sizes = np.empty((len(noise), len(EFFECT_SIZES)))
         batch = max(
             1, 32_768 // g.size
         )  # probabilities x draws at once: 256 kB stay in cache
@@ -275,18 +275,18 @@ def ray_limits(
 ) -> list[tuple[Floats, Floats]]:
     """Return the limits on each ray of an estimate theta whose error is distributed as `noise`.
 
-    Step 2 of the module's text: a direction v, and a row for each of `SIZES` with the t of low,
-    middle and high, infinite where there is none.
+    Step 2 of the module's text: a direction v, and a row for each of `EFFECT_SIZES` with the t
+    of low, middle and high, infinite where there is none.
     """
     half = 0.5 * confidence
     probabilities = np.array([0.5 - half, 0.5, 0.5 + half])
     theta0 = identity_theta(len(theta) // 2)
-    observed = changes.sizes(theta) ** POWERS
+    observed = changes.sizes(theta) ** EFFECT_SIZE_POWERS
 
     def quantiles_on_ray(v: Floats, t: float) -> Floats:
         """Return the quantiles of the (powers of) sizes of an estimate of ``theta0 + t v``."""
         drawn = changes.sampling_distribution(theta0 + t * v, noise)
-        return tail_quantiles(drawn, probabilities) ** POWERS
+        return tail_quantiles(drawn, probabilities) ** EFFECT_SIZE_POWERS
 
     at_identity = quantiles_on_ray(theta0, 0.0)
     median_change_by_chance = float(at_identity[1, 0]) ** 0.5
@@ -358,8 +358,8 @@ def _invert_quantiles(
     """Return the t at which upper quantile, median and lower quantile meet the observed size.
 
     Quantiles are functions of t, arrays of shape (3 quantiles, 3 sizes), `at_identity` those at 0.
-    All are of sizes to the `POWERS`, which are nearly linear in ``t^2``: a few places and straight
-    lines between them do.
+    All are of sizes to the `EFFECT_SIZE_POWERS`, which are nearly linear in ``t^2``: a few places
+    and straight lines between them do.
     """
     # At least what calibrated rows show in half of all cases: see "high" in the module's table.
     observed_for_high = np.maximum(observed, at_identity[1])
@@ -367,7 +367,9 @@ def _invert_quantiles(
     lower, _, upper = curves[1.0]
     standard_error = (upper - lower) / 4.0  # a 95 % interval is four wide
     # Of the size itself: the relative error of its p-th power is p times as large.
-    relative_se = standard_error / POWERS / np.maximum(observed_for_high, 1e-300)
+    relative_se = (
+        standard_error / EFFECT_SIZE_POWERS / np.maximum(observed_for_high, 1e-300)
+    )
     largest_se = float(relative_se.max())
     places: tuple[float, ...] = RAY_PLACES_OF_CHANCE
     if largest_se < MAX_RELATIVE_SE_OF_CLEAR:
@@ -391,13 +393,13 @@ def _invert_quantiles(
     # value so far makes the first t that reaches a level the answer.
     along_ray = np.array([curves[t] for t in ordered])
     rising = np.maximum.accumulate(along_ray, axis=0)
-    limits = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level
+    limits = np.zeros((len(EFFECT_SIZES), 3))  # 0 where a curve begins above the level
     meetings = (
         (2, observed),
         (1, observed),
         (0, observed_for_high),
     )  # low, middle, high
-    for size in range(len(SIZES)):
+    for size in range(len(EFFECT_SIZES)):
         for end, (quantile, level) in enumerate(meetings):
             curve = rising[:, quantile, size]
             if not curve[0] >= level[size]:

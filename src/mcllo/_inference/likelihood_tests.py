@@ -296,7 +296,7 @@ def run_test(
         if prefers_score_test(predictions, statistic, why):
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-            why = why.noting(TOO_MANY_REFITS_NOTE)
+            why = why.with_notes(TOO_MANY_REFITS_NOTE)
     value = compute_statistic(fit, statistic, predictions)
     # A bound is reported where it is far below what draws could show; it costs four fits.
     sequential = False
@@ -367,7 +367,7 @@ def choose_method(
         return "sequential", why
     why = why.but("size")
     if prefers_score_test(predictions, statistic, why):
-        why = why.noting(SCORE_INSTEAD_NOTE)
+        why = why.with_notes(SCORE_INSTEAD_NOTE)
     return "chi2", why
 
 

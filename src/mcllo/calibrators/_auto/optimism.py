@@ -46,7 +46,7 @@ def correct_optimism(
     pooled: Floats,
     weight: Floats,
     groups: Codes | None,
-    every: int,
+    row_step: int,
 ) -> tuple[float, float]:
     """Return the gain that new rows may expect, and its standard error.
 
@@ -55,22 +55,22 @@ def correct_optimism(
     gain_per_row : ndarray of shape (n_rows,)
         By how much the log likelihood of each left-out row's label rises.
     raw, pooled : ndarray of shape (m, n_classes)
-        Probabilities before and after, of the rows 0, `every`, 2 `every`, ...
+        Probabilities before and after, of the rows 0, `row_step`, 2 `row_step`, ...
     weight : ndarray of shape (n_rows,)
         How many rows each stands for.
     groups : ndarray of shape (n_rows,) or None
         Which rows may depend on each other.
-    every : int
+    row_step : int
         See `raw`.
     """
     raw = np.maximum(raw, TINY)
     pooled = np.maximum(pooled, TINY)
     middle = 0.5 * (raw + pooled)
-    paired = PairedLoss(gain_per_row, pooled, raw, middle, weight, groups, every)
+    paired = PairedLoss(gain_per_row, pooled, raw, middle, weight, groups, row_step)
     gain = paired.mean
 
     cost_per_row = (raw * np.log(raw / pooled)).sum(axis=1)
-    cost = float(np.average(cost_per_row, weights=weight[::every]))
+    cost = float(np.average(cost_per_row, weights=weight[::row_step]))
 
     # W G, less where rows vary more than the predictions say.
     evidence = max(paired.total * gain / paired.dispersion, 0.0)

@@ -156,8 +156,8 @@ class CrossFit(NamedTuple):
     log_likelihoods : ndarray of shape (n_parts, n_members)
         Of each part's label, by members fitted without its fold.
     left_out_probs : ndarray of shape (n_members, n_classes, m)
-        What these members make of every `every`-th part.
-    every : int
+        What these members make of every `row_step`-th part.
+    row_step : int
         See `left_out_probs`.
     fold_of_part : ndarray
         The row of `fold_weights` that has not seen the part.
@@ -178,7 +178,7 @@ class CrossFit(NamedTuple):
     n_copies: int
     log_likelihoods: Floats
     left_out_probs: Floats
-    every: int
+    row_step: int
     fold_of_part: Codes
     fold_weights: Floats
     final_weights: Floats
@@ -188,9 +188,9 @@ class CrossFit(NamedTuple):
     gain_se: float
 
     def pool_left_out(self) -> tuple[Floats, Floats]:
-        """Return raw and pooled probabilities of every `every`-th part, shape (m, c)."""
+        """Return raw and pooled probabilities of every `row_step`-th part, shape (m, c)."""
         weights_of_part = self.fold_weights[self.fold_of_part]
-        weights_of_shown = weights_of_part[:: self.every]
+        weights_of_shown = weights_of_part[:: self.row_step]
         raw = self.left_out_probs[IDENTITY].T
         pooled = np.einsum("kji,ik->ij", self.left_out_probs, weights_of_shown)
         return raw, pooled
@@ -274,10 +274,10 @@ def cross_fit(
     groups = _standard_error_units(predictions, members.groups, folds)
     n_errors = _count_errors(fit, folds, groups)
 
-    every = thinning_stride(
+    row_step = thinning_stride(
         len(folds.rows), n_classes, 20_000
     )  # probabilities, for `optimism`
-    log_likelihoods, left_out_probs = predict_left_out(fit, folds, every)
+    log_likelihoods, left_out_probs = predict_left_out(fit, folds, row_step)
     fold_of_part = folds.cross_fitting_folds()
     fold_weights, final_weights = fit_cross_fitted_weights(
         log_likelihoods, fold_of_part, folds
@@ -313,7 +313,7 @@ def cross_fit(
         n_copies=members.n_copies,
         log_likelihoods=log_likelihoods,
         left_out_probs=left_out_probs,
-        every=every,
+        row_step=row_step,
         fold_of_part=fold_of_part,
         fold_weights=fold_weights,
         final_weights=final_weights,
@@ -368,7 +368,7 @@ def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
 
 
 def predict_left_out(
-    fit: MembersFit, folds: Folds, every: int
+    fit: MembersFit, folds: Folds, row_step: int
 ) -> tuple[Floats, Floats]:
     """Fit the members without each fold and predict the parts of that fold.
 
@@ -377,12 +377,12 @@ def predict_left_out(
     log_likelihoods : ndarray of shape (n_parts, n_members)
         Of the label of each part.
     probs : ndarray of shape (n_members, n_classes, m)
-        Of the parts 0, `every`, ...
+        Of the parts 0, `row_step`, ...
     """
     rows = fit.rows
     n_members = len(fit.whole.names)
     n_parts = len(folds.rows)
-    n_kept = -(-n_parts // every)  # rounded up
+    n_kept = -(-n_parts // row_step)  # rounded up
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
@@ -392,9 +392,9 @@ def predict_left_out(
         own_rows = folds.rows[parts]
         answers = members.all_probabilities(rows.scores.take(own_rows, axis=1))
         log_likelihoods[parts] = label_log_likelihoods(answers, rows.codes[own_rows])
-        is_kept = parts % every == 0
+        is_kept = parts % row_step == 0
         for member_probs, answer in zip(probs, answers, strict=True):
-            member_probs[:, parts[is_kept] // every] = answer[:, is_kept]
+            member_probs[:, parts[is_kept] // row_step] = answer[:, is_kept]
     return log_likelihoods, probs
 
 
@@ -677,7 +677,7 @@ def fit_left_out(
             pooled,
             folds.weight,
             crossed.groups,
-            crossed.every,
+            crossed.row_step,
         )
         final_weights = crossed.final_weights
     else:
