@@ -89,14 +89,14 @@ EFFECT_SIZE_COLUMNS = (
 MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
 MAX_ENTRIES = 400_000
-"""Probabilities from which sizes are computed; of more, a sample of 2,000 to 20,000 rows (below 20
-classes always 20,000). A mean over 20,000 rows is known to a hundredth of the rows' standard
-deviation."""
+"""Sizes are computed from so many probabilities, but from 2,000 rows at least and 20,000 at most:
+20,000 rows of up to 20 classes, 2,000 rows from 200 classes on. Of more rows a sample is taken. A
+mean over 20,000 rows is known to a hundredth of the rows' standard deviation."""
 MAX_OBSERVED_ENTRIES = 4_000_000
 """The same for what needs no map, which is one pass over the rows for each class."""
 MAX_SAMPLING_ENTRIES = 5_000
-"""Probabilities of the 60 to 600 rows that a sampling distribution is computed from, each time for
-all draws."""
+"""A sampling distribution is computed from so many probabilities, each time for all draws, but from
+60 rows at least and 600 at most."""
 RIDGE_WITHOUT_ESTIMATE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -108,7 +108,8 @@ class EffectSize(Result):
     Attributes
     ----------
     mean_change : float
-        Mean over rows of the probability that stands on the wrong classes, corrected for chance.
+        Mean over rows of the probability that stands on the wrong classes, corrected for chance
+        (not where `method` is "blocks": that of a map with too many parameters for a covariance).
     low, high : float
         Its two-sided interval; `high` alone is a bound of level ``(1 + confidence) / 2``.
     p95_change : float
@@ -393,7 +394,10 @@ def _estimates_over_rays(
 
 
 def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size_index: int) -> float:
-    """Return one of `EFFECT_SIZES` at ``theta0 + t v``; the largest possible at infinite t."""
+    """Return one of `EFFECT_SIZES` at ``theta0 + t v``; at infinite t the largest it could be.
+
+    An infinite t means that no place on the ray shows what was observed: nothing is excluded.
+    """
     if t == 0.0:
         return 0.0
     if not math.isfinite(t):
@@ -520,7 +524,7 @@ class EffectiveRows:
         self.dependent = grouped or not predictions.counts_rows
 
     def n_units(self, error_share: float = 1.0) -> float:
-        """Return how many groups there are, or rows, or errors of this share of the rows."""
+        """Return the smaller of the number of groups and `error_share` of the rows, at least 1."""
         return max(1.0, min(self.groups, error_share * self.rows))
 
     def student_scale(self, df: int, error_share: float, uniforms: Floats) -> Floats:
@@ -544,8 +548,9 @@ def stabilized_covariance(
 ) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
-    The design effect is the mean over parameters of robust over independent variances: so many
-    rows are worth one independent row. The covariance is mixed with that of independent rows times
+    The design effect is ``trace(H R) / p``, H the information of independent rows and R the robust
+    covariance of p parameters (the mean generalised design effect of Rao and Scott): so many rows
+    are worth one independent row. The covariance is mixed with that of independent rows times
     the design effect, as if one more group for each parameter had shown this. Morel, Bokossa and
     Neerchal add the same term [1]_; that both are weighted to a mean is our own.
 

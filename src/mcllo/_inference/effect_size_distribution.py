@@ -73,8 +73,9 @@ RAY_PLACES_IN_SE = (-2.4, -1.2, 1.2, 2.4)
 between the outer two."""
 MAX_RELATIVE_SE_OF_CLEAR = 0.25  # of a size; the lowest place is then 1 - 2.4 / 4 = 0.4
 MIN_DRAWS_IN_TAIL = 10  # draws beyond a quantile, or it is extrapolated: a round number
-# of a 95 % interval; quantiles up to here are always taken from the draws
-TAIL_LEVEL = 0.025
+TAIL_LEVEL = (
+    0.025  # of a 95 % interval: quantiles up to here are always taken from the draws
+)
 
 
 class MapChanges:
@@ -198,10 +199,11 @@ def part_beyond_noise(from_identity: Floats, covariance: Floats) -> Floats | Non
     """Return what in ``theta_hat - theta0`` is more than noise; None where that cannot be told.
 
     1. Divide by the noise: with F F' the covariance, ``F^-1 (theta_hat - theta0)`` has unit noise.
-    2. Take one direction after the other out of it (orthogonal matching pursuit): one temperature,
-       one shift of the baseline, single parameters. The temperature first in any case, then the
-       largest chi-square, while it is above ``2 log(number of directions)``: of so many squared
-       normal numbers the largest is about that [1]_.
+    2. Take one direction after the other out of it (forward selection, the others being made
+       orthogonal to it): one temperature, one shift of the baseline, single parameters. The
+       temperature first in any case, then the largest chi-square, while it is above
+       ``2 log(number of directions)``: of so many squared normal numbers the largest is about
+       that [1]_.
     3. Shrink the rest by the factor of James and Stein [2]_, its positive part [3]_.
 
     References
@@ -288,8 +290,13 @@ def ray_limits(
         drawn = changes.sampling_distribution(theta0 + t * v, noise)
         return tail_quantiles(drawn, probabilities) ** EFFECT_SIZE_POWERS
 
-    at_identity = quantiles_on_ray(theta0, 0.0)
-    median_change_by_chance = float(at_identity[1, 0]) ** 0.5
+    at_identity = quantiles_on_ray(
+        rays[0], 0.0
+    )  # at t = 0 all rays are at the identity
+    median_of_powers = at_identity[1]
+    median_change_by_chance = float(
+        median_of_powers[0] ** (1.0 / EFFECT_SIZE_POWERS[0])
+    )
     limits = []
     for ray in rays:
         v = _lengthen_direction(changes, ray, median_change_by_chance)
@@ -303,9 +310,9 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
 
     The line runs, against quantiles of the normal distribution, through those at half a standard
     deviation and at `TAIL_LEVEL`, or as far out as `MIN_DRAWS_IN_TAIL` draws show. Sizes are skewed
-    to the right, and the line lies below both of their quantiles: upper limits are then larger than
-    they need be, but lower limits too large, which come from upper quantiles. Intervals of 95 % or
-    less need no line.
+    to the right, and the line lies below both of their quantiles. The upper limit, which comes from
+    the lower quantile, is then larger than it need be: on the safe side. The lower limit, from the
+    upper quantile, is too large: not on the safe side. Intervals of 95 % or less need no line.
 
     Examples
     --------
@@ -365,7 +372,9 @@ def _invert_quantiles(
     observed_for_high = np.maximum(observed, at_identity[1])
     curves = {0.0: at_identity, 1.0: quantiles_at(1.0)}
     lower, _, upper = curves[1.0]
-    standard_error = (upper - lower) / 4.0  # a 95 % interval is four wide
+    # A 95 % interval is four standard errors wide. Of another level this is rough, and only says
+    # where on the ray to look.
+    standard_error = (upper - lower) / 4.0
     # Of the size itself: the relative error of its p-th power is p times as large.
     relative_se = (
         standard_error / EFFECT_SIZE_POWERS / np.maximum(observed_for_high, 1e-300)

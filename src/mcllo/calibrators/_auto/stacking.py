@@ -52,8 +52,8 @@
 
 With fewer than two rows (or groups) nothing can be left out, and the identity has weight 1.
 
-Evidence against calibration, a by-product: ``E = mean over folds and members of exp(sum_i L_ik -
-L_i,identity)``, the sum over the fold's rows, the members all but the identity. Were the
+Evidence against calibration, a by-product: ``E = mean over folds and members of exp(sum_i v_i
+(L_ik - L_i,identity))``, the sum over the fold's rows, the members all but the identity. Were the
 predictions calibrated, each term would have mean 1, given the rows its members were fitted to: a
 ratio of probabilities of labels that the denominator draws. So E has mean 1 and
 ``P(E >= 1 / p) <= p`` at any number of rows (a split likelihood ratio [4]_). That asks that fits to
@@ -99,8 +99,8 @@ from .temperature_with_lapse import values_of_labels
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
 
-PSEUDO_COUNT_SIMPLE = 0.5  # rows; identity and temperature, which cannot overfit
-PSEUDO_COUNT_RICH = 0.1  # rows; members with many parameters
+PSEUDO_COUNT_SIMPLE = 0.5  # rows; identity and temperature, with two parameters at most
+PSEUDO_COUNT_RICH = 0.1  # rows; members with many parameters. Both are round numbers
 
 GAIN_SHRINKAGE_SE = 1.0 / 3.0
 """k of the module's text where many rows left out are errors: standard errors that a gain is held
@@ -110,16 +110,16 @@ GAIN_SHRINKAGE_SE_FEW_ERRORS = 4.0
 from 144 on. A hundred rows seldom hold one of the sure predictions that fail, so that gain and
 standard error are both too good. With 1/3 throughout, recalibrations of 100 rows did harm in 4.3 %
 of 788 cases of the quality benchmark; with this in 3.0 %, for .0019 of log loss. 8 over the root of
-the rows left out did as much harm and cost .0021, .0117 of it above 50 classes. With 1,000 and
-3,000 rows nothing changes (mean below .0001)."""
+the rows left out did as much harm and cost .0021 on average (.0117 above 50 classes). With 1,000
+and 3,000 rows nothing changes (mean below .0001)."""
 
 COPIES_KEPT_TOGETHER_LEVEL = 0.5
 """Chance of so few different labels among equal rows, below which these are left out together. A
 data check asks for 1e-6, which sure rows cannot show; here to part copies costs more than to keep
-others together. 200 rows of 57 sets, drawn 800 times: harm in 44 % of cases if copies are parted,
-19 % at 1e-6, 9 % at 0.1, 5 % at 0.5 and without copies. Of 225 tables of votes, leaves and rounded
-rows 0 to 7 % are taken for copies, and lose .0007 at most; of 95 cases of 3 to 20 classes two lost
-.006 and .009, and the mean .0001."""
+others together. 800 rows drawn with replacement from 200, of 57 sets: harm in 44 % of cases if
+copies are parted, 19 % at 1e-6, 9 % at 0.1, 5 % at 0.5 and without copies. Of 225 tables of
+votes, leaves and rounded rows 0 to 7 % are taken for copies, and lose .0007 at most; of 95 cases of
+3 to 20 classes two lost .006 and .009, and the mean .0001."""
 
 MAX_PROBS_AT_ONCE = 2**20  # probabilities that are pooled at once: bounds the memory
 
@@ -160,9 +160,11 @@ class CrossFit(NamedTuple):
     row_step : int
         See `left_out_probs`.
     fold_of_part : ndarray
-        The row of `fold_weights` that has not seen the part.
+        The row of `fold_weights` that was estimated without the part.
     fold_weights : ndarray of shape (n_folds, n_members)
-        Weights in the pool from all folds but one, after `shrinkage`.
+        Weights in the pool from all folds but one, after `shrinkage`, which is one number from all
+        parts: the little that this flatters is part of what `optimism` corrects. Of a single fold
+        there are two rows, those of its halves.
     final_weights : ndarray of shape (n_members,)
         Weights from all folds, after `shrinkage`.
     shrinkage : float
@@ -265,7 +267,12 @@ def cross_fit(
     """
     fit = members.fit
     n_classes = len(fit.rows.scores)
-    folds = assign_folds(fit.rows.scores, fit.rows.weight, members.groups)
+    folds = assign_folds(
+        fit.rows.scores,
+        fit.rows.weight,
+        members.groups,
+        weights_are_frequencies=predictions.counts_rows,
+    )
     if folds.n_folds == 0:
         return None
     if min_parts is None:
@@ -335,8 +342,8 @@ def _min_left_out_parts(n_classes: int, n_parts: int) -> int:
         # (simulated logits of 200 and 1000 classes).
         return 700
     if n_classes > 50:
-        # Log losses are .003 to .007 higher than with more parts, and the time is that of
-        # structured matrix scaling.
+        # A price paid for time: log losses are .003 to .007 higher than with more parts, but a fit
+        # takes no longer than structured matrix scaling.
         return min(120, n_parts // 2)
     if n_classes > 20:  # a fold costs as much as all else
         return 500
@@ -445,8 +452,8 @@ def fit_pool_weights(
     """
     n_rows, n_members = log_likelihoods.shape
     v = np.ones(n_rows) if row_weight is None else row_weight
-    prior_mean = pseudo_counts / pseudo_counts.sum()
-    weights: Floats = np.broadcast_to(prior_mean, (*v.shape[:-1], n_members))
+    prior_mode = pseudo_counts / pseudo_counts.sum()  # of a Dirichlet of 1 + a
+    weights: Floats = np.broadcast_to(prior_mode, (*v.shape[:-1], n_members))
     if n_rows == 0 or n_members == 1:
         return weights
 
@@ -575,8 +582,8 @@ class Stack(Result):
         Cross-validated mean log loss of the pool, and the mean log loss of the identity.
     gain, gain_se : float
         Their difference, and its standard error; 0 and infinity when nothing could be left out.
-        When it is not positive, or its standard error is infinite, the identity has weight 1, and
-        it tells what a recalibration would do.
+        When the gain is not positive, or its standard error is infinite, the identity has weight 1,
+        and the gain is that of the recalibration that is not made.
     log_evidence : float
         ``log E`` against calibration; 0 where there is none.
     promise, promise_se : float
@@ -713,7 +720,11 @@ def _identity_stack(predictions: Predictions, fit: MembersFit) -> Stack:
     rows = np.flatnonzero(predictions.row_weight > 0.0)
     answers = fit.whole.all_probabilities(transposed_scores(predictions))
     log_likelihoods = label_log_likelihoods(answers, predictions.codes)
-    raw_loss = float(-log_likelihoods[rows, IDENTITY].mean())
+    raw_loss = -float(
+        np.average(
+            log_likelihoods[rows, IDENTITY], weights=predictions.row_weight[rows]
+        )
+    )
     weights = dict.fromkeys(fit.whole.names, 0.0)
     weights["identity"] = 1.0
     return Stack(fit.whole, weights, raw_loss, raw_loss, gain=0.0, gain_se=np.inf)
