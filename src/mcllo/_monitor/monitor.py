@@ -406,6 +406,8 @@ class Monitor:
     def _add_unless_known(
         self, read: Predictions, batch: str, time: str
     ) -> MonitorStatus:
+        _check_writable_text(batch, "batch")
+        _check_writable_text(time, "time")
         checksum = _checksum_of_rows(read)
         with self._store.writing():
             known = self._store.find_by_batch_id(batch)
@@ -611,6 +613,17 @@ def _check_levels(rule: str, run_length: float, alpha: float) -> None:
         )
     if not 0.0 < alpha < 1.0:
         raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
+
+
+def _check_writable_text(text: str, argument: str) -> None:
+    """Refuse what no file can hold: half a letter (a surrogate), or a NUL."""
+    if "\0" in text or text != text.encode("utf-8", "replace").decode():
+        raise InputError(
+            argument=argument,
+            rule="be text that can be written as UTF-8",
+            value=text,
+            remedy="Choose another name.",
+        )
 
 
 def _max_log_repeat_probability(rows: Predictions) -> float:

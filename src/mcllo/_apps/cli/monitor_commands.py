@@ -123,8 +123,16 @@ def show(
     ),
     figure: str | None = FIGURE,
     textfile: str | None = TEXTFILE,
+    raw: bool = typer.Option(
+        False,
+        "--raw",
+        help="Print as JSON what is readable of a damaged file, and nothing else.",
+    ),
 ) -> None:
     """Say what the monitor says after its last batch."""
+    if raw:
+        _print_what_is_left(monitor)
+        return
     from ..._monitor.monitor import Monitor
 
     with Monitor.open(monitor) as opened:
@@ -140,6 +148,21 @@ def show(
             write_monitor_report(opened, html, names=FLAG_NAMES)
             echo(f"{html}: report written", err=True)
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
+
+
+def _print_what_is_left(monitor: str) -> None:
+    """Print what is readable; damage is bad input here, too."""
+    from ..._monitor.store import read_what_is_left
+    from ...exceptions import FileFormatError
+
+    found = read_what_is_left(monitor)
+    echo(options.as_json_text(found))
+    if found["damage"]:
+        n_batches = len(found["batches"])
+        raise FileFormatError(
+            f"{monitor} is damaged; what is left of it is printed, {n_batches} batches.",
+            remedy="Go on with its last copy.",
+        )
 
 
 def _print_status(
