@@ -5,10 +5,16 @@ All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the ord
 Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
 `Predictions`, with ``y_true=None``.
 
+`StreamingCalibration` takes a test and metrics batch by batch; it ends in a p-value, so it is at
+home in `_assessment`, and loaded from there when it is asked for.
+
 The room imports SciPy and the rooms above it (`_utils`, `_model`, `_validation`, `_fit`).
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ._binned import (
     adaptive_calibration_error,
@@ -33,7 +39,15 @@ from ._scores import (
 from ._smooth import calibration_distances, integrated_calibration_index
 from ._unbinned import kernel_calibration_error, smooth_calibration_error
 
+if TYPE_CHECKING:
+    from .._assessment.streaming_calibration import (
+        StreamingCalibration as StreamingCalibration,
+    )
+    from .._assessment.streaming_calibration import StreamingResult as StreamingResult
+
 __all__ = [
+    "StreamingCalibration",
+    "StreamingResult",
     "accuracy",
     "adaptive_calibration_error",
     "average_calibration_error",
@@ -55,3 +69,15 @@ __all__ = [
     "smooth_calibration_error",
     "tcal_squared_calibration_error",
 ]
+
+_LOADED_WHEN_USED = {
+    "StreamingCalibration": "_assessment.streaming_calibration",
+    "StreamingResult": "_assessment.streaming_calibration",
+}
+"""Names that are at home in other rooms, or need scikit-learn."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOADED_WHEN_USED:
+        return getattr(import_module(f"mcllo.{_LOADED_WHEN_USED[name]}"), name)
+    raise AttributeError(f"module 'mcllo.metrics' has no attribute {name!r}")
