@@ -1,7 +1,7 @@
 """Metrics of predicted probabilities, each name saying what it measures.
 
 All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the order of
-`sklearn.metrics`, and work in ``make_scorer(metric, response_method="predict_proba")``.
+`sklearn.metrics`; those that are one number are scorers in `SCORERS`, ``scoring=`` of scikit-learn.
 Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
 `Predictions`, with ``y_true=None``.
 
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
         StreamingCalibration as StreamingCalibration,
     )
     from .._assessment.streaming_calibration import StreamingResult as StreamingResult
+    from ._scorers import SCORERS as SCORERS
 
 __all__ = [
+    "SCORERS",
     "StreamingCalibration",
     "StreamingResult",
     "accuracy",
@@ -73,8 +75,9 @@ __all__ = [
 _LOADED_WHEN_USED = {
     "StreamingCalibration": "_assessment.streaming_calibration",
     "StreamingResult": "_assessment.streaming_calibration",
+    "SCORERS": "metrics._scorers",
 }
-"""Names that are at home in other rooms, or need scikit-learn."""
+"""Names that are at home in other rooms, or need scikit-learn's scorers."""
 
 
 def __getattr__(name: str) -> Any:
