@@ -58,7 +58,10 @@ HEAVY = {
     "dask": ["_apps/streaming/dask"],
     "typer": ["_apps/cli"],
     "rich": ["_apps/cli", "_utils/atomic_files"],
-    "sklearn": ["calibrators", "model_selection", "export", "_apps/cli/demo"],
+    "sklearn": [
+        *("calibrators", "model_selection", "export", "_apps/cli/demo"),
+        "metrics/_scorers",
+    ],
     "pandas": ["_utils/formatting"],
     "narwhals": ["_validation/frames"],
     "sqlite3": ["_monitor/store", "export/_targets"],

@@ -13,8 +13,6 @@ from mcllo._apps.streaming.sums import (
     BinCells,
     Block,
     BlockLayout,
-    CleaningCounts,
-    MetricSums,
     PickedRows,
     ValidationOptions,
     encode_words,
@@ -37,6 +35,7 @@ from mcllo.metrics import (
     log_loss,
 )
 from mcllo.metrics._bins import bin_index, equal_width_edges
+from mcllo.metrics._row_sums import CleaningCounts, MetricSums
 
 
 def parts_of(p, at=()):

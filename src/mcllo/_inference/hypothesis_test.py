@@ -37,7 +37,7 @@ GROUND_TEXTS: Mapping[Ground, str] = {
 }
 """What the choice of a method rests on."""
 
-Limit = Literal["size", "full_map", "tests", "fits", "groups", "elsewhere"]
+Limit = Literal["size", "full_map", "tests", "fits", "groups", "elsewhere", "one_pass"]
 LIMIT_TEXTS: Mapping[Limit, str] = {
     "size": "the data are too large to simulate",
     "full_map": "the full map is too costly to simulate",
@@ -45,6 +45,7 @@ LIMIT_TEXTS: Mapping[Limit, str] = {
     "fits": "so many fits would take too long",
     "groups": "rows are grouped, or weighted by no counts",
     "elsewhere": "the rows the map was fitted on are not at hand",
+    "one_pass": "only sums of the rows are kept",
 }
 """What kept labels from being drawn where that would have been better."""
 

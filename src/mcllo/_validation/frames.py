@@ -307,6 +307,9 @@ def _to_array(values: Any, name: str) -> Array:
         return np.array(
             values, dtype=object
         )  # else each word takes the room of the longest
+    has_array = is_list or hasattr(type(values), "__array__")
+    if not has_array and hasattr(type(values), "__dlpack__"):
+        return _from_dlpack(values, name)
     try:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
@@ -321,6 +324,17 @@ def _to_array(values: Any, name: str) -> Array:
             values, dtype=object
         )  # else NumPy writes a NaN or 1 among words as text
     return array
+
+
+def _from_dlpack(values: Any, name: str) -> Array:
+    """Return an array that speaks the exchange protocol alone, from a device if it must."""
+    try:
+        return np.from_dlpack(values)
+    except Exception:  # on a device, or a kind of number that NumPy does not have
+        try:
+            return np.from_dlpack(values, device="cpu", copy=True)  # NumPy >= 2.1
+        except Exception:
+            raise _unreadable_error(values, name) from None
 
 
 def _frame_values(data: Any, name: str) -> Array:

@@ -4,6 +4,7 @@
 `reliability`           the most probable class: predicted against observed frequency, of one model
                         or of several
 `reliability_by_class`  the same for each class, the worst first
+`ReliabilityDisplay`    both, as a display of scikit-learn: ``from_estimator``
 `parameters`            delta and gamma with intervals
 `calibration_map`       what the recalibration does to a probability
 `nested_models`         what each nested model of miscalibration explains
@@ -31,6 +32,7 @@ import_optional("matplotlib", PLOT_EXTRA)  # before the figures, which all impor
 
 from ._comparison import comparison, comparison_dots
 from ._details import baselines, calibration_map, nested_models, parameters
+from ._display import ReliabilityDisplay
 from ._files import save, to_svg
 from ._monitor import monitor
 from ._power import ece_boxplot, ece_difference, power
@@ -40,6 +42,7 @@ from ._ternary import ternary
 from ._words import caption
 
 __all__ = [
+    "ReliabilityDisplay",
     "baselines",
     "calibration_map",
     "caption",

@@ -85,7 +85,7 @@ from ..io.read import check_rows_fit_memory, open_sources, read_sources
 from ..io.source import Source
 from .blocks import Blocks, StreamedBlocks
 from .file_blocks import blocks_of_sources
-from .sums import BinSums, Block, RowSums, sum_block_bins
+from .sums import BinSums, Block, BlockSums, sum_block_bins
 
 
 def fit_blocks(
@@ -347,7 +347,11 @@ def _sum_bins(blocks: Blocks, cuts: Floats) -> BinSums:
 
 
 def _test_calibration(
-    sums: RowSums, fit: MCLLOFit, some: Predictions, seed: int, options: dict[str, Any]
+    sums: BlockSums,
+    fit: MCLLOFit,
+    some: Predictions,
+    seed: int,
+    options: dict[str, Any],
 ) -> tuple[CalibrationTest, CalibrationTest | None]:
     """Return the chi-square test, and that of some rows where it is in doubt.
 

@@ -5,7 +5,7 @@ thing: give each block to a function and add what comes back, in the order of th
 
 =========================  ========================================================================
 ``sum_over_blocks(work)``  sum of ``work(block)``; the order, not the number of workers, fixes bits
-``first_pass``             the first pass: validates, counts, and sums (`RowSums`)
+``first_pass``             the first pass: validates, counts, and sums (`BlockSums`)
 ``log_partition(theta)``   A(theta) with gradient and Hessian: one pass; a fit needs a few
 ``take(rows)``             some rows, or all, as `Predictions`
 =========================  ========================================================================
@@ -53,7 +53,7 @@ from ...exceptions import InputError
 from .sums import (
     Block,
     BlockLayout,
-    RowSums,
+    BlockSums,
     log_partition_of_block,
     pick_rows,
     sum_block_rows,
@@ -82,7 +82,7 @@ class Blocks(ABC):
         """
 
     @cached_property
-    def first_pass(self) -> RowSums:
+    def first_pass(self) -> BlockSums:
         """The sums of the first pass; made once."""
         n_parameters = 2 * (len(self.layout.classes) - 1)
         if not is_full_hessian_affordable(n_parameters):
@@ -91,7 +91,7 @@ class Blocks(ABC):
                 f"may be {MAX_PARAMETERS_FOR_HESSIAN:,}; got {n_parameters:,}. Draw some of the "
                 "rows, and pass them as arrays or in a small file."
             )
-        sums: RowSums = self.sum_over_blocks(sum_block_rows, "reading")
+        sums: BlockSums = self.sum_over_blocks(sum_block_rows, "reading")
         if sums.metric_sums.weight == 0.0:
             raise zero_weight_error()
         layout = self.layout.with_default_baseline(sums.class_weight)

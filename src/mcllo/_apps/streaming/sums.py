@@ -1,14 +1,10 @@
 """What adds over rows: all that a fit and an assessment need, as sums of blocks.
 
-With ``w_i`` the weight of row i (1 without weights), in one pass (`RowSums`):
+The first pass takes the sums of `metrics/_row_sums` and, with ``w_i`` the weight of row i
+(`BlockSums`):
 
 ======================  =====================================================================
-statistic, null         ``s`` and the Derivatives of A at the identity (`_model/likelihood`)
-low, high, squares      least and largest log odds of each class; ``sum w l^2``
-hits, log_loss, brier   ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
-errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much rows can tell
-predicted               ``sum w x_k``, beside the weight of each class (`class_weight`)
-changes                 zeros found and raised, rows divided by their sum
+squares                 ``sum w l^2`` of the log odds of each class
 sizes                   where each block starts and how many rows it has, in order
 weighted, fraction      whether there are weights, and the first that is no whole number
 ======================  =====================================================================
@@ -43,18 +39,17 @@ weights             a block may weigh nothing as long as some other does
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._fit.objective import free_parameters_from_ranges
 from ..._inference.omnibus import OmnibusTest
 from ..._model.kernel import Derivatives, LogPartition
-from ..._model.likelihood import identity_theta, sufficient_statistic
 from ..._utils.results import Codes, Floats
 from ..._validation.frames import as_numbers, column_or_table
 from ..._validation.labels import (
@@ -73,6 +68,13 @@ from ...metrics._reliability import (
     curve_from_bin_sums,
     ratio,
 )
+from ...metrics._row_sums import (
+    CleaningCounts,
+    RowSums,
+    Rules,
+    add_fields,
+    first_known,
+)
 
 
 def sum_in_order(parts: Iterable[Any]) -> Any:
@@ -82,14 +84,6 @@ def sum_in_order(parts: Iterable[Any]) -> Any:
         if part is not None:
             total = part if total is None else total + part
     return total
-
-
-def _add_fields(one: Any, other: Any) -> Any:
-    """Return a dataclass whose fields are the sums of those of two."""
-    sums = {}
-    for field in fields(one):
-        sums[field.name] = getattr(one, field.name) + getattr(other, field.name)
-    return type(one)(**sums)
 
 
 class Block(NamedTuple):
@@ -233,152 +227,42 @@ def encode_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes
 
 
 @dataclass(frozen=True, eq=False)
-class CleaningCounts:
-    """What the validator did to the rows; names as in `Predictions`."""
-
-    n_zeros: int = 0
-    n_clipped: int = 0
-    n_clipped_true: int = 0
-    n_renormalized: int = 0
-    max_row_error: float = 0.0
-    clip: float | None = None
-
-    def __add__(self, other: CleaningCounts) -> CleaningCounts:
-        return CleaningCounts(
-            self.n_zeros + other.n_zeros,
-            self.n_clipped + other.n_clipped,
-            self.n_clipped_true + other.n_clipped_true,
-            self.n_renormalized + other.n_renormalized,
-            max(self.max_row_error, other.max_row_error),
-            other.clip if self.clip is None else self.clip,
-        )
-
-    @classmethod
-    def from_rows(cls, rows: Predictions) -> CleaningCounts:
-        """Return the counts of a block."""
-        return cls(
-            n_zeros=rows.n_zeros,
-            n_clipped=rows.n_clipped,
-            n_clipped_true=rows.n_clipped_true,
-            n_renormalized=rows.n_renormalized,
-            max_row_error=rows.max_row_error,
-            clip=rows.clip,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class MetricSums:
-    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
-
-    weight: float
-    correct_weight: float
-    log_loss: float
-    brier: float
-    expected_errors: float
-    predicted_weight: Floats
-    spread: Floats
-
-    def __add__(self, other: MetricSums) -> MetricSums:
-        return _add_fields(self, other)
-
-    @classmethod
-    def from_rows(cls, rows: Predictions) -> MetricSums:
-        """Return the sums of a block."""
-        probs = rows.probs
-        weight = rows.row_weight
-        top, most = top_label(probs)
-        true_class_probs = probs[np.arange(rows.n_samples), rows.codes]
-        squares = np.einsum("ik,ik->i", probs, probs)
-        return cls(
-            weight=float(weight.sum()),
-            correct_weight=float(weight[top == rows.codes].sum()),
-            log_loss=_sum_log_loss(true_class_probs, weight),
-            brier=float(weight @ (squares - 2.0 * true_class_probs + 1.0)),
-            expected_errors=float(weight @ (1.0 - most)),
-            predicted_weight=weight @ probs,
-            spread=weight @ (probs * (1.0 - probs)),
-        )
-
-
-def _sum_log_loss(true_class_probs: Floats, weight: Floats) -> float:
-    """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
-    zero = true_class_probs == 0.0
-    if not zero.any():
-        return -float(weight @ np.log(true_class_probs))
-    if weight[zero].any():
-        return float("inf")
-    return _sum_log_loss(true_class_probs[~zero], weight[~zero])
-
-
-@dataclass(frozen=True, eq=False)
-class RowSums:
-    """The first pass: everything that needs nothing but the rows."""
+class BlockSums(RowSums):
+    """The first pass: sums over rows, and what blocks of a file need beside them."""
 
     block_sizes: tuple[tuple[int, int], ...]
     has_weights: bool
     first_fraction: float | None
-    class_weight: Floats
-    statistic: Floats
-    identity_log_partition: Derivatives
-    min_log_odds: Floats
-    max_log_odds: Floats
     sum_of_squares: Floats
-    metric_sums: MetricSums
-    changes: CleaningCounts
 
-    def __add__(self, other: RowSums) -> RowSums:
-        first_fraction = self.first_fraction
-        if first_fraction is None:
-            first_fraction = other.first_fraction
-        return RowSums(
-            block_sizes=self.block_sizes + other.block_sizes,
-            has_weights=self.has_weights or other.has_weights,
-            first_fraction=first_fraction,
-            class_weight=self.class_weight + other.class_weight,
-            statistic=self.statistic + other.statistic,
-            identity_log_partition=self.identity_log_partition
-            + other.identity_log_partition,
-            min_log_odds=np.minimum(self.min_log_odds, other.min_log_odds),
-            max_log_odds=np.maximum(self.max_log_odds, other.max_log_odds),
-            sum_of_squares=self.sum_of_squares + other.sum_of_squares,
-            metric_sums=self.metric_sums + other.metric_sums,
-            changes=self.changes + other.changes,
-        )
+    rules: ClassVar[Rules] = {
+        **RowSums.rules,
+        "has_weights": operator.or_,
+        "first_fraction": first_known,
+    }
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return sum(size for _, size in self.block_sizes)
 
-    @property
-    def free(self) -> NDArray[np.bool_]:
-        """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
-        return free_parameters_from_ranges(self.max_log_odds - self.min_log_odds)
 
-
-def sum_block_rows(block: Block) -> RowSums:
+def sum_block_rows(block: Block) -> BlockSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
     odds = rows.log_odds
     weight = rows.sample_weight
     weighted_odds = odds if weight is None else odds * weight
-    log_partition = LogPartition(odds, weight, n_jobs=1)
     fraction = None
     first_fraction = rows.facts.first_fraction
     if weight is not None and first_fraction is not None:
         fraction = float(weight[first_fraction])
-    return RowSums(
+    return BlockSums.from_rows(
+        rows,
         block_sizes=((block.start, rows.n_samples),),
         has_weights=weight is not None,
         first_fraction=fraction,
-        class_weight=rows.class_weight,
-        statistic=sufficient_statistic(odds, rows.model_codes, weight),
-        identity_log_partition=log_partition(identity_theta(len(odds))),
-        min_log_odds=odds.min(axis=1),
-        max_log_odds=odds.max(axis=1),
         sum_of_squares=np.einsum("ji,ji->j", odds, weighted_odds),
-        metric_sums=MetricSums.from_rows(rows),
-        changes=CleaningCounts.from_rows(rows),
     )
 
 
@@ -420,7 +304,7 @@ class BinSums:
     spread: Floats
 
     def __add__(self, other: BinSums) -> BinSums:
-        return _add_fields(self, other)
+        return add_fields(self, other)
 
     def top_label_error(self) -> float:
         """Return the expected calibration error of the most probable class."""
