@@ -83,7 +83,7 @@ def assessment_text(
             f"Log odds against {baseline!r}: delta = gamma = 1 changes nothing (95 % intervals)",
         ]
         if a.fit.converged:
-            lines.append(parameter_table(a.fit))
+            lines.append(parameter_table(a.fit, with_errors=full))
         else:
             lines.append("  (no estimates: see the note above)")
     if full:
@@ -246,21 +246,42 @@ def _indent_lines(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
-    """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones."""
+def parameter_table(
+    fit: MCLLOFit, level: float = 0.95, *, with_errors: bool = False
+) -> str:
+    """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones.
+
+    `with_errors` has three decimals and the standard errors beside the estimates, as papers print.
+    """
     interval = fit.confidence_interval(level)
     worst_first = np.argsort(-max_abs_wald_z_by_class(fit), kind="stable")
     shown = np.sort(worst_first[:MAX_LISTED_CLASSES])
-    rows = [["class", "delta", "interval", "gamma", "interval"]]
+    beside = ["se", "interval"] if with_errors else ["interval"]
+    rows = [["class", "delta", *beside, "gamma", *beside]]
     for j in shown:
-        delta = [format_number(fit.delta[j]), format_interval(*interval.delta[j])]
-        gamma = [format_number(fit.gamma[j]), format_interval(*interval.gamma[j])]
-        rows.append([ellipsis(fit.compared[j]), *delta, *gamma])
+        cells = [ellipsis(fit.compared[j])]
+        for estimate, error, ends in (
+            (fit.delta[j], fit.se_delta[j], interval.delta[j]),
+            (fit.gamma[j], fit.se_gamma[j], interval.gamma[j]),
+        ):
+            if with_errors:
+                cells += [_format_decimals(estimate), _format_decimals(error)]
+            else:
+                cells.append(format_number(estimate))
+            cells.append(format_interval(*ends))
+        rows.append(cells)
     lines = align_columns(rows).splitlines()
     n_left_out = len(fit.compared) - len(shown)
     if n_left_out:
         lines.append(f"... and {n_left_out} more classes, closer to what was predicted")
     return "\n".join(_indent_lines(lines))
+
+
+def _format_decimals(value: float) -> str:
+    """Return three decimals, where the number is one that they suit."""
+    if 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3f}"
+    return format_number(value)
 
 
 def all_detail_sections(a: Assessment) -> list[str]:

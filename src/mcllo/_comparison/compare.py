@@ -42,11 +42,15 @@ from .._inference.calibration_test import needs_robust_covariance, robust_score_
 from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
     CalibrationTest,
+    check_statistic_and_method,
     common_map_test,
     expected_errors,
     run_test,
     simulated_pvalue,
     work_of_draw,
+)
+from .._inference.likelihood_tests import (
+    Method as TestMethod,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.atomic_files import progress
@@ -103,7 +107,7 @@ class _MethodEvaluator:
     `train` are the rows that maps were fitted to, `before` the judged rows as predicted, `results`
     what each method made of them, `lead` the differences in log loss to the smallest one; `ratio`
     is rows judged for each row fitted on, None where folds share rows, and `elsewhere` says that
-    these were not `train`; `drawing` is for exact p-values.
+    these were not `train`; `test_method` is how p-values are computed, `drawing` is for exact ones.
     """
 
     train: Predictions
@@ -112,6 +116,7 @@ class _MethodEvaluator:
     lead: Recommendation
     ratio: float | None
     elsewhere: bool
+    test_method: TestMethod
     drawing: dict[str, Any]
 
     def comparison_row(
@@ -157,7 +162,7 @@ class _MethodEvaluator:
         with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions)
         if not needs_robust_covariance(predictions):
-            return run_test(predictions, fit, **self.drawing)
+            return run_test(predictions, fit, method=self.test_method, **self.drawing)
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
 
@@ -230,6 +235,7 @@ def compare(
     cv: Any = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
+    method: TestMethod = "auto",
     n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
     **data: Unpack[RowOptions],
@@ -257,6 +263,9 @@ def compare(
         when not given.
     baseline : label, optional
         Reference class of the log odds; `train`'s when not given.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed, as in `calibration_test`. 'chi2' is the paper's: the table then
+        has the likelihood ratio statistic and its degrees of freedom too. Not used with `groups`.
     n_resamples : int
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional
@@ -316,6 +325,7 @@ def compare(
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
     learn = as_predictions(train, "train", None, baseline)
+    check_statistic_and_method("lr", method)
     entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
         message = "compare must get a holdout or {cv}, and not both."
@@ -327,8 +337,8 @@ def compare(
     folds = fold_indices(cv, learn, entropy) if is_cross_validated else None
     results: dict[str, _MethodPredictions] = {}
     with progress("comparing", "methods") as advance:
-        for method in chosen:
-            results[method.name] = _fit_and_recalibrate(method, learn, judge, folds)
+        for one in chosen:
+            results[one.name] = _fit_and_recalibrate(one, learn, judge, folds)
             advance(1)
     sets = {UNCALIBRATED: judge}
     for name, result in results.items():
@@ -345,6 +355,7 @@ def compare(
         lead=lead,
         ratio=None if is_cross_validated else n_judged / n_fitted_on,
         elsewhere=fitted_on is not None,
+        test_method=method,
         drawing={
             "n_resamples": n_resamples,
             "seed": entropy,
@@ -365,6 +376,7 @@ def compare(
         cross_validated=is_cross_validated,
         seed=entropy,
         recommendation=lead,
+        test_method=method,
     )
 
 

@@ -105,19 +105,40 @@ def comparison(
     ['uncalibrated', 'temperature']
     """
     rows = select_rows(comparison, names)
-    axes = shared_panels(len(rows), columns, ax)
-    for panel, row in zip(axes, rows, strict=True):
-        predictions = comparison.recalibrated[row.method]
+    below = {}
+    for row in rows:
+        below[row.method] = f"ECE {format_number(row.ece)}, p {pvalue_label(row)}"
+    titles = names or {row.method: method_label(row.method) for row in rows}
+    axes, key = draw_diagrams(
+        comparison, titles, below, place=ax, columns=columns, bins=(n_bins, binning)
+    )
+    words = [caption_of("comparison", comparison)] if caption else []
+    write_footer(axes, words, key, ax)
+    return axes
+
+
+def draw_diagrams(
+    comparison: Comparison,
+    titles: Mapping[str, str],
+    below: Mapping[str, str],
+    *,
+    bins: tuple[NBins, Binning],
+    place: Places = None,
+    columns: int | None = None,
+) -> tuple[list[Axes], list[Artist]]:
+    """Draw a reliability diagram for each method, and return them with their key.
+
+    `titles` says which methods, in this order; `below` what stands under each title.
+    """
+    n_bins, binning = bins
+    axes = shared_panels(len(titles), columns, place)
+    for panel, (method, title) in zip(axes, titles.items(), strict=True):
+        predictions = comparison.recalibrated[method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
         draw_binned_curve(panel, curve, strip=True)
-        title = names[row.method] if names else method_label(row.method)
-        write_title(
-            panel, title, f"ECE {format_number(row.ece)}, p {pvalue_label(row)}"
-        )
+        write_title(panel, title, below[method])
     label_outer(axes, "Predicted probability", "Observed frequency")
-    words = [caption_of("comparison", comparison)] if caption else []
-    write_footer(axes, words, key_of(curve), ax)
-    return axes
+    return axes, key_of(curve)
 
 
 def order_rows(comparison: Comparison) -> list[ComparisonRow]:

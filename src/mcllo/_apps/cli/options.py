@@ -26,7 +26,7 @@ from typing import Any
 import typer
 
 from ..._assessment import TOLERANCE as DEFAULT_TOLERANCE
-from ..._inference.budget import N_RESAMPLES
+from ..._inference.budget import N_RESAMPLES, N_RESAMPLES_REPEATED
 from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
 from ..._utils.terminal import escape_control_characters
@@ -253,9 +253,13 @@ FOLDER = typer.Option(
     "--output",
     "-o",
     metavar="DIR",
-    help="Where to write: figures, and tables as CSV.",
+    help="Where to write: figures, and tables as CSV (or LaTeX).",
 )
-FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
+FIGURE_FORMAT = typer.Option(
+    "svg",
+    "--format",
+    help="Of the figures: svg, png or pdf; latex for PDF and tables in LaTeX.",
+)
 
 LABEL = typer.Option(
     ..., "--label", "-l", help="Column with the true class of each row."
@@ -321,6 +325,11 @@ METHOD = typer.Option(
 )
 DRAWS = typer.Option(
     N_RESAMPLES, help="Simulated data sets of an exact p-value, at most."
+)
+FEWER_DRAWS = typer.Option(
+    N_RESAMPLES_REPEATED,
+    "--draws",
+    help="Simulated data sets of an exact p-value, at most.",
 )
 SEED = typer.Option(
     None, help="A whole number that makes simulated p-values repeatable."
