@@ -136,6 +136,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Their number.
     feature_names_in_ : ndarray of str
         Names of the columns, where X has names.
+    input_ : {"probs", "logits"}
+        What it was fitted to: an export takes the same.
     training_ : dict
         Number and checksum of the rows learned from; a saved model keeps them.
     """
@@ -144,6 +146,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     includes_identity: ClassVar[bool] = True
     _absent: ClassVar[str] = ""
     _learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+    input_: str
     training_: dict[str, Any]
 
     def __init__(
@@ -202,6 +205,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warn(absent_class_warning(predictions, self._absent_class_consequence()))
         self._learn(self._reweight_to_prior(predictions))
         self._learn_prior(predictions)
+        self.input_ = "probs" if predictions.logits is None else "logits"
         self.training_ = training_summary(predictions)
         return self
 

@@ -376,7 +376,7 @@ class MCLLOCalibrator(GatedCalibrator):
             clip=self.clip,
         )
         self._clear_fitted_attributes()
-        self._adopt_fit(fit)
+        self._adopt_fit(fit, "probs" if logits is None else "logits")
         columns = getattr(X if logits is None else logits, "columns", None)
         if columns is not None:
             self.feature_names_in_ = np.array(
@@ -384,9 +384,10 @@ class MCLLOCalibrator(GatedCalibrator):
             )
         return self
 
-    def _adopt_fit(self, fit: MCLLOFit) -> Self:
+    def _adopt_fit(self, fit: MCLLOFit, fitted_input: str) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
         self._set_classes(fit.classes)
+        self.input_ = fitted_input
         self.fit_ = fit
         self.gate_ = None
         self.clip_ = self.clip
