@@ -142,6 +142,7 @@ PYTHON = Names(
         "baselines_to_try": ", or the ones to try with baselines= of baseline_sensitivity",
         "check_columns": "Check which column is which class; {classes} names them in their order.",
         "chooses_baseline": "assess, calibration_test and MCLLOCalibrator",
+        "count_from_0": "If labels count the columns from 1, pass y - 1.",
         "divide_percentages": "Divide percentages by 100; for scores before the softmax pass "
         "logits= in the place of probs.",
         "drop_row": "Drop or correct that row.",
@@ -149,6 +150,8 @@ PYTHON = Names(
         "lr_or_score": "statistic='lr' or 'score'",
         "mcllo_calibrator": "MCLLOCalibrator",
         "method_found": "method {method!r}",
+        "name_labels_from_0": "If labels count the columns from 0, pass np.array({names})[y].",
+        "name_labels_from_1": "If labels count the columns from 1, pass np.array({names})[y - 1].",
         "or_a_generator": " or a numpy Generator",
         "other_clip": "Pass clip=None or a bound such as clip=1e-6.",
         "penalty_for_blocks": "use MCLLOCalibrator with arrays, or penalty='auto'",

@@ -543,7 +543,7 @@ def subgroups(
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional
         Makes draws repeatable.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

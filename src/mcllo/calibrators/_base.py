@@ -39,6 +39,7 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats, none_for_nonfinite
 from .._utils.statements import warn, warn_once
 from .._utils.terminal import standard_output
+from .._validation.arguments import names_unknown_keywords
 from .._validation.frames import (
     check_row_indexes,
     column_names,
@@ -166,6 +167,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return True
 
     @warn_once()
+    @names_unknown_keywords
     def fit(
         self,
         X: Any = None,

@@ -39,6 +39,7 @@ from .._utils.formatting import format_pvalue
 from .._utils.optional import load_application
 from .._utils.results import Floats, Result
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._validation.arguments import names_unknown_keywords
 from .._validation.frames import is_dask
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
@@ -286,6 +287,7 @@ class MCLLOCalibrator(GatedCalibrator):
         self.prior = prior
         self.clip = clip
 
+    @names_unknown_keywords
     def fit(
         self,
         X: Any = None,

@@ -13,13 +13,13 @@ import numpy as np
 from ..._utils.atomic_files import StrPath, progress
 from ..._utils.statements import Statement, drop_repeated_statements, suppress_warnings
 from ..._validation.frames import prefix_hint, shorten
+from ..._validation.missing_rows import dropped_rows_statement
 from ...exceptions import FileFormatError, InputError
 from ..io.read import find_positive_column
 from ..io.read_options import (
     CellOptions,
     ColumnRoles,
     ReadOptions,
-    dropped_rows_statement,
     single_column_statement,
 )
 from ..io.source import Source

@@ -190,7 +190,7 @@ def _fit_mcllo(
     blocks = file.blocks(workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
     made = MCLLOCalibrator(baseline=fit.baseline, **params)
-    made._adopt_fit(fit, "logits" if reading["logits"] else "probs")
+    made._adopt_fit(fit, "logits" if reading.get("logits") else "probs")
     return made, None, blocks.facts.notes
 
 
