@@ -156,6 +156,7 @@ PYTHON = Names(
         "other_clip": "Pass clip=None or a bound such as clip=1e-6.",
         "penalty_for_blocks": "use MCLLOCalibrator with arrays, or penalty='auto'",
         "refit": "{in_python}",
+        "restart": "monitor.restart(path, model='model.json')",
         "round_to_share": "For rounding errors pass np.clip(probs, 0, 1).",
         "swapped_labels": "If probs and y are swapped, call with (probs, y).",
         "use_a_penalty": "use MCLLOCalibrator(penalty=1.0)",

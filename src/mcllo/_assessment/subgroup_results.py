@@ -157,6 +157,7 @@ class Subgroups(Result, NotebookResult):
             subgroup.effect_size,
             alpha=alpha,
             tolerance=tolerance,
+            n_samples=subgroup.n_samples,
             obstacle=obstacle,
             goodness_of_fit=subgroup.goodness_of_fit,
         )
