@@ -86,7 +86,10 @@ def assessment_statements(
 def _data_size_statement(a: Assessment) -> Statement:
     """Return how much was read."""
     p = a.predictions
-    words = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
+    noun = "prediction" if p.n_samples == 1 else "predictions"
+    words = (
+        f"Calibration of {format_count(p.n_samples)} {noun} of {p.n_classes} classes"
+    )
     if p.sample_weight is not None:
         words += f", {p.weight_kind} weights"
     if p.groups is not None:

@@ -63,6 +63,7 @@ from .._utils.statements import (
     suppress_warnings,
     warn_once,
 )
+from .._validation.frames import n_columns
 from .._validation.predictions import (
     Predictions,
     RowOptions,
@@ -76,6 +77,8 @@ from .comparison import Comparison, ComparisonRow
 from .methods import Method, Methods, choose_methods, fold_indices
 from .recommend import UNCALIBRATED, Recommendation, recommend
 
+DEFAULT_FOLDS = 5
+"""Folds of ``compare(probs, y)``, as in scikit-learn."""
 MIN_TRAINING_ERRORS_PER_PARAMETER = 10.0
 """Expected errors of the training rows, for each parameter, from which the noise of a fitted map is
 that of large samples. Sizes at nominal 5 %: 12 % at 4.9, 10 % at 5.4; 2 to 5 % at 11 and more."""
@@ -249,7 +252,8 @@ def compare(
         such as ``{"y": y, "logits": z}``.
     y : array-like, optional
         Labels of the rows to learn from with `cv`, as in `assess`: ``compare(probs, y=y, cv=5)``,
-        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``.
+        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``;
+        ``compare(probs, y)`` is cross-validated by 5 folds.
     methods : sequence or dict, optional
         Keys of `CALIBRATORS` and calibrators that are not fitted, of this package or another; a
         dict names them. By default all that suit the data. Vector and matrix scaling read log
@@ -270,7 +274,7 @@ def compare(
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional
         Makes folds and draws repeatable.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind, groups : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
@@ -316,6 +320,10 @@ def compare(
     >>> c.recommendation.method, c.recommendation.improves, c.recommendation.ties
     ('temperature', True, ('mcllo',))
     """
+    if y is None and _are_probs_and_labels(train, holdout):
+        # as assess and fit take them; the folds judge what there are no other rows for
+        y, holdout = holdout, None
+        cv = DEFAULT_FOLDS if cv is None else cv
     given: dict[str, Any] = {"y": y, **data}
     beside = [name for name, value in given.items() if value is not None]
     if beside:
@@ -377,6 +385,18 @@ def compare(
         seed=entropy,
         recommendation=lead,
         test_method=method,
+    )
+
+
+def _are_probs_and_labels(train: Any, holdout: Any) -> bool:
+    """Whether two arguments are a table and its labels, and not rows to learn from and to judge."""
+    if isinstance(train, (Predictions, tuple, dict)) or holdout is None:
+        return False
+    # A pair (probs, y) is a tuple; a list of labels is not, and a column name is a word.
+    if isinstance(holdout, (Predictions, tuple, dict)):
+        return False
+    return isinstance(holdout, str) or (
+        n_columns(train) > 1 and n_columns(holdout) == 1
     )
 
 

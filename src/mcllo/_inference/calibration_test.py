@@ -285,7 +285,7 @@ def calibration_test(
         Reference class of the log odds, by default the last that occurs. 'auto' takes the
         likeliest; the p-value is then that of the largest score statistic over all baselines, and
         pays for the choice.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
         Group of each row: rows of one may depend on each other. The test is then the cluster-robust

@@ -138,9 +138,9 @@ SUMS = (
 class Monitor:
     """Watch whether predictions stay calibrated, batch by batch, for any number of classes.
 
-    `start` makes one, `open` goes on with one; each batch is added once, in the order in which its
-    labels arrive. Looking often costs nothing: see ``docs/explanation/monitoring.md`` for what is
-    promised. No row is kept, only sums.
+    `start` makes one, `open` goes on with one, `restart` begins anew after an alarm; each batch is
+    added once, in the order in which its labels arrive. Looking often costs nothing: see
+    ``docs/explanation/monitoring.md`` for what is promised. No row is kept, only sums.
 
     Parameters
     ----------
@@ -267,6 +267,33 @@ class Monitor:
             With everything that was added to it.
         """
         return cls(Store.open(path))
+
+    def restart(
+        self, path: StrPath | None = None, *, model: StrPath | Calibrator | None = None
+    ) -> Monitor:
+        """Start a new monitor with the settings of this one, which stays as it is.
+
+        For after an alarm: an alarm stays, because the evidence for it stays. Evidence of the new
+        monitor begins at its first batch, and so does what it promises.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            A new file for its state; in memory when not given.
+        model : path-like or Calibrator, optional
+            A saved recalibration to watch from now on; this monitor's, if it has one, when not
+            given. Without one the alarm is acknowledged and nothing else is changed.
+
+        Returns
+        -------
+        Monitor
+            A new one, without batches.
+        """
+        settings = self.settings
+        names = ("rule", "run_length", "alpha", "clip")
+        kept = {name: settings[name] for name in names}
+        watched = self.model if model is None else model
+        return Monitor.start(path, classes=self.classes, model=watched, **kept)
 
     @property
     def path(self) -> str:

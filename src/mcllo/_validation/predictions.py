@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from inspect import get_annotations, signature
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,12 @@ from .._model.likelihood import log_odds_from_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
-from .arguments import RowSubgroups, clean_by, extract_by_column
+from .arguments import (
+    RowSubgroups,
+    clean_by,
+    extract_by_column,
+    refuse_unknown_keywords,
+)
 from .frames import (
     check_row_indexes,
     n_columns,
@@ -51,6 +56,7 @@ from .labels import (
     find_class,
     no_labels_error,
 )
+from .missing_rows import check_missing_rule, drop_rows_with_gaps
 from .probabilities import (
     Simplex,
     clean_probs,
@@ -79,6 +85,7 @@ class TableOptions(TypedDict, total=False):
     sample_weight: Any
     normalize: bool
     clip: float | None
+    missing: Literal["refuse", "drop"]
 
 
 class RowOptions(TableOptions, total=False):
@@ -146,6 +153,7 @@ class Predictions:
     - ``sample_weight``, ``weight_kind``: weights of the rows, and what they mean.
     - ``groups``: rows that may depend on each other.
     - ``normalize``, ``clip``: accept rows that do not sum to 1; lower bound of small probabilities.
+    - ``missing``: refuse rows with gaps, or leave them out.
 
     Examples
     --------
@@ -197,6 +205,7 @@ class Predictions:
         by: Any = None,
         normalize: bool = False,
         clip: float | None = None,
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Predictions:
         """Validate predictions and labels.
 
@@ -237,6 +246,9 @@ class Predictions:
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
             Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+        missing : {"refuse", "drop"}
+            Rows in which a probability, the label, the weight or the group is missing: "drop"
+            leaves them out, which `notes` count.
 
         Returns
         -------
@@ -270,6 +282,21 @@ class Predictions:
                 if logits is None
                 else select_by_prefix(logits, prefix, classes, "logits")
             )
+        notes: tuple[Statement, ...] = ()
+        check_missing_rule(missing)
+        if missing == "drop":
+            tables, beside, classes, notes = drop_rows_with_gaps(
+                {"probs": probs, "logits": logits},
+                {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by},
+                classes,
+            )
+            probs, logits = tables["probs"], tables["logits"]
+            y, by = beside["y"], beside["by"]
+            sample_weight, groups = beside["sample_weight"], beside["groups"]
+        if logits is None:
+            _refuse_transposed("probs", probs, y)
+        else:
+            _refuse_transposed("logits", logits, y)
         try:
             simplex = simplex_from_arguments(probs, logits, classes, normalize, clip)
         except InputError as error:
@@ -281,6 +308,8 @@ class Predictions:
             len(simplex.probs), sample_weight, weight_kind, groups, by
         )
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
+        if notes:
+            predictions = replace(predictions, notes=notes)
         if clip is not None:
             return replace(predictions, clip_given=True)
         warn_of_zeros(predictions, predictions.probs.size)
@@ -566,17 +595,45 @@ def takes_row_options(options: type) -> Callable[[Function], Function]:
 
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
-            for name in keywords.keys() - shown.parameters.keys():
-                unknown = (
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
-                )
-                raise TypeError(unknown)
-            return function(*args, **keywords)
+            refuse_unknown_keywords(function.__name__, keywords, shown)
+            try:
+                return function(*args, **keywords)
+            except InputError as error:
+                if keywords.get("missing", "refuse") != "refuse":
+                    raise
+                raise _with_missing_remedy(error) from None
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
         return cast(Function, checked)
 
     return decorate
+
+
+def _refuse_transposed(name: str, table: Any, y: Any) -> None:
+    """Refuse a table with a column for each label and a row for each class."""
+    shape = getattr(table, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2 or n_columns(y) != 1:
+        return
+    n_rows, n_columns_given = shape
+    n_labels = len(y) if hasattr(y, "__len__") else 0
+    if n_labels == n_columns_given and n_rows < n_labels:
+        raise InputError(
+            "{argument} must have a row for each of the {n_labels:,} labels; it has a column "
+            "for each, and {n_rows} rows. Pass {argument}.T.",
+            argument=name,
+            values={"n_labels": n_labels, "n_rows": n_rows},
+        )
+
+
+def _with_missing_remedy(error: InputError) -> InputError:
+    """Return the error of a row with a gap with the option that leaves such rows out."""
+    drop = {
+        "{drop_row}": "Drop or correct that row, or pass {missing:'drop'}.",
+        "{drop_unlabelled}": "Drop those rows, or pass {missing:'drop'}.",
+    }
+    if error.remedy not in drop:
+        return error
+    return error.with_remedy(drop[error.remedy])
 
 
 def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
@@ -592,6 +649,7 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
         False,
         "frequency",
         "",
+        "refuse",
     )  # by identity: a table cannot be compared with them
     given = []
     for name, value in options.items():
@@ -650,6 +708,7 @@ def predictions_for_scoring(
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
     check_row_indexes(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+    _refuse_transposed("y_prob", y_prob, y_true)
     classes = None if classes is None else as_class_list(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_row_facts(len(simplex.probs), sample_weight)

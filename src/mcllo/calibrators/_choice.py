@@ -39,9 +39,12 @@ def make_calibrator(
     """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
     if isinstance(key_or_calibrator, str):
         if key_or_calibrator not in registry:
-            platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (
-                key_or_calibrator == "sigmoid"
-            )
+            platt = ""
+            if key_or_calibrator == "sigmoid":
+                platt = (
+                    " (scikit-learn's 'sigmoid', Platt scaling, is 'mcllo' here: of two classes "
+                    "the same curve, of more its multinomial form)"
+                )
             raise InputError(
                 "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",

@@ -1,4 +1,4 @@
-"""`mcllo monitor start | add | show`: watch whether predictions stay calibrated.
+"""`mcllo monitor start | add | show | restart`: watch whether predictions stay calibrated.
 
 Exit codes of add and show: 0 no alarm; 1 alarm; 3 too few rows to tell; 2 bad input.
 """
@@ -59,6 +59,14 @@ TEXTFILE = typer.Option(
     help="Also write numbers for Prometheus' textfile collector (.prom).",
 )
 FIGURE = typer.Option(None, metavar="FIG", help="Also draw it: svg, png or pdf.")
+NEW_DATABASE = typer.Argument(metavar="NEW", help="New SQLite file.")
+NEW_MODEL = typer.Option(
+    None,
+    "--model",
+    metavar="MODEL",
+    help="Watch the recalibrated predictions of this saved model. Default: the monitor's own, if "
+    "it has one.",
+)
 BATCHES = typer.Option(False, "--batches", help="Also list every batch.")
 
 
@@ -163,6 +171,22 @@ def _print_what_is_left(monitor: str) -> None:
             f"{monitor} is damaged; what is left of it is printed, {n_batches} batches.",
             remedy="Go on with its last copy.",
         )
+
+
+@app.command(
+    epilog="Example: mcllo monitor restart weekly.db weekly-2.db --model model.json"
+)
+def restart(
+    monitor: str = DATABASE,
+    new: str = NEW_DATABASE,
+    model: str | None = NEW_MODEL,
+) -> None:
+    """Acknowledge an alarm: start a new monitor with the settings of one that stays as it is."""
+    from ..._monitor.monitor import Monitor
+
+    with Monitor.open(monitor) as opened:
+        opened.restart(new, model=model).close()
+    echo(f"{new}: monitor started, with the settings of {monitor}")
 
 
 def _print_status(

@@ -106,6 +106,7 @@ FLAG_NAMES = Names(
         "other_clip": "Leave --clip out or give a bound such as --clip 1e-6.",
         "penalty_for_blocks": "--penalty auto",
         "refit": "{in_shell}",
+        "restart": "mcllo monitor restart MONITOR NEW --model model.json",
         "use_a_penalty": "use mcllo fit --penalty 1",
     },
     Flag,
