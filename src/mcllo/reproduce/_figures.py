@@ -429,7 +429,10 @@ def _reliability_figure(
     row_of_method = {row["set"]: row for row in table.table.rows()}
     rows = [row_of_method[method] for method in order]
     names = {method: LONG_METHOD_NAMES[method] for method in order}
-    drawn = plot.comparison(study.comparison, names=names, n_bins=10)
+    # as the paper draws them: bins of equal width, joined whatever they hold
+    drawn = plot.comparison(
+        study.comparison, names=names, curve="bins", n_bins=10, min_rows=1
+    )
     printed_lines = {line[0]: line for line in table.shown}
     shown = [["", "ECE: paper", "ours", "p: paper", "ours"]]
     for method in order:
