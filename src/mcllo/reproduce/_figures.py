@@ -483,7 +483,10 @@ def _reliability_figure(
 def draw_reliability(comparison: Comparison, below: Mapping[str, str]) -> list[Axes]:
     """Draw a reliability diagram for each method, with the numbers of the table `below`."""
     titles = {method: LONG_METHOD_NAMES[method] for method in below}
-    axes, key = draw_diagrams(comparison, titles, below, bins=(N_BINS, "width"))
+    # As the paper draws them: bins of equal width, joined whatever they hold.
+    axes, key = draw_diagrams(
+        comparison, titles, below, curve="bins", n_bins=N_BINS, min_rows=1
+    )
     write_footer(axes, [], key)
     return axes
 

@@ -205,6 +205,8 @@ KINDS = (
         "smooth_by_class",
         "isotonic",
         "isotonic_by_class",
+        "bins",
+        "bins_by_class",
     ),
     *("parameters", "map", "nested_models", "baselines"),
 )
@@ -362,8 +364,8 @@ FOLDS = typer.Option(
 KIND = typer.Option(
     "reliability",
     autocompletion=_completer(*KINDS),
-    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
-    "isotonic_by_class), parameters, map, nested_models or baselines.",
+    help="reliability (smooth), isotonic or bins (each also as by_class, isotonic_by_class, "
+    "bins_by_class), parameters, map, nested_models or baselines.",
 )
 POWER = typer.Option(
     None,
