@@ -34,7 +34,8 @@ LIBRARY = [
         "metrics",
         "_inference",
     ),
-    *("_diagnostics", "calibrators", "_assessment", "_comparison", "_monitor"),
+    *("_diagnostics", "calibrators", "_decisions", "_assessment", "_comparison"),
+    "_monitor",
     *("model_selection", "export", "simulate", "plot", "datasets", "reproduce"),
 ]
 """Packages of the library: a file may import its own and those before it."""
@@ -58,7 +59,10 @@ HEAVY = {
     "dask": ["_apps/streaming/dask"],
     "typer": ["_apps/cli"],
     "rich": ["_apps/cli", "_utils/atomic_files"],
-    "sklearn": ["calibrators", "model_selection", "export", "_apps/cli/demo"],
+    "sklearn": [
+        *("calibrators", "model_selection", "export", "_apps/cli/demo"),
+        "_decisions/classifier",
+    ],
     "pandas": ["_utils/formatting"],
     "narwhals": ["_validation/frames"],
     "sqlite3": ["_monitor/store", "export/_targets"],

@@ -36,6 +36,7 @@ POSITIONAL = {
     "compare": ["train", "holdout"],
     "report": ["result"],
     "label_change": ["before", "after"],
+    "decide": ["probs", "costs"],
 }
 
 

@@ -39,6 +39,9 @@ _NAMES = {
     "_diagnostics.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
     "_diagnostics.calibration_table": "CalibrationTable calibration_table",
     "_diagnostics.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_decisions.costs": "Costs",
+    "_decisions.decide": "Decisions decide",
+    "_decisions.classifier": "DecisionClassifier",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
     "_assessment.subgroup_results": "Subgroups subgroups",
@@ -80,6 +83,10 @@ if TYPE_CHECKING:
     from ._comparison.compare import compare as compare
     from ._comparison.comparison import Comparison as Comparison
     from ._comparison.recommend import Recommendation as Recommendation
+    from ._decisions.classifier import DecisionClassifier as DecisionClassifier
+    from ._decisions.costs import Costs as Costs
+    from ._decisions.decide import Decisions as Decisions
+    from ._decisions.decide import decide as decide
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution
     from ._diagnostics.baseline_sensitivity import (
         BaselineSensitivity as BaselineSensitivity,
