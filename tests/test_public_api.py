@@ -37,6 +37,7 @@ POSITIONAL = {
     "report": ["result"],
     "label_change": ["before", "after"],
     "decide": ["probs", "costs"],
+    "decision_value": ["probs", "y", "costs"],
 }
 
 

@@ -42,6 +42,7 @@ _NAMES = {
     "_decisions.costs": "Costs",
     "_decisions.decide": "Decisions decide",
     "_decisions.classifier": "DecisionClassifier",
+    "_decisions.decision_value": "DecisionValue decision_value",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
     "_assessment.subgroup_results": "Subgroups subgroups",
@@ -87,6 +88,8 @@ if TYPE_CHECKING:
     from ._decisions.costs import Costs as Costs
     from ._decisions.decide import Decisions as Decisions
     from ._decisions.decide import decide as decide
+    from ._decisions.decision_value import DecisionValue as DecisionValue
+    from ._decisions.decision_value import decision_value as decision_value
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution
     from ._diagnostics.baseline_sensitivity import (
         BaselineSensitivity as BaselineSensitivity,

@@ -51,6 +51,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     --------
     decide : The same for probabilities that are there already.
     RecalibratedClassifierCV : Recalibrate first: the actions are best if probabilities are right.
+    decision_value : What acting so costs on labelled rows.
     Costs : All forms that costs may have.
 
     Notes

@@ -68,6 +68,7 @@ class Costs(Result):
     See Also
     --------
     decide : The action of least expected cost.
+    decision_value : What acting on predictions costs.
     DecisionClassifier : A classifier that acts.
 
     Notes

@@ -45,6 +45,7 @@ class Decisions(Result):
     See Also
     --------
     decide : Makes it.
+    decision_value : What acting so costs on labelled rows.
     Costs : The table of costs.
 
     Examples
@@ -151,6 +152,7 @@ def decide(
 
     See Also
     --------
+    decision_value : What acting so costs on labelled rows, and what recalibration would save.
     DecisionClassifier : The same as a classifier of scikit-learn.
     Costs : All forms that costs may have.
 
