@@ -39,6 +39,10 @@ _NAMES = {
     "_diagnostics.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
     "_diagnostics.calibration_table": "CalibrationTable calibration_table",
     "_diagnostics.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_decisions.costs": "Costs",
+    "_decisions.decide": "Decisions decide",
+    "_decisions.classifier": "DecisionClassifier",
+    "_decisions.decision_value": "DecisionValue decision_value",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
     "_assessment.subgroup_results": "Subgroups subgroups",
@@ -80,6 +84,12 @@ if TYPE_CHECKING:
     from ._comparison.compare import compare as compare
     from ._comparison.comparison import Comparison as Comparison
     from ._comparison.recommend import Recommendation as Recommendation
+    from ._decisions.classifier import DecisionClassifier as DecisionClassifier
+    from ._decisions.costs import Costs as Costs
+    from ._decisions.decide import Decisions as Decisions
+    from ._decisions.decide import decide as decide
+    from ._decisions.decision_value import DecisionValue as DecisionValue
+    from ._decisions.decision_value import decision_value as decision_value
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution
     from ._diagnostics.baseline_sensitivity import (
         BaselineSensitivity as BaselineSensitivity,

@@ -39,9 +39,10 @@ def echo(text: str, err: bool = False) -> None:
 
 
 SAME_NAMES = (
-    "alpha baseline batch by center classes clip columns cv delta dialect dtype encoding gamma "
-    "flexible gate groups input keep kind label logits method methods missing normalize penalty "
-    "percent port positive power prefix reps rule seed sheet statistic table to tolerance weight"
+    "abstain alpha baseline batch by calibrator center classes clip columns costs cv delta dialect "
+    "dtype encoding flexible gamma gate groups input keep kind label logits method methods missing "
+    "normalize penalty percent port positive power prefix reps rule seed sheet statistic table to "
+    "tolerance weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},

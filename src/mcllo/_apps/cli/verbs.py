@@ -18,7 +18,7 @@ import typer
 from ..._utils.optional import SERVE_EXTRA, check_installed
 from ..._utils.statements import suppress_warnings
 from ..._version import __version__
-from . import monitor_commands, options
+from . import monitor_commands, options, value_command
 from .options import (
     BASELINE_HELP,
     CELLS,
@@ -559,6 +559,11 @@ app.command(
 app.command(
     epilog="Example: mcllo export model.json --to sql --dialect postgres -o recalibration.sql"
 )(export)
+
+
+app.command(
+    epilog="Example: mcllo value holdout.csv --label y --costs costs.csv --abstain 0.6",
+)(value_command.value)
 
 
 app.command(epilog="Example: mcllo reproduce table2")(reproduce)
