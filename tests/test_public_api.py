@@ -36,6 +36,7 @@ POSITIONAL = {
     "compare": ["train", "holdout"],
     "report": ["result"],
     "label_change": ["before", "after"],
+    "assess_choices": ["scores", "y"],
 }
 
 

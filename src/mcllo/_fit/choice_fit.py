@@ -70,6 +70,12 @@ class ChoiceFit:
         Whether the estimate is finite and determined by the rows.
     never_right : tuple
         Positions that no row has as its answer.
+    null_terms : Derivatives or None
+        Value, gradient and Hessian of the negative log likelihood at the identity.
+    basis : ndarray of shape (2 n_positions, df) or None
+        Directions of theta that were estimated.
+    information : {"full"}
+        The covariance is always computed.
 
     See Also
     --------
@@ -89,9 +95,9 @@ class ChoiceFit:
 
     Examples
     --------
+    >>> import mcllo
     >>> rows = [[0.7, 0.2, 0.1], [0.6, 0.4], [0.3, 0.3, 0.4], [0.2, 0.8]] * 10
-    >>> y = [0, 1, 2, 1, 1, 0, 2, 0] * 5
-    >>> fit = fit_choice_sets(Predictions.from_choices(rows, y, kind="probs"))
+    >>> fit = mcllo.ChoiceCalibrator().fit(rows, [0, 1, 2, 1, 1, 0, 2, 0] * 5).fit_
     >>> fit.df, fit.reference, fit.converged
     (3, 'A', True)
     """

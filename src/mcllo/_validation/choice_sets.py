@@ -76,8 +76,13 @@ def read_choice_sets(
     positions: Sequence[Hashable] | None = None,
     lengths: Any = None,
     long_columns: dict[str, str] | None = None,
+    labelled: bool = True,
+    n_positions: int = 0,
 ) -> ChoiceRows:
-    """Validate choice sets; arguments are those of `Predictions.from_choices`."""
+    """Validate choice sets; arguments are those of `Predictions.from_choices`.
+
+    Rows that are not `labelled` have no answers, and keep every position, `n_positions` at least.
+    """
     if kind not in get_args(ScoreKind):
         rule = "be 'log_likelihoods', 'logits' or 'probs': what the scores are"
         raise InputError(argument="kind", rule=rule, value=kind)
@@ -86,21 +91,25 @@ def read_choice_sets(
     table = _padded(scores, "scores")
     if lengths is not None:
         table = table / _checked_lengths(lengths, kind, table)
-    offered = _offered(table, kind)
-    is_used: NDArray[np.bool_] = np.asarray(offered.any(axis=0))
     # Names that are numbers would be confused with places, which count from 0.
     by_place = positions is None or all(isinstance(name, str) for name in positions)
     if positions is None:
-        positions = default_positions(table.shape[1])
+        positions = default_positions(max(n_positions, table.shape[1]))
     positions = tuple(positions)
+    table = _widen(table, len(positions))
     if len(positions) != table.shape[1] or len(set(positions)) != len(positions):
         raise InputError(
             argument="positions",
             rule=f"name each of the {table.shape[1]} positions once",
             found=f"{len(positions)} names, {len(set(positions))} of them different",
         )
+    offered = _offered(table, kind)
     _check_rows(table, offered, kind, positions)
-    codes = _answer_codes(y, offered, positions, by_place=by_place)
+    is_used = np.ones(len(positions), dtype=bool)
+    codes = np.zeros(len(table), dtype=np.intp)
+    if labelled:
+        is_used = np.asarray(offered.any(axis=0))
+        codes = _answer_codes(y, offered, positions, by_place=by_place)
     # A position that no row offers is no position: its column is left out.
     codes = (np.cumsum(is_used) - 1)[codes]
     table = table[:, is_used]
@@ -192,6 +201,12 @@ def _padded(rows: Any, name: str) -> Floats:
     if not len(table):
         raise InputError(argument=name, rule="have at least one row", found="none")
     return table
+
+
+def _widen(table: Floats, n_positions: int) -> Floats:
+    """Return the table with columns for positions that no row is long enough to offer."""
+    n_more = max(0, n_positions - table.shape[1])
+    return np.pad(table, ((0, 0), (0, n_more)), constant_values=np.nan)
 
 
 def _score_list(row: Any, place: int, name: str) -> list[float]:

@@ -347,7 +347,8 @@ class Predictions:
 
         See Also
         --------
-        mcllo.calibration_test : Tests them.
+        mcllo.assess_choices : Judges them.
+        mcllo.ChoiceCalibrator : Learns a recalibration from them.
         Predictions.from_arrays : Rows whose columns are classes.
 
         Examples
@@ -657,6 +658,13 @@ class Predictions:
         )
 
     @property
+    def offered_counts(self) -> Codes:
+        """How many options each row offers."""
+        if self.offered is None:
+            return np.full(self.n_samples, self.n_classes)
+        return np.asarray(self.offered.sum(axis=1), np.intp)
+
+    @property
     def model_mask(self) -> NDArray[np.bool_] | None:
         """What is offered, in the shape of `log_odds`; None where every row offers every class."""
         if self.offered is None:
@@ -712,11 +720,17 @@ def takes_row_options(options: type) -> Callable[[Function], Function]:
     return decorate
 
 
-def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
-    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
+def as_predictions(
+    probs: Any, y: Any = None, *, choice_sets: bool = False, **options: Any
+) -> Predictions:
+    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate.
+
+    Choice sets are refused unless the caller takes `choice_sets`.
+    """
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
-    refuse_choice_sets(probs)
+    if not choice_sets:
+        refuse_choice_sets(probs)
     baseline = options.pop("baseline", None)
     by = options.pop("by", None)
     if by is not None:
@@ -744,7 +758,7 @@ def refuse_choice_sets(predictions: Predictions) -> None:
     if predictions.offered is not None:
         raise InputError(
             "these predictions are choice sets, whose columns are positions and not classes; "
-            "use calibration_test."
+            "use assess_choices, calibration_test or ChoiceCalibrator."
         )
 
 
@@ -771,11 +785,13 @@ def predictions_for_scoring(
     classes: Sequence[Hashable] | None = None,
     baseline: Hashable | None = None,
     keep_zeros: bool = True,
+    choice_sets: bool = False,
 ) -> Predictions:
     """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
 
-    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
-    scikit-learn's binary scorers, the probability of the second of two classes.
+    A `Predictions` stands for itself, with ``y_true=None``; one of choice sets where these are
+    taken, by what looks at the most probable option or at the one that came true. One-dimensional
+    `y_prob` is, as in scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
     if (
@@ -791,7 +807,7 @@ def predictions_for_scoring(
     if is_vector and y_prob.dtype.kind == "f":
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
-        return as_predictions(y_prob, y_true, **options)
+        return as_predictions(y_prob, y_true, choice_sets=choice_sets, **options)
     check_row_indexes(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
     classes = None if classes is None else as_class_list(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
