@@ -38,6 +38,7 @@ POSITIONAL = {
     "label_change": ["before", "after"],
     "decide": ["probs", "costs"],
     "decision_value": ["probs", "y", "costs"],
+    "assess_choices": ["scores", "y"],
 }
 
 

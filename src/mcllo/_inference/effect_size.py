@@ -55,6 +55,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._fit.choice_fit import ChoiceFit, fit_choice_sets
 from .._fit.covariance import effective_sample_size, with_robust_covariance
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._model.kernel import LogPartition
@@ -224,7 +225,7 @@ class EffectSize(Result):
 
 def estimate_effect_size(
     predictions: Predictions,
-    fit: MCLLOFit,
+    fit: MCLLOFit | ChoiceFit,
     *,
     confidence: float = 0.95,
     seed: Seed = None,
@@ -241,7 +242,7 @@ def estimate_effect_size(
     entropy = seed_entropy(seed)
     # 1. The rows, and the map that was fitted to them.
     rows = sample_rows(predictions.with_baseline(fit.baseline), entropy)
-    changes = MapChanges(rows.log_odds, rows.row_weight)
+    changes = MapChanges(rows.log_odds, rows.row_weight, rows.model_mask)
     effective = EffectiveRows(predictions, fit.n_samples)
     # 2. Errors of the estimate, here in units of their standard deviation.
     rng = np.random.default_rng(entropy)
@@ -258,7 +259,7 @@ def estimate_effect_size(
         found = _without_intervals(changes, fit.theta)
     else:
         covariance = fit.cov_theta
-        if effective.dependent:
+        if effective.dependent and isinstance(fit, MCLLOFit):
             covariance, design_effect = stabilized_covariance(
                 covariance, changes, fit, effective
             )
@@ -361,7 +362,10 @@ def _estimates_over_rays(
     """Return the mean of the estimates on both rays, and the wider limits."""
     theta0 = identity_theta(len(theta) // 2)
     rays = [theta - theta0]
-    clear = part_beyond_noise(theta - theta0, covariance)
+    # Of choice sets all slopes are one, and the covariance has no Cholesky factor.
+    clear = None
+    if changes.offered is None:
+        clear = part_beyond_noise(theta - theta0, covariance)
     if clear is not None:
         rays.append(clear)
     noise = unit_errors @ covariance_root(covariance).T
@@ -418,11 +422,15 @@ def _penalised_effect_size(
     The map is fitted to `rows`, a sample of very many, so that intervals are those of the sample.
     Its errors are not scaled to Student's t, nor is its covariance mixed with another one.
     """
-    with suppress_warnings(*ESTIMATION_WARNINGS):
-        fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
+    fit: MCLLOFit | ChoiceFit
+    if rows.offered is not None:
+        fit = fit_choice_sets(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
+    else:
+        with suppress_warnings(*ESTIMATION_WARNINGS):
+            fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
     if fit.information == "blocks":
         return _without_intervals(changes, fit.theta)
-    if effective.dependent and effective.groups > 1.0:
+    if effective.dependent and effective.groups > 1.0 and isinstance(fit, MCLLOFit):
         fit = with_robust_covariance(rows, fit)
     noise = unit_errors @ covariance_root(fit.cov_theta).T
     drawn = thin_by_top_probability(changes).sampling_distribution(fit.theta, noise)
@@ -489,7 +497,8 @@ def thin_by_top_probability(changes: MapChanges) -> MapChanges:
     places = (np.arange(most) + 0.5) / most * cumulative[-1]
     picked = order[np.searchsorted(cumulative, places)]
     odds = np.ascontiguousarray(changes.odds[:, picked])
-    return MapChanges(odds, np.ones(most))
+    offered = None if changes.offered is None else changes.offered[:, picked]
+    return MapChanges(odds, np.ones(most), offered)
 
 
 def _p95_of_changes(changes: MapChanges, theta: Floats) -> list[float]:

@@ -53,6 +53,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
@@ -79,24 +80,35 @@ TAIL_LEVEL = (
 
 
 class MapChanges:
-    """What maps change in given rows: log odds (K, n) with weights that need not sum to 1."""
+    """What maps change in given rows: log odds (K, n) with weights that need not sum to 1.
 
-    def __init__(self, odds: Floats, weight: Floats) -> None:
+    `offered` is the mask of choice sets (`_model/kernel`).
+    """
+
+    def __init__(
+        self,
+        odds: Floats,
+        weight: Floats,
+        offered: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.odds = odds
+        self.offered = offered
         self.weight = weight / weight.sum()
-        self.probs, log_partition = probabilities_and_log_sums(
-            identity_theta(len(odds)), odds
-        )
+        self.probs, log_partition = self.recalibrate(identity_theta(len(odds)))
         self._weighted_odds = odds * self.weight
         self._mean_log_partition = float(log_partition @ self.weight)
         self.top = self.probs.argmax(axis=0)
         self._top_cells = (self.top, np.arange(len(self.top)))
         self.top_probs = self.probs[self._top_cells]
 
+    def recalibrate(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return what a map makes of the rows, and log-sum-exp."""
+        return probabilities_and_log_sums(theta, self.odds, self.offered)
+
     def sizes(self, theta: Floats) -> Floats:
         """Return the `EFFECT_SIZES` of a map."""
         k = len(self.odds)
-        g, log_partition = probabilities_and_log_sums(theta, self.odds)
+        g, log_partition = self.recalibrate(theta)
         from_identity = theta - identity_theta(k)
         # Both are of one exponential family with log partition A, so that KL(g || x) is
         # (theta - theta0)' E_g[features] - (A(theta) - A(theta0)).
@@ -114,13 +126,13 @@ class MapChanges:
 
     def changes_by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the recalibrated probability of its top class."""
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         change = 0.5 * np.abs(g - self.probs).sum(axis=0)
         return change, g[self._top_cells]
 
     def expected_error_share(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         return float((1.0 - g.max(axis=0)) @ self.weight)
 
     def sampling_distribution(self, theta: Floats, noise: Floats) -> Floats:
@@ -128,7 +140,7 @@ class MapChanges:
 
         Step 1 of the module's text.
         """
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         moved_by_map = g - self.probs
         cell_weight = self.weight * g
         half_weight = np.tile(0.5 * self.weight, len(g))

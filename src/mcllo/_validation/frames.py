@@ -90,6 +90,14 @@ def row_names(table: Any) -> list[Hashable] | None:
     return list(index.tolist())
 
 
+def column_cells(table: Any, name: str = "the frame") -> dict[str, list[Any]]:
+    """Return the columns of a frame as lists."""
+    frame = _as_frame(table, name)
+    assert frame is not None
+    columns = zip(frame.columns, frame.iter_columns(), strict=True)
+    return {str(column): values.to_list() for column, values in columns}
+
+
 def select_by_prefix(
     table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str
 ) -> Any:

@@ -537,6 +537,13 @@ def _check_xu_davoine(state: dict[str, Any], n_classes: int) -> None:
     )
 
 
+def _check_choice_sets(state: dict[str, Any], n_positions: int) -> None:
+    _checked_row(state["tau"], "tau", n_positions)
+    _require(_is_number(state["gamma"]), "gamma must be a number")
+    _check_object_or_null(state["gate"], "gate")
+    _require(isinstance(state["fit"], dict), "fit must be a JSON object")
+
+
 CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "mcllo": _check_mcllo,
     "auto": _check_auto,
@@ -548,6 +555,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "isotonic": _check_isotonic,
     "beta": _check_beta,
     "xu_davoine": _check_xu_davoine,
+    "choice_sets": _check_choice_sets,
 }
 """By method; those without an entry have no lengths or orders of their own."""
 

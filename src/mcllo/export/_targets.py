@@ -424,13 +424,13 @@ def export(
     program = build_program(calibrator, input)
     content = target.write(program, **options)
     if path is not None:
-        _write_content(path, content)
+        write_content(path, content)
         if to == "js" and str(path) != "-":
             write_text(type_declaration_path(path), write_type_declaration(program))
     return content
 
 
-def _write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write text or bytes, to standard output where the path is ``-``."""
     if str(path) == "-" and isinstance(content, str):
         standard_output().write(content)
