@@ -171,6 +171,7 @@ class ChoiceAssessment(NotebookResult):
             self.effect_size,
             alpha=alpha,
             tolerance=tolerance,
+            n_samples=self.predictions.n_samples,
             other=rejecting,
             goodness_of_fit=self.goodness_of_fit,
         )
