@@ -48,7 +48,7 @@ from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from .left_out import (
     LeaveOut,
-    LeaveOutTest,
+    LeaveClassesOutTest,
     MiscalibratedClass,
     bic_lead_of_classes,
     describe_class,
@@ -94,7 +94,7 @@ class Explanations:
     def __init__(
         self,
         predictions: Predictions,
-        accepted: list[LeaveOutTest],
+        accepted: list[LeaveClassesOutTest],
         nested_models: NestedModels,
         *,
         alpha: float,
@@ -606,7 +606,7 @@ class AttributionColumns:
 
 def _prefer_model_of_all_classes(
     attributed: AttributionColumns,
-    accepted: list[LeaveOutTest],
+    accepted: list[LeaveClassesOutTest],
     nested_models: NestedModels,
     alpha: float,
 ) -> AttributionColumns:
@@ -709,7 +709,7 @@ def _empty_attribution(
 
 
 def _leave_one_out_table(
-    predictions: Predictions, singles: list[LeaveOutTest]
+    predictions: Predictions, singles: list[LeaveClassesOutTest]
 ) -> Table:
     """Return a row for each class that was left out alone."""
     classes = predictions.classes
@@ -749,7 +749,9 @@ def _model_of_all_classes(
 
 
 def _do_sets_beat_temperature(
-    predictions: Predictions, accepted: list[LeaveOutTest], nested_models: NestedModels
+    predictions: Predictions,
+    accepted: list[LeaveClassesOutTest],
+    nested_models: NestedModels,
 ) -> bool:
     """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
     total = float(predictions.class_weight.sum())

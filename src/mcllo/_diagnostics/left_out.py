@@ -90,7 +90,7 @@ docs/explanation/miscalibrated-classes.md has how often classes are named wrongl
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LeaveOutTest(TestResult):
+class LeaveClassesOutTest(TestResult):
     """The test of H_S.
 
     Attributes
@@ -122,7 +122,7 @@ class LeaveOutTest(TestResult):
 
 
 class LeaveOut:
-    """``S -> LeaveOutTest`` for one set of predictions; every set is tested once.
+    """``S -> LeaveClassesOutTest`` for one set of predictions; every set is tested once.
 
     `alpha` is the level that simulated p-values are to decide at. Rows beyond what half of `work`
     pays for (one test of each single class) are left out at random. Where a `slope` of all classes
@@ -165,9 +165,9 @@ class LeaveOut:
         self.seed = seed
         self.slope = slope
         self.remaining_work = work
-        self._known: dict[frozenset[int], LeaveOutTest] = {}
+        self._known: dict[frozenset[int], LeaveClassesOutTest] = {}
 
-    def __call__(self, classes: Iterable[int]) -> LeaveOutTest:
+    def __call__(self, classes: Iterable[int]) -> LeaveClassesOutTest:
         """Test H_S, S the columns `classes`."""
         own = frozenset(classes)
         if own not in self._known:
@@ -179,7 +179,7 @@ class LeaveOut:
         """Work of a test."""
         return float(self.probs.size)
 
-    def _test_without(self, left_out: frozenset[int]) -> LeaveOutTest:
+    def _test_without(self, left_out: frozenset[int]) -> LeaveClassesOutTest:
         self.remaining_work -= self.work_per_test
         kept = np.array([j for j in range(self.n_classes) if j not in left_out])
         remaining = RemainingClasses(self, kept)
@@ -195,7 +195,7 @@ class LeaveOut:
             pvalue = self._exact_pvalue(remaining, statistic)
             method = "exact"
         strength = statistic - 2.0 * math.log(n_scores)
-        return LeaveOutTest(
+        return LeaveClassesOutTest(
             statistic=statistic,
             df=2,
             pvalue=pvalue,
@@ -334,10 +334,10 @@ class RemainingClasses:
 
 def smallest_accepted_sets(
     leave_out: LeaveOut,
-    single_tests: list[LeaveOutTest],
+    single_tests: list[LeaveClassesOutTest],
     alpha: float,
     max_size: int | None = None,
-) -> list[LeaveOutTest]:
+) -> list[LeaveClassesOutTest]:
     """Return the smallest sets whose H_S is not rejected; empty beyond half of the classes."""
     if max_size is None:
         max_size = leave_out.n_classes // 2
@@ -357,14 +357,14 @@ def smallest_accepted_sets(
     return _add_swapped_sets(leave_out, accepted, alpha)
 
 
-def _misfit_of_kept_classes(test: LeaveOutTest) -> float:
+def _misfit_of_kept_classes(test: LeaveClassesOutTest) -> float:
     """Return what sets are ordered by: the less, the better the other classes agree."""
     return test.strength
 
 
 def grow_and_test_sets(
-    leave_out: LeaveOut, sets: list[LeaveOutTest], excluded: int = -1
-) -> list[LeaveOutTest]:
+    leave_out: LeaveOut, sets: list[LeaveClassesOutTest], excluded: int = -1
+) -> list[LeaveClassesOutTest]:
     """Return sets with one class more, one of those most off but `excluded`; the best first."""
     grown: dict[
         frozenset[int], None
@@ -380,8 +380,8 @@ def grow_and_test_sets(
 
 
 def _add_swapped_sets(
-    leave_out: LeaveOut, accepted: list[LeaveOutTest], alpha: float
-) -> list[LeaveOutTest]:
+    leave_out: LeaveOut, accepted: list[LeaveClassesOutTest], alpha: float
+) -> list[LeaveClassesOutTest]:
     """Add the sets that differ in one class from one of these, where they are not rejected."""
     tests = {test.classes: test for test in accepted}
     for classes in list(tests):
@@ -396,7 +396,7 @@ def _add_swapped_sets(
 
 
 def split_named_and_alternatives(
-    leave_out: LeaveOut, accepted: list[LeaveOutTest], alpha: float
+    leave_out: LeaveOut, accepted: list[LeaveClassesOutTest], alpha: float
 ) -> tuple[frozenset[int], list[frozenset[int]]]:
     """Return the classes that are named, and the alternatives beside them."""
     if not accepted:
@@ -423,7 +423,7 @@ def split_named_and_alternatives(
 
 def _accepted_sets_without_class(
     leave_out: LeaveOut, classes: frozenset[int], k: int, level: float
-) -> list[LeaveOutTest]:
+) -> list[LeaveClassesOutTest]:
     """Return sets without k, of one class more than `classes`, that are not rejected at `level`."""
     if len(classes) + 1 > leave_out.n_classes // 2:
         return []

@@ -272,7 +272,7 @@ def progress(
         return
     hidden = str(out) == "-" and is_terminal(sys.stdout)
     if (
-        _shown.get()
+        _progress_is_shown.get()
         or hidden
         or not is_terminal(sys.stderr)
         or not is_installed("rich")
@@ -288,13 +288,13 @@ def progress(
         TextColumn("{task.completed:,.0f} " + unit),
         TimeElapsedColumn(),
     )
-    token = _shown.set(True)
+    token = _progress_is_shown.set(True)
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(description, total=None)
             yield lambda amount: bar.advance(task, amount)
     finally:
-        _shown.reset(token)
+        _progress_is_shown.reset(token)
 
 
-_shown = ContextVar("shown", default=False)
+_progress_is_shown = ContextVar("shown", default=False)
