@@ -47,8 +47,8 @@ from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
 from .left_out import (
-    LeaveOut,
     LeaveClassesOutTest,
+    LeaveOut,
     MiscalibratedClass,
     bic_lead_of_classes,
     describe_class,
