@@ -1,7 +1,7 @@
 """Draw the figures of the README: ``python docs/make_figures.py``.
 
-The diagram is of the rows of ``examples/quickstart.py``, the forest plot of scikit-learn's digits
-as in ``examples/digits.py``; the same bytes on every run.
+The diagram is of the rows of ``examples/quickstart.py`` before and after, the forest plot of
+scikit-learn's digits as in ``examples/digits.py``; the same bytes on every run.
 """
 
 import io
@@ -9,6 +9,8 @@ import runpy
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 import mcllo
 import mcllo.plot
@@ -32,7 +34,13 @@ def main(folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with redirect_stdout(io.StringIO()):
         example = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
-    mcllo.plot.save(mcllo.plot.reliability(example["a"]), folder / "reliability.svg")
+    sets = {
+        "as predicted": example["before"],
+        "recalibrated": mcllo.assess(example["recalibrated"], seed=0),
+    }
+    small = Figure(figsize=(5.6, 3.5), layout="constrained")  # leaves the code in sight
+    mcllo.plot.reliability(sets, ax=small)
+    mcllo.plot.save(small, folder / "reliability.svg")
     mcllo.plot.save(mcllo.plot.parameters(assessment().fit), folder / "parameters.svg")
 
 

@@ -31,6 +31,7 @@ PAGES = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
     "fuzz/README.md": "fuzzing.md",
     "studies/cifar10/README.md": "studies/cifar10-network.md",
 }

@@ -1,16 +1,8 @@
-from sklearn.datasets import make_classification
-from sklearn.naive_bayes import GaussianNB
-
 import mcllo
 
-X, y = make_classification(
-    8000, n_redundant=10, n_informative=5, n_classes=3, random_state=0
-)
-model = GaussianNB().fit(X[:2000], y[:2000])
-probs, y = model.predict_proba(X[2000:]), y[2000:]
-
-a = mcllo.assess(probs[:3000], y[:3000], seed=0)
-print(a.text(brief=True))
-
-calibrator = mcllo.MCLLOCalibrator().fit(probs[:3000], y[:3000])
-print(mcllo.assess(calibrator.predict_proba(probs[3000:]), y[3000:], seed=0).test)
+photos = mcllo.datasets.load_cifar10_vgg()  # predictions, labels
+before = mcllo.assess(photos.holdout, seed=0)  # of your own: mcllo.assess(probs, y)
+print(before.text(brief=True))
+calibrator = mcllo.AutoCalibrator().fit(photos.train)  # of your own: .fit(probs, y)
+recalibrated = photos.holdout.with_probs(calibrator.predict_proba(photos.holdout))
+print(mcllo.assess(recalibrated, seed=0).text(brief=True))

@@ -19,6 +19,8 @@ from .figures import save
 from .pages import ROOT, Tables, fill, read, write
 
 STUDIES = ("power", "cifar10", "obesity", "ecology")
+DIGITS = 6
+"""Digits of the numbers in a table, where a study's own ``DIGITS`` says nothing else."""
 KEPT = ("given", "results")
 """Folders of tables: those that `analyse` does not make, and those that it makes."""
 MADE = (
@@ -37,8 +39,9 @@ def run(name: str, to: Path = ROOT) -> None:
                 f"make it: python -m {command}"
             )
     made, drawn = study.analyse()
+    digits = getattr(study, "DIGITS", {})
     for stem, rows in made.items():
-        write(folder / "results" / f"{stem}.csv", rows)
+        write(folder / "results" / f"{stem}.csv", rows, digits.get(stem, DIGITS))
     for stem, axes in drawn.items():
         save(axes, folder / "figures" / f"{stem}.svg")
     page = to / "docs" / "studies" / f"{name}.md"

@@ -55,6 +55,8 @@ TARGETS = {
     "targets not smoothed": {"smooth": False},
 }
 WHATS = ("p", "ece", "label_change")
+XU_SCORES = {"prob": "probabilities", "log": "log probabilities"}
+XU_OUTPUTS = ("pignistic", "plausibility")
 
 
 def choices(n: int) -> Choices:
@@ -87,6 +89,45 @@ def judged(pairs: Iterable[Pair], more: Choices = MappingProxyType({})) -> Judge
         key: dict(zip(WHATS, np.array(found).T, strict=True))
         for key, found in runs.items()
     }
+
+
+@suppress_warnings()
+def xu_readings(
+    train: mcllo.Predictions, holdout: mcllo.Predictions, envelope: bool
+) -> Rows:
+    """Return the numbers of the holdout after every reading of Xu's method, a row for each.
+
+    Scores, targets, output and order of the classes vary; without `envelope` one order less, which
+    takes long on many rows.
+    """
+    outputs = [("plug_in", "score")]
+    orders = ("score", "index", "envelope") if envelope else ("score", "index")
+    outputs += [(output, order) for output in XU_OUTPUTS for order in orders]
+    found = []
+    for scores in XU_SCORES:
+        for targets, options in TARGETS.items():
+            for output, order in outputs:
+                chosen = {"scores": scores, "output": output, "order": order}
+                calibrator = mcllo.CALIBRATORS["xu_davoine"](**options, **chosen)
+                probs = calibrator.fit(train).predict_proba(holdout)
+                judged_numbers = numbers(holdout, holdout.with_probs(probs))
+                own = dict(zip(WHATS, judged_numbers, strict=True))
+                found.append({**chosen, "targets": targets, **own})
+    return found
+
+
+def xu_words(rows: Sequence[Row]) -> Rows:
+    """Return the readings for a page: scores and targets, with the range over output and order."""
+    lines = []
+    for scores, words in XU_SCORES.items():
+        for targets in TARGETS:
+            own = [r for r in rows if (r["scores"], r["targets"]) == (scores, targets)]
+            line: Row = {"scores": words, "targets": targets, "n": len(own)}
+            for what in WHATS:
+                values = [row[what] for row in own]
+                line |= {f"low_{what}": min(values), f"high_{what}": max(values)}
+            lines.append(line)
+    return lines
 
 
 def numbers(before: mcllo.Predictions, after: mcllo.Predictions) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 import mcllo.plot
-from mcllo.reproduce._result import MIN_PRINTED_PVALUE
+from mcllo.reproduce._result import BELOW_PRINTED, MIN_PRINTED_PVALUE
 
 from .pages import Row, column
 
@@ -219,7 +219,8 @@ def runs_figure(
             ax.plot(np.median(values), place, color=INK, zorder=3, **middle)
             printed = paper.get(name, {}).get(what.removesuffix("_chi2"))
             if printed is not None:
-                below = log and printed == MIN_PRINTED_PVALUE
+                below = printed == BELOW_PRINTED
+                printed = MIN_PRINTED_PVALUE if below else printed
                 mark = PRINTED | ({"marker": "<", "markersize": 8.5} if below else {})
                 x = np.log10(printed) if log else printed
                 ax.plot(x, place, color=VERMILION, zorder=4, **mark)

@@ -9,7 +9,7 @@ import numpy as np
 
 import mcllo
 from mcllo._utils.statements import suppress_warnings as suppress_warnings
-from mcllo.reproduce._result import MIN_PRINTED_PVALUE
+from mcllo.reproduce._result import BELOW_PRINTED
 from mcllo.reproduce._tables import compare_methods as compare_methods
 from mcllo.reproduce._tables import compared_rows as compared_rows
 from mcllo.reproduce._tables import fit_maximum_likelihood as fit_maximum_likelihood
@@ -100,23 +100,26 @@ def spread_words(rows: Sequence[Row]) -> Rows:
     for row in rows:
         if row["what"] in words and row["set"] != "uncalibrated_train":
             form = "p" if row["what"].startswith("p") else ".3f"
-            numbers = {
-                n: Words().format_field(row[n], form) for n in row if n in SPREAD
-            }
-            if form == "p":
-                numbers["paper"] = paper_p(row["paper"])
+            ours = [n for n in row if n in SPREAD and n != "paper"]
+            numbers = {n: Words().format_field(row[n], form) for n in ours}
+            printed = row["paper"]
+            numbers["paper"] = (
+                paper_p(printed) if form == "p" else Words().format_field(printed, form)
+            )
             name = f"{SETS[row['set']]}: {words[row['what']]}"
             lines.append(row | numbers | {"name": name})
     return lines
 
 
-def paper_p(value: float | None) -> str:
+def paper_p(value: float | str | None) -> str:
     """Return a p-value as the paper prints it.
 
-    >>> paper_p(0.001), paper_p(0.133)
+    >>> paper_p("<0.001"), paper_p(0.133)
     ('< 0.001', '0.133')
     """
-    return "< 0.001" if value == MIN_PRINTED_PVALUE else p_word(value)
+    if isinstance(value, str):
+        return value.replace(BELOW_PRINTED, "< 0.001")
+    return p_word(value)
 
 
 def format_method_rows(row: Row) -> dict[str, Any]:

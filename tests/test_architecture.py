@@ -34,7 +34,8 @@ LIBRARY = [
         "metrics",
         "_inference",
     ),
-    *("_diagnostics", "calibrators", "_assessment", "_comparison", "_monitor"),
+    *("_diagnostics", "calibrators", "_decisions", "_assessment", "_comparison"),
+    "_monitor",
     *("model_selection", "export", "simulate", "plot", "datasets", "reproduce"),
 ]
 """Packages of the library: a file may import its own and those before it."""
@@ -62,6 +63,7 @@ HEAVY = {
     "sklearn": [
         *("calibrators", "model_selection", "export", "_apps/cli/demo"),
         "metrics/_scorers",
+        "_decisions/classifier",
     ],
     "pandas": ["_utils/formatting"],
     "narwhals": ["_validation/frames"],

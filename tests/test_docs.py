@@ -5,6 +5,8 @@ import re
 import runpy
 import shlex
 import sys
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_the_python_example_is_the_one_in_examples():
         == (ROOT / "examples" / "quickstart.py").read_text().strip()
     )
     lines = [line for line in blocks("python")[0].splitlines() if line.strip()]
-    assert len(lines) <= 12
+    assert len(lines) <= 8
 
 
 def steps(block: str) -> list[tuple[str, str]]:
@@ -67,12 +69,37 @@ def test_the_console_example_prints_what_the_readme_shows(
         assert output == expected, command
 
 
-def test_the_readme_starts_with_the_two_commands():
-    assert (
-        README.index("make demo")
-        < README.index("make test")
-        < README.index("pip install")
+def test_the_first_screen_says_what_it_is_and_how_to_begin():
+    places = [
+        "Multicategory Linear Log Odds",
+        "![Reliability",
+        "pip install",
+        "import mcllo",
+        "--html report.html",
+        "docs/tutorials/data-scientist.md",
+        "make demo",
+        "make test",
+    ]
+    assert [README.index(place) for place in places] == sorted(
+        README.index(place) for place in places
     )
+    assert README.index("make test") < len(README) / 2
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        assert page.stem == "index" or f"docs/tutorials/{page.name}" in README
+
+
+def test_the_address_of_the_repository_is_one_line_of_the_metadata():
+    text = (ROOT / "pyproject.toml").read_text()
+    urls = tomllib.loads(text)["project"]["urls"]
+    assert set(urls) <= {"Repository", "Paper", "Calibration slopes"}
+    for name in ("README.md", "CITATION.cff"):
+        known = (ROOT / name).read_text()
+        assert urls.get("Repository", "") in known
+        # what the citation calls it
+        if name == "CITATION.cff":
+            assert ("repository-code:" in known) == ("Repository" in urls)
+            assert urls["Paper"].rpartition("/")[2] in known
+            assert urls["Calibration slopes"].removeprefix("https://doi.org/") in known
 
 
 def test_links_of_the_readme_exist():
@@ -122,6 +149,15 @@ def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference
 def test_the_version_and_credits_are_there():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {__version__}" in citation
+    released = re.search(r"^date-released: (\S+)$", citation, flags=re.MULTILINE)[1]
+    assert date.fromisoformat(released).year == 2026
+    # BibTeX of both, with balanced braces
+    (bibtex,) = blocks("bibtex")
+    assert bibtex.count("{") == bibtex.count("}")
+    assert re.findall(r"^@\w+\{(\w+),$", bibtex, flags=re.MULTILINE) == [
+        "vennos2026mcllo",
+        "vanhoorde2014multinomial",
+    ]
     for text in (README, citation):
         assert "Van Hoorde" in " ".join(text.split())
 

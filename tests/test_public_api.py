@@ -36,6 +36,9 @@ POSITIONAL = {
     "compare": ["train", "holdout"],
     "report": ["result"],
     "label_change": ["before", "after"],
+    "decide": ["probs", "costs"],
+    "decision_value": ["probs", "y", "costs"],
+    "assess_choices": ["scores", "y"],
 }
 
 

@@ -17,7 +17,7 @@ ORDER = (
     *(
         "reliability",
         "by_class",
-        "smooth",
+        "bins",
         "isotonic",
         "several_models",
         "before_after",

@@ -15,6 +15,6 @@ assessment = mcllo.assess(images, seed=0)
 
 figure = plt.figure(figsize=(11, 5.4), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=[0.8, 1])
-mcllo.plot.reliability(assessment, ax=left, curve="smooth")
+mcllo.plot.reliability(assessment, ax=left)
 mcllo.plot.parameters(assessment.fit, ax=right)
 plt.close(figure)

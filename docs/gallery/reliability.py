@@ -2,9 +2,9 @@
 Is it right as often as it says?
 ================================
 
-The probability of the most probable class across, how often that class came true up. Grey boxes
-are where the points of calibrated predictions lie, 95 times out of 100. Points below the line and
-outside their boxes: the network is overconfident. Bars count the rows.
+The probability of the most probable class across, how often that class came true up. A spline of
+the log odds with its 95 % band: where the band is below the line, the network is overconfident.
+Bars count the rows, those that came true upwards.
 """
 
 import mcllo

@@ -20,6 +20,7 @@ _NAMES = {
     "_validation.predictions": "Predictions",
     "_apps.io.read": "read_predictions",
     "_fit.fit": "Intervals MCLLOFit",
+    "_fit.choice_fit": "ChoiceFit",
     "_fit.profile": "profile_intervals",
     "_fit.map": "MCLLOMap RecalibratedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
@@ -39,11 +40,17 @@ _NAMES = {
     "_diagnostics.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
     "_diagnostics.calibration_table": "CalibrationTable calibration_table",
     "_diagnostics.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_decisions.costs": "Costs",
+    "_decisions.decide": "Decisions decide",
+    "_decisions.classifier": "DecisionClassifier",
+    "_decisions.decision_value": "DecisionValue decision_value",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
+    "_assessment.choice_assessment": "ChoiceAssessment assess_choices",
     "_assessment.subgroup_results": "Subgroups subgroups",
     "_assessment.details": "Details",
-    "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
+    "calibrators": "AutoCalibrator CALIBRATORS ChoiceCalibrator MCLLOCalibrator "
+    "load_calibrator",
     "_monitor.monitor": "Monitor",
     "_monitor.status": "MonitorStatus",
     "_assessment.assess": "assess",
@@ -73,6 +80,8 @@ if TYPE_CHECKING:
     from ._apps.report import report as report
     from ._assessment.assess import assess as assess
     from ._assessment.assessment import Assessment as Assessment
+    from ._assessment.choice_assessment import ChoiceAssessment as ChoiceAssessment
+    from ._assessment.choice_assessment import assess_choices as assess_choices
     from ._assessment.details import Details as Details
     from ._assessment.subgroup_results import Subgroups as Subgroups
     from ._assessment.subgroup_results import subgroups as subgroups
@@ -80,6 +89,12 @@ if TYPE_CHECKING:
     from ._comparison.compare import compare as compare
     from ._comparison.comparison import Comparison as Comparison
     from ._comparison.recommend import Recommendation as Recommendation
+    from ._decisions.classifier import DecisionClassifier as DecisionClassifier
+    from ._decisions.costs import Costs as Costs
+    from ._decisions.decide import Decisions as Decisions
+    from ._decisions.decide import decide as decide
+    from ._decisions.decision_value import DecisionValue as DecisionValue
+    from ._decisions.decision_value import decision_value as decision_value
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution
     from ._diagnostics.baseline_sensitivity import (
         BaselineSensitivity as BaselineSensitivity,
@@ -95,6 +110,7 @@ if TYPE_CHECKING:
     from ._diagnostics.nested_models import nested_models as nested_models
     from ._diagnostics.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
     from ._diagnostics.zero_sensitivity import zero_sensitivity as zero_sensitivity
+    from ._fit.choice_fit import ChoiceFit as ChoiceFit
     from ._fit.fit import Intervals as Intervals
     from ._fit.fit import MCLLOFit as MCLLOFit
     from ._fit.map import MCLLOMap as MCLLOMap
@@ -121,6 +137,7 @@ if TYPE_CHECKING:
     from ._validation.predictions import Predictions as Predictions
     from .calibrators import CALIBRATORS as CALIBRATORS
     from .calibrators import AutoCalibrator as AutoCalibrator
+    from .calibrators import ChoiceCalibrator as ChoiceCalibrator
     from .calibrators import MCLLOCalibrator as MCLLOCalibrator
     from .calibrators import load_calibrator as load_calibrator
     from .metrics._reliability import ReliabilityCurve as ReliabilityCurve

@@ -10,6 +10,8 @@
 141   the reader of standard output went away, as in ``mcllo ... | head``
 ====  ===========================================================================================
 
+A signal ends it within two seconds (`_apps/cli/interruption`), also while modules are imported.
+
 A standard stream that is closed is filled with nothing, so that no file takes its number and gets
 what was meant for it.
 """
@@ -19,12 +21,12 @@ from __future__ import annotations
 import gc
 import io
 import os
-import signal
 import sys
 import traceback
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
+from ._apps.cli.interruption import INTERRUPTED, end_process, interruption
 from ._utils.optional import CLI_EXTRA, check_installed
 from .exceptions import MclloError
 
@@ -36,25 +38,40 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 busy machine, so that minutes become hours; whoever sets these variables is obeyed."""
 NEW_OBJECTS = 50_000
 """Objects after which Python looks for cycles among them: hardly any is garbage before the end."""
-BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
+BAD_INPUT, MISTAKE, NO_READER = 2, 70, 141
 TRACEBACK = "MCLLO_TRACEBACK"
 """The variable that shows where a mistake of ours was made."""
 
 
 def main() -> None:
     """Run a verb; bad input ends in exit code 2 with one line on standard error."""
+    interruption.install()
+    try:
+        code = _run_program()
+        interruption.finish()
+    except KeyboardInterrupt:
+        interruption.finish()
+        code = _print_error("interrupted", INTERRUPTED)
+    except SystemExit as stop:
+        interruption.finish()
+        code = stop.code if isinstance(stop.code, int) else NO_READER
+    if interruption.exit_code is not None:
+        end_process(interruption.exit_code)
+    if "duckdb" not in sys.modules:  # which counts what is left, and prints it
+        gc.freeze()  # else Python looks through all that is left before the system takes it at once
+    sys.exit(code)
+
+
+def _run_program() -> int:
+    """Set up the process, run the verb, and return its exit code."""
     _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     gc.set_threshold(NEW_OBJECTS)
     for name in BLAS_THREADS:
         os.environ.setdefault(name, "1")
-    code = run_command_line(sys.argv[1:])
-    if "duckdb" not in sys.modules:  # which counts what is left, and prints it
-        gc.freeze()  # else Python looks through all that is left before the system takes it at once
-    sys.exit(code)
+    return run_command_line(sys.argv[1:])
 
 
 def run_command_line(arguments: list[str]) -> int:
@@ -80,6 +97,7 @@ def run_command_line(arguments: list[str]) -> int:
     except MclloError as error:
         return _print_error(error.text(FLAG_NAMES))
     except (Abort, KeyboardInterrupt):
+        interruption.stop_clock()
         code = INTERRUPTED
     except BrokenPipeError:
         code = NO_READER
@@ -107,6 +125,11 @@ def run_command_line(arguments: list[str]) -> int:
 
 
 def _print_error(message: str, code: int = BAD_INPUT) -> int:
+    if (
+        interruption.exit_code is not None
+    ):  # what goes wrong after a signal is its doing
+        message = "interrupted"
+        code = interruption.exit_code
     _print_to_stderr(f"mcllo: {' '.join(message.split())}")
     return code
 
@@ -150,11 +173,6 @@ def _redirect_to_devnull(output: Any) -> None:
     with suppress(OSError, ValueError, AttributeError):
         number = output.fileno()
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-
-
-def _exit_on_sigterm(*_: object) -> NoReturn:
-    """Leave through the cleaning up that Ctrl-C does."""
-    sys.exit(TERMINATED)
 
 
 if __name__ == "__main__":

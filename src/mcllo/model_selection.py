@@ -278,6 +278,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         no folds, else True.
     n_jobs : int, optional
         How many folds to fit at once.
+    method : str or calibrator, optional
+        What scikit-learn calls `calibrator`, as in ``method="isotonic"``: give one of the two.
 
     Attributes
     ----------
@@ -323,9 +325,11 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         cv: Any = 5,
         ensemble: bool | Literal["auto"] = "auto",
         n_jobs: int | None = None,
+        method: Any = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
+        self.method = method
         self.cv = cv
         self.ensemble = ensemble
         self.n_jobs = n_jobs
@@ -377,9 +381,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             raise InputError(
                 f"y must hold at least two classes; got {len(found)} class: {found}."
             )
-        calibrator = make_calibrator(
-            "mcllo" if self.calibrator is None else self.calibrator, CALIBRATORS
-        )
+        calibrator = make_calibrator(self._calibrator_or_default(), CALIBRATORS)
         if "classes" in calibrator.get_params(deep=False):
             calibrator.set_params(classes=classes.tolist())
         weight = clean_weight(sample_weight, len(labels))
@@ -460,6 +462,15 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         router.add(estimator=self._classifier_or_default(), method_mapping=to_fit)
         router.add(splitter=self.cv, method_mapping=to_split)
         return router
+
+    def _calibrator_or_default(self) -> Any:
+        """Return what was asked for, under either name."""
+        if self.method is None:
+            return "mcllo" if self.calibrator is None else self.calibrator
+        if self.calibrator is not None:
+            rule = "be left out where calibrator is given: it is scikit-learn's name for it"
+            raise InputError(argument="method", rule=rule, value=self.method)
+        return self.method
 
     def _classifier_or_default(self) -> Any:
         """Return the classifier; scikit-learn's own default where there is none."""

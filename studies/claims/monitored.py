@@ -69,9 +69,9 @@ def run(reps: int = 1) -> Rows:
                 "says": status.kind,
                 "onset": status.onset_time,
                 "change_low": status.change.low,
-                "exponent": status.temperature.value,
-                "exponent_low": status.temperature.low,
-                "exponent_high": status.temperature.high,
+                "exponent": 1.0 / status.temperature.value,
+                "exponent_low": 1.0 / status.temperature.high,
+                "exponent_high": 1.0 / status.temperature.low,
             }
         )
     return rows

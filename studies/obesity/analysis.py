@@ -29,7 +29,12 @@ from mcllo.metrics import (
     maximum_calibration_error,
 )
 from mcllo.reproduce import figure6
-from mcllo.reproduce._result import printed, read_printed_rows_by_set
+from mcllo.reproduce._result import (
+    BELOW_PRINTED,
+    MIN_PRINTED_PVALUE,
+    printed,
+    read_printed_rows_by_set,
+)
 from mcllo.reproduce._tables import OBESITY_METHODS, CaseStudy, obesity
 
 from .. import choices, rule, tables
@@ -282,6 +287,8 @@ def summary(seeds: Sequence[Row]) -> Rows:
     )
     for row in rows:
         values, printed = column(seeds, f"{row['what']}_{row['set']}"), row["paper"]
+        if printed == BELOW_PRINTED:
+            printed = MIN_PRINTED_PVALUE
         row["share_below_paper"] = (
             None if printed is None else float(np.mean(values < printed))
         )

@@ -32,6 +32,7 @@ def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **optio
             0.0, None, left, "bootstrap", 99, 1, expected=0.0, high=0.0, n_samples=100
         )
         options["goodness_of_fit"] = fit
+    options.setdefault("n_samples", 100)
     return decide_verdict(
         test, replace(size, high=high, power=power, at_least=at_least), **options
     )
@@ -48,6 +49,8 @@ def test_the_rule():
         ({"pvalue": 0.03, "alpha": 0.01}, "not_detected", False),
         ({"high": 0.005}, "not_detected", True),
         ({"power": MIN_POWER - 0.01}, "inconclusive", False),
+        ({"pvalue": 0.001, "n_samples": 1}, "inconclusive", False),
+        ({"pvalue": 0.001, "n_samples": 2}, "miscalibrated", False),
         ({"power": np.nan, "high": np.nan}, "inconclusive", False),
         ({"power": MIN_POWER}, "not_detected", False),
         ({"power": 0.1, "high": 0.005}, "not_detected", True),

@@ -13,7 +13,9 @@ from mcllo.calibrators._auto.members import Members, MembersFit, label_log_likel
 from mcllo.calibrators._auto.stacking import (
     Stack,
     _log_evidence,
+    cross_fit,
     design_effect,
+    fit_members,
     fit_pool_weights,
     fit_stack,
     gain_shrinkage,
@@ -225,6 +227,28 @@ def test_weights_that_are_no_counts_stay_whole():
     parts = by_row(assign_folds(scores_of(12), weight), 12)
     assert (np.count_nonzero(parts, axis=1) == (weight > 0.0)).all()
     np.testing.assert_allclose(parts.sum(axis=1), weight)
+
+
+def test_rows_of_importance_weight_are_one_observation_each():
+    # Weights that happen to be whole do not make one row several: part of it would be learned from
+    # while another part is left out. So the unit of the weights does not matter.
+    weight = np.tile([1.0, 2.0, 5.0], 4)
+    folds = assign_folds(scores_of(12), weight, weights_are_frequencies=False)
+    parts = by_row(folds, 12)
+    assert (np.count_nonzero(parts, axis=1) == 1).all()
+    np.testing.assert_allclose(parts.sum(axis=1), weight)
+    scaled = assign_folds(scores_of(12), 0.37 * weight, weights_are_frequencies=False)
+    np.testing.assert_array_equal(folds.folds, scaled.folds)
+
+
+def test_the_kind_of_weights_reaches_the_folds():
+    weight = np.tile([1.0, 2.0, 3.0, 4.0], 50)
+    importance = sample(200, sample_weight=weight, weight_kind="importance")
+    crossed = cross_fit(importance, fit_members(importance), None)
+    assert len(crossed.folds.rows) == 200
+    counts = sample(200, sample_weight=weight)
+    crossed = cross_fit(counts, fit_members(counts), None)
+    assert len(crossed.folds.rows) > 200  # parts of rows that are several
 
 
 def test_groups_stay_together():

@@ -141,6 +141,22 @@ def test_compare_of_one_file_cross_validates_and_says_so(good, capsys):
     assert settled(asked) == settled(out)
 
 
+def test_compare_takes_the_papers_p_values_and_a_number_of_draws(good, capsys):
+    line = ["compare", good, *LABEL, "--methods", "temperature", "--seed", "1"]
+    code, out, _ = said(capsys, *line, "--method", "chi2")
+    assert code == 0
+    heads = next(x for x in out.splitlines() if x.startswith("method"))
+    assert heads.split()[:5] == ["method", "n", "statistic", "df", "p"]
+    code, out, _ = said(capsys, *line, "--method", "exact", "--draws", "9", "--json")
+    pvalues = [row["pvalue"] for row in json.loads(out)["rows"]]
+    assert code == 0
+    # 9 draws: multiples of a tenth
+    assert [round(10 * p, 9) % 1 for p in pvalues] == [0.0] * len(pvalues)
+    code, _, err = said(capsys, *line, "--method", "chisq")
+    assert code == 2
+    assert "--method must be 'auto', 'chi2'" in err
+
+
 def settled(text):
     content = json.loads(text)
     for row in content["rows"]:

@@ -128,3 +128,27 @@ def test_what_is_missing_is_named(model, monkeypatch, capsys):
     assert run_command_line(["export", str(model), "--to", "sql", "-o", "-"]) == 2
     said = capsys.readouterr().err
     assert "pip install 'mcllo[sql]'" in said
+
+
+@pytest.mark.parametrize("method", ["mcllo", "auto", "isotonic", "dirichlet"])
+def test_a_model_of_logits_exports_a_form_of_logits(method, tmp_path, capsys):
+    X, y = data.drawn(200, CLASSES, 3, power=2.0)
+    logits = np.log(X) + 0.7
+    table = tmp_path / "z.csv"
+    lines = ["a,b,c,y"]
+    for row, label in zip(logits.tolist(), y, strict=True):
+        lines.append(",".join(map(repr, row)) + f",{label}")
+    table.write_text("\n".join(lines) + "\n")
+    saved, out = tmp_path / "z.json", tmp_path / "z.py"
+    fitting = ["fit", str(table), "--label", "y", "--logits", "--method", method]
+    assert run_command_line([*fitting, "-o", str(saved)]) == 0
+    # no --input: the model file says what it was fitted to
+    exporting = ["export", str(saved), "--to", "python", "--check"]
+    assert run_command_line([*exporting, "-o", str(out)]) == 0
+    assert "the same as predict_proba" in capsys.readouterr().out
+    made = {}
+    exec(out.read_text(), made)
+    expected = mcllo.load_calibrator(saved).predict_proba(logits=logits)
+    np.testing.assert_allclose(
+        made["predict_proba"](logits.tolist()), expected, atol=1e-12
+    )

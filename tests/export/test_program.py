@@ -1,14 +1,17 @@
 """A program in NumPy is the calibrator: what every target writes is right before it is written."""
 
+import json
+import warnings
 from dataclasses import replace
 
 import models
 import numpy as np
 import pytest
 
+from mcllo import load_calibrator
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, XuDavoine
 from mcllo.calibrators._auto.calibrator import MEMBER_NAMES
-from mcllo.exceptions import InputError
+from mcllo.exceptions import FileFormatError, InputError
 from mcllo.export import check, export
 from mcllo.export._programs import PROGRAMS, ExportError, Program, build_program
 from mcllo.export._targets import compare_with_calibrator, stress_test_rows
@@ -40,6 +43,39 @@ def test_a_program_says_what_the_calibrator_does():
 def test_logits_for_a_calibrator_of_probabilities():
     for name in ("mcllo", "auto", "isotonic", "histogram", "beta", "identity"):
         assert difference(name, "logits") <= 1e-13, name
+
+
+@pytest.mark.parametrize("key", CALIBRATORS)
+def test_a_form_takes_what_the_calibrator_was_fitted_to(key, tmp_path):
+    X, y = models.rows()
+    logits = 1.7 * np.log(np.maximum(X, 1e-4)) + 0.3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        CALIBRATORS[key]().fit(y=y, logits=logits).save(tmp_path / "m.json")
+    loaded = load_calibrator(tmp_path / "m.json")
+    program = build_program(loaded)
+    assert loaded.input_ == program.input == "logits"
+    # far logits too: where softmax is 0, the map still sees how far, and nothing is clipped
+    rows = np.concatenate([logits, 300.0 * logits])
+    expected = loaded.predict_proba(logits=rows)
+    np.testing.assert_allclose(program.evaluate(rows), expected, atol=1e-12)
+    if key != "xu_davoine":
+        assert check(loaded, "python").holds
+
+
+def test_a_model_file_that_does_not_say_what_it_was_fitted_to(tmp_path):
+    # as files were before the field `input`
+    path = tmp_path / "m.json"
+    for name, given in (("mcllo", "probs"), ("vector", "logits")):
+        models.model(name).save(path)
+        content = json.loads(path.read_text())
+        assert content["input"] == given
+        del content["input"], content["checksum"]
+        path.write_text(json.dumps(content))
+        assert build_program(load_calibrator(path)).input == given
+        path.write_text(json.dumps(content | {"input": "images"}))
+        with pytest.raises(FileFormatError, match="input must be probs or logits"):
+            load_calibrator(path)
 
 
 def test_every_member_of_the_pool_counts_in_some_model():

@@ -129,7 +129,7 @@ def test_some_of_many_rows_show_the_shape_of_all():
     observed, a, b, m = random_pair(4, n=4000)
     whole = PairedLoss(observed, a, b, m, np.ones(4000)).interval(2.5)
     tables = a[::4], b[::4], m[::4]
-    part = PairedLoss(observed, *tables, np.ones(4000), every=4).interval(2.5)
+    part = PairedLoss(observed, *tables, np.ones(4000), row_step=4).interval(2.5)
     assert part == pytest.approx(whole, abs=0.05 * (whole[1] - whole[0]))
 
 

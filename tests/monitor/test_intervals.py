@@ -124,7 +124,7 @@ def test_they_cover_at_every_batch_and_for_every_start_at_once(c, n):
                 low, high = found.change.low, found.change.high
                 missed_here["change"] |= not low <= max(seen, 0.0) <= high
                 if seed % 3 == 0 or since == 16:
-                    heat = found.temperature
+                    heat = found.exponent
                     missed_here["heat"] |= not heat.low <= slope <= heat.high
         missed = {name: count + missed_here[name] for name, count in missed.items()}
     most = alpha * streams + 3.0 * math.sqrt(alpha * (1 - alpha) * streams)

@@ -108,13 +108,13 @@ def test_an_older_format_is_brought_up_to_date_at_once_or_not_at_all(tmp_path):
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError):
-        Store.open(path, migrations={1: step, 2: breaks})
-    assert Store.open(path).format_version == 1
-    moved = Store.open(path, migrations={1: step})
-    assert moved.format_version == 2
+        Store.open(path, migrations={2: step, 3: breaks})
+    assert Store.open(path).format_version == 2
+    moved = Store.open(path, migrations={2: step})
+    assert moved.format_version == 3
     assert moved.record_by_number(2).id == "1"
     moved.close()
-    with pytest.raises(FileFormatError, match="format 1 or older; it is of format 2"):
+    with pytest.raises(FileFormatError, match="format 2 or older; it is of format 3"):
         mcllo.Monitor.open(path)
 
 

@@ -33,9 +33,9 @@ def test_docstrings_name_every_parameter():
         for parameter in parameters:
             assert parameter in inspect.getdoc(function), name
         positional = [p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
-        assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2), (
-            name
-        )
+        takes_rows = name in ("reliability", "reliability_by_class")
+        takes_one = (name in FIGURES and not takes_rows) or name == "to_svg"
+        assert len(positional) == (1 if takes_one else 2), name
         assert ("ax" in parameters) == (name in FIGURES), (
             name
         )  # every figure may be put somewhere

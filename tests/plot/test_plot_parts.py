@@ -216,9 +216,8 @@ def test_captions_say_what_is_special():
         assert plot.caption(kind, a) == plot.caption(kind, getattr(a.details, kind))
 
     def of_rows(**changes):
-        return plot.caption(
-            "reliability", replace(a, predictions=replace(a.predictions, **changes))
-        )
+        changed = replace(a, predictions=replace(a.predictions, **changes))
+        return plot.caption("reliability", changed, curve="bins")
 
     weighted = of_rows(sample_weight=np.full(a.predictions.n_samples, 0.5))
     assert "boxes" not in weighted

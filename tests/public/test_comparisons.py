@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from data import fitted
 from inputs import case
+from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
@@ -279,3 +280,26 @@ def test_fractions_of_rows_are_not_judged():
         compare(some, (probs, y), seed=0)
     with pytest.raises(InputError, match="whole numbers where weights count rows"):
         compare((probs, y), some, seed=0)
+
+
+def test_the_papers_p_values_of_every_row_with_statistic_and_df():
+    """Table 2 of the paper: chi-square with 2 (c - 1) degrees of freedom, whatever n."""
+    data = mcllo.datasets.load_obesity_forest()
+    c = mcllo.compare(
+        data.train, data.holdout, methods=("mcllo", "histogram"), method="chi2", seed=0
+    )
+    assert c.test_method == c.to_dict()["test_method"] == "chi2"
+    heads = next(line for line in str(c).splitlines() if line.startswith("method"))
+    assert heads.split()[:5] == ["method", "n", "statistic", "df", "p"]
+    for row in c.rows:
+        assert (row.df, row.pvalue_method) == (2 * (7 - 1), "chi2")
+        assert row.pvalue == pytest.approx(chi2.sf(row.statistic, row.df))
+        assert f"  {row.statistic:.2f}  12  " in str(c)
+    # 132 rows: by default labels are drawn, and the table has the p-values alone
+    drawn = mcllo.compare(
+        data.train, data.holdout, methods=("mcllo",), n_resamples=19, seed=0
+    )
+    assert drawn["mcllo"].pvalue_method == "exact"
+    assert "statistic" not in str(drawn).splitlines()[2]
+    with pytest.raises(InputError, match="method must be 'auto', 'chi2'"):
+        mcllo.compare(data.train, data.holdout, method="chisq")

@@ -54,7 +54,8 @@ def test_a_change_raises_an_alarm_that_says_when_how_much_and_what_to_do(rule):
     size = 0.5 * np.abs(moved - truth).sum(axis=1).mean()
     assert 0.0 < status.change.low < size
     assert 0.0 < status.temperature_change.low < size < status.temperature_change.high
-    assert status.temperature.low < 0.6 < status.temperature.high < 1.0
+    # the truth is x^0.6: a temperature of 1 / 0.6
+    assert 1.0 < status.temperature.low < 1.0 / 0.6 < status.temperature.high
     assert status.gain > 0.0
     assert status.leading == "temperature"
     said = {s.kind: s for s in status.statements()}
@@ -392,3 +393,56 @@ def test_shares_are_drawn_by_time_and_evidence_by_arrival():
     assert found == pytest.approx([off[k] for k in (0, 3, 1, 2)])
     found, off = drawn([None] * 4)  # "8", "9", "10", "11": names need not sort
     assert found == pytest.approx(off)
+
+
+def test_an_alarm_of_no_certain_size_is_no_all_clear():
+    monitor = mcllo.Monitor.start(classes=CLASSES)
+    for k in range(60):
+        slope = 1.0 if k < 20 else 0.75
+        status = monitor.add(*batch(k, n=60, slope=slope), batch=f"w{k:02}")
+        if status.kind == "alarm" and status.change.low == 0.0:
+            break
+    # found by looking: an alarm whose size is not bounded away from 0
+    assert status.kind == "alarm"
+    assert status.change.low == 0.0
+    said = {s.kind: s.text for s in status.statements()}
+    assert "is not certain yet (0.0 percentage points or more)" in said["size"]
+    assert "no probability stands" not in str(status)
+    assert max(map(len, str(status).splitlines())) <= 96
+    calm = watched(2, 0).status()
+    assert "no probability stands on the wrong classes for certain" in " ".join(
+        str(calm).split()
+    )
+
+
+def test_the_temperature_is_one():
+    # the truth is x^2: these predictions are not sure enough, a temperature of 1/2
+    content = watched(0, 4, slope=2.0).status().to_dict()
+    heat = content["temperature"]
+    assert heat["low"] < 0.5 < heat["high"] < 1.0
+    assert heat["low"] <= heat["value"] <= heat["high"]
+
+
+def test_after_an_alarm_a_new_monitor_goes_on(tmp_path, capsys):
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with watched(6, 3, file=old, rule="ever", alpha=0.01) as monitor:
+        assert monitor.status().kind == "alarm"
+    assert run_command_line(["monitor", "show", str(old)]) == 1
+    assert "mcllo monitor restart MONITOR NEW --model" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert run_command_line(["monitor", "restart", str(old), str(new)]) == 0
+    assert (
+        f"{new}: monitor started, with the settings of {old}" in capsys.readouterr().out
+    )
+    with mcllo.Monitor.open(new) as fresh, mcllo.Monitor.open(old) as kept:
+        assert fresh.settings == kept.settings
+        assert fresh.records() == []
+        assert kept.status().kind == "alarm"  # it stays as it was
+        assert fresh.add(*batch(50), batch="w50").kind != "alarm"
+        probs, y = batch(51, n=600, slope=0.6)
+        recalibration = mcllo.calibrators.TemperatureScaling().fit(probs, y)
+        watching = kept.restart(model=recalibration)
+        assert watching.settings["recalibrated"] == "temperature"
+        assert watching.restart().settings["recalibrated"] == "temperature"
+    assert run_command_line(["monitor", "restart", str(old), str(new)]) == 2

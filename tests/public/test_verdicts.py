@@ -141,3 +141,17 @@ def test_few_rows_and_few_groups_do_not_pass_a_gate():
     assert "too few" in few.reason
     assert "3 groups give no p-value below 0.25" in grouped.reason
     assert "no miscalibration found" not in str(assessed("three groups"))
+
+
+def test_one_prediction_is_no_frequency(tmp_path, capsys):
+    # the label had 3 %: p = 0.03 for any test, and yet nothing is known of such predictions
+    file = tmp_path / "one.csv"
+    file.write_text("a,b,c,y\n0.03,0.9,0.07,a\n")
+    assessing = ["assess", str(file), "--label", "y", "--seed", "0"]
+    assert run_command_line([*assessing, "--gate"]) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Calibration of 1 prediction of 3 classes" in said
+    assert "these rows cannot tell" in said
+    assert "One prediction says nothing of how often such predictions come true" in said
+    file.write_text("a,b,c,y\n" + "0.03,0.9,0.07,a\n" * 2)
+    assert run_command_line([*assessing, "--gate"]) == 1

@@ -30,10 +30,10 @@ from mcllo._apps.report.html import (
     code_span,
     escape_markdown,
     keep_percent_unbroken,
-    plain,
     render_frame,
     render_html,
     render_markdown,
+    strip_control_characters,
 )
 from mcllo._apps.report.summarize import summarize
 from mcllo._apps.report.views import Picture
@@ -321,7 +321,10 @@ def test_long_tables_fold_by_script_and_are_whole_without():
 
 
 def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():
-    assert plain("👩‍👩‍👧\n\ta\u202e\u2066b\x1b\ud800") == "👩‍👩‍👧\n ab\ufffd"
+    assert (
+        strip_control_characters("👩‍👩‍👧\n\ta\u202e\u2066b\x1b\ud800")
+        == "👩‍👩‍👧\n ab\ufffd"
+    )
     assert (
         keep_percent_unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
     )

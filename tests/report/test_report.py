@@ -292,5 +292,5 @@ def test_the_picture_of_the_first_screen_has_no_jargon():
     assert not JARGON.findall(shown)
     texts = [text.get_text() for text in reliability(overconfident()).texts]
     assert any(
-        text.startswith("ECE") for text in texts
+        text.startswith("ICI") for text in texts
     )  # outside the report it is there

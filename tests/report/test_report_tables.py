@@ -105,7 +105,7 @@ def test_miscalibrated_classes_come_first_everywhere_and_the_others_by_calibrati
 ):
     a, order = make(), list(order_of(make()))
     assert order[0] == miscalibrated_class
-    errors = dict(zip(a.predictions.classes, class_errors(a), strict=True))
+    errors = dict(zip(a.predictions.classes, class_errors(a.predictions), strict=True))
     rest = [errors[label] for label in order[1:]]
     assert rest == sorted(rest, reverse=True)
     s = summarize(a)

@@ -61,7 +61,7 @@ def test_the_printed_numbers_are_those_of_the_paper():
             found = re.search(r"text\{(\w+)\}|_\{(t|h)\}", first)
             row = known[short.get(found[1] or found[2], "uncalibrated")]
             assert int(n) in (8000, 2000, 396, 132)
-            assert row["p"] == (0.001 if "<" in p else float(p))
+            assert row["p"] == ("<0.001" if "<" in p else float(p))
             assert row["ece"] == float(ece)
             assert f"{100 * row['accuracy']:.1f}" in right
             shown = re.search(r"[\d.]+", change)
@@ -80,7 +80,7 @@ def test_the_order_and_names_are_the_papers():
 def test_figures_have_the_papers_panels_and_titles():
     titles = [ax.get_title(loc="left") for ax in reproduce("figure5").axes]
     methods = [re.sub(r".*\((\w+)\)", r"\1", title) for title in titles]
-    assert methods == ["X_h", "MCLLO", "TS", "VS", "EB", "Xu"]
+    assert methods == ["Xₕ", "MCLLO", "TS", "VS", "EB", "Xu"]
     drawn = reproduce("figure6").axes
     assert len(drawn) == 4
     assert (
@@ -92,6 +92,127 @@ def test_figures_have_the_papers_panels_and_titles():
         assert number is None or found.title.endswith(number[0])
         if found.axes is not None:
             assert found.title in found.axes[0].get_figure().get_suptitle()
+
+
+def texts(ax):
+    """Return what stands in a panel, the line under its title among it."""
+    return [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize(
+    ("figure", "table"), [("figure5", "table2"), ("figure6", "table4")]
+)
+def test_the_numbers_in_a_panel_are_those_of_the_table(figure, table):
+    made = reproduce(figure)
+    cells = {line[0]: line for line in reproduce(table).shown}
+    rows = made.table.rows()
+    for ax, line in zip(made.axes, made.shown[1:], strict=True):
+        name = re.sub(r".*\((\w+)\)", r"\1", ax.get_title(loc="left"))
+        of_table = cells[name.replace("Xₕ", "X_h")]
+        assert line == (of_table[0], *of_table[8:10], *of_table[4:6])
+        below = next(text for text in texts(ax) if text.startswith("ECE"))
+        ece, p = re.fullmatch(r"ECE (\d\.\d{3}), p (?:= )?(.+)", below).groups()
+        assert (ece, p.replace(" ", "")) == (of_table[9], of_table[5])
+    # The bins of the CSV are the points that are drawn.
+    n_bins = 10
+    for k, ax in enumerate(made.axes):
+        own = [row for row in rows[n_bins * k : n_bins * (k + 1)] if row["counts"]]
+        line = max(ax.lines, key=lambda line: len(line.get_xdata()))
+        np.testing.assert_array_equal(
+            line.get_xydata(), [(row["mean_predicted"], row["observed"]) for row in own]
+        )
+        assert sum(row["counts"] for row in own) == len(
+            mcllo.datasets.load_cifar10_vgg().holdout.codes
+            if figure == "figure5"
+            else mcllo.datasets.load_obesity_forest().holdout.codes
+        )
+
+
+def lines_of(ax):
+    """Return the lines of a study, one for each n."""
+    return [line for line in ax.lines if re.fullmatch(r"_\d", line.get_label())]
+
+
+@pytest.mark.parametrize(
+    ("figure", "column", "form"),
+    [("figure2", "power", "{:.3f}"), ("figure4", "gain", "{:.4f}")],
+)
+def test_the_lines_of_the_simulation_are_the_numbers_of_its_table(figure, column, form):
+    made = reproduce(figure)
+    rows = made.table.rows()
+    sizes = sorted({row["n"] for row in rows}, reverse=True)
+    for n, line in zip(sizes, lines_of(made.axes[0]), strict=True):
+        own = [row for row in rows if row["n"] == n]
+        np.testing.assert_array_equal(
+            line.get_xydata(), [(row["delta_1"], row[column]) for row in own]
+        )
+        printed_line = next(cells for cells in made.shown if cells[0] == f"{n:,}")
+        assert list(printed_line[1:]) == [form.format(row[column]) for row in own]
+
+
+def test_the_boxes_of_figure_3_are_the_quartiles_of_its_table():
+    made = reproduce("figure3")
+    rows = sorted(made.table.rows(), key=lambda row: row["when"], reverse=True)
+    assert [row["when"] for row in rows] == ["before"] * 5 + ["after"] * 5
+    boxes = [patch.get_path().vertices[:, 1] for patch in made.axes[0].patches]
+    for row, box in zip(rows, boxes, strict=True):
+        assert (min(box[:4]), max(box[:4])) == (row["quartile_1"], row["quartile_3"])
+    # By hand, from the stored repetitions: NumPy's quartiles.
+    from mcllo.reproduce._tables import simulation
+
+    cell = next(c for c in simulation().rows if (c.n, c.delta_1) == (5000, 1.2))
+    row = next(r for r in rows if (r["when"], r["delta_1"]) == ("after", 1.2))
+    found = (row["quartile_1"], row["median"], row["quartile_3"])
+    assert found == pytest.approx(np.quantile(cell.ece_after, (0.25, 0.5, 0.75)))
+    assert f"{row['median']:.4f}" in made.shown[3]
+
+
+def test_figure_1_prints_what_it_draws():
+    made = reproduce("figure1")
+    for ax, image in zip(made.axes, (5037, 4526), strict=True):
+        of_label = next(
+            row
+            for row in made.table.rows()
+            if row["image"] == image and row["class"] == row["label"]
+        )
+        line = next(cells for cells in made.shown if cells[0] == str(image))
+        shown = f"{of_label['label']}: {line[3]}, after MCLLO {line[5]}"
+        assert shown in texts(ax)
+
+
+def test_what_the_paper_prints_below_a_thousandth_stays_so(tmp_path):
+    made = reproduce("table2")
+    assert made.table["paper_p"][0] == "<0.001"
+    made.save(tmp_path / "table2.csv")
+    first = (tmp_path / "table2.csv").read_text().splitlines()[1]
+    assert ",<0.001," in first
+
+
+def test_two_images_more_or_less_can_be_seen():
+    """1,871 and 1,869 of 2,000 images: 93.55 % and 93.45 %."""
+    lines = {line[0]: line for line in reproduce("table2").shown}
+    assert (lines["X_h"][12], lines["EB"][12]) == ("93.55%", "93.45%")
+
+
+def test_latex_has_the_same_numbers(tmp_path):
+    made = reproduce("table2")
+    text = made.to_latex()
+    body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
+    lines = [line.split(" & ") for line in body.splitlines()[1:]]
+    assert len(lines) == 7
+    for cells, shown in zip(lines, made.shown[1:], strict=True):
+        assert len(cells) == len(shown)
+    assert lines[0][0] == "$X_t$"
+    assert lines[2][5] == "0.694"  # p of MCLLO, chi-square
+    assert r"$\le 6.5 \times 10^{-70}$" in lines[0]
+    assert "93.55\\%" in lines[1][12]
+    code, said = called("table2", "--format", "latex", "-o", tmp_path)
+    assert code == 0
+    assert said.startswith(text)
+    assert (tmp_path / "table2.tex").read_text() == text
+    code, said = called("figure2", "--format", "latex", "-o", tmp_path)
+    assert (tmp_path / "figure2.pdf").exists()
+    assert r"delta\_1 = 1.4" in (tmp_path / "figure2.tex").read_text()
 
 
 def test_table_2_by_the_letter():
@@ -145,7 +266,7 @@ def test_bad_names(capsys, tmp_path):
     assert run_command_line(["reproduce", "tabel2"]) == 2
     assert "table2" in capsys.readouterr().err
     assert run_command_line(["reproduce", "figure1", "--format", "gif"]) == 2
-    with pytest.raises(InputError, match=r"table1 is a table: write it as \.csv"):
+    with pytest.raises(InputError, match=r"table1 is a table: write it as \.csv or"):
         reproduce("table1").save(tmp_path / "table1.png")
 
 

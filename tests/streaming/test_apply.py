@@ -15,6 +15,7 @@ from mcllo._apps.io import source as _source
 from mcllo._apps.io.source import Source
 from mcllo._apps.streaming import apply as _streaming
 from mcllo._apps.streaming.apply import apply_file
+from mcllo.calibrators import Identity
 from mcllo.exceptions import FileFormatError, InputError
 
 PROBS, LABELS = predictions(200)
@@ -162,15 +163,14 @@ def test_logits_of_any_size(tmp_path, calibrator):
 
 
 def test_logits_for_a_method_without_a_map(tmp_path):
-    class Sharpen:
-        input = "probs"
-        classes_ = np.array(CLASSES)
+    class Squared(Identity):
+        def _apply(self, simplex):
+            squared = simplex.probs**2
+            return squared / squared.sum(axis=1, keepdims=True)
 
-        def predict_proba(self, probs):
-            return probs**2 / (probs**2).sum(axis=1, keepdims=True)
-
+    squared = Squared().fit(np.full((3, 3), 1.0 / 3.0), CLASSES)
     (tmp_path / "in.csv").write_text("cat,dog,truck\n0,1,2\n")
-    apply_file(Sharpen(), tmp_path / "in.csv", tmp_path / "out.csv", logits=True)
+    apply_file(squared, tmp_path / "in.csv", tmp_path / "out.csv", logits=True)
     found = [float(v[0]) for v in read_csv(tmp_path / "out.csv").values()]
     # softmax(0, 1, 2) squared and divided by its sum is softmax(0, 2, 4)
     np.testing.assert_allclose(

@@ -59,7 +59,7 @@ def assess(
         Level at which it is printed, and at which miscalibrated classes are looked for.
     full : bool
         Compute also what only the full text prints: nested models and tests of single classes.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
         Group of each row (an animal, a patient): rows of one may depend on each other. The verdict

@@ -205,6 +205,7 @@ class Assessment(NotebookResult):
             self.effect_size,
             alpha=alpha,
             tolerance=tolerance,
+            n_samples=self.data.n_samples,
             obstacle=_why_robust_test_cannot_reject(self.details.robust, alpha),
             other=rejecting_omnibus_tests(self, alpha),
             goodness_of_fit=self.goodness_of_fit,

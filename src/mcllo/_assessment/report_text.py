@@ -72,8 +72,8 @@ def assessment_text(
         lines += [
             "",
             "Behind it",
-            *_indent_lines(
-                _wrap_with_hanging_indent(_supporting_evidence_lines(said, verdict))
+            *indent_lines(
+                wrap_with_hanging_indent(_supporting_evidence_lines(said, verdict))
             ),
         ]
         lines += ["", "   ".join(score.text for score in scores)]
@@ -83,7 +83,7 @@ def assessment_text(
             f"Log odds against {baseline!r}: delta = gamma = 1 changes nothing (95 % intervals)",
         ]
         if a.fit.converged:
-            lines.append(parameter_table(a.fit))
+            lines.append(parameter_table(a.fit, with_errors=full))
         else:
             lines.append("  (no estimates: see the note above)")
     if full:
@@ -106,22 +106,22 @@ def _answer_lines(
     ]
     lines = [
         heading.text,
-        *_wrap_with_hanging_indent([_verdict_line_with_pvalue(said, verdict, a.test)]),
-        *_indent_lines(_wrap_with_hanging_indent([*beside, size])),
-        *_indent_lines(_accuracy_by_level_lines(said, a.effect_size)),
+        *wrap_with_hanging_indent([_verdict_line_with_pvalue(said, verdict, a.test)]),
+        *indent_lines(wrap_with_hanging_indent([*beside, size])),
+        *indent_lines(_accuracy_by_level_lines(said, a.effect_size)),
     ]
     wrong = [statement.text for statement in select_statements(said, "attribution")]
     if wrong:
         n_left_out = len(wrong) - MAX_LISTED_CLASSES
         if n_left_out > 0:
             wrong = [*wrong[:MAX_LISTED_CLASSES], f"... and {n_left_out} more classes"]
-        lines += ["", "What is wrong", *_indent_lines(_wrap_with_hanging_indent(wrong))]
+        lines += ["", "What is wrong", *indent_lines(wrap_with_hanging_indent(wrong))]
     lines += _subgroup_lines(a, verdict, said, full)
     if verdict.kind != "not_detected" or select_statements(said, "other.by"):
         todo = " ".join(
             _uncapitalize(remedy) for remedy in select_statements(said, "remedy")
         )
-        lines += ["", *_wrap_with_hanging_indent([f"What to do: {todo}"])]
+        lines += ["", *wrap_with_hanging_indent([f"What to do: {todo}"])]
     return lines
 
 
@@ -146,11 +146,11 @@ def _subgroup_lines(
     *table, note = a.subgroups.table_lines(verdict.alpha, verdict.tolerance, full)
     headline, test = select_statements(said, "by")[:2]
     lines = [
-        *_wrap_with_hanging_indent([headline.text, test.text]),
+        *wrap_with_hanging_indent([headline.text, test.text]),
         *table,
-        *_wrap_with_hanging_indent([note]),
+        *wrap_with_hanging_indent([note]),
     ]
-    return ["", f"By {ellipsis(a.subgroups.by)}", *_indent_lines(lines)]
+    return ["", f"By {ellipsis(a.subgroups.by)}", *indent_lines(lines)]
 
 
 def _supporting_evidence_lines(said: list[Statement], verdict: Verdict) -> list[str]:
@@ -233,7 +233,7 @@ def _uncapitalize(statement: Statement) -> str:
     return statement.text[:1].lower() + statement.text[1:]
 
 
-def _wrap_with_hanging_indent(lines: Iterable[str], width: int = 96) -> list[str]:
+def wrap_with_hanging_indent(lines: Iterable[str], width: int = 96) -> list[str]:
     """Break long lines, what follows indented."""
     return [
         part
@@ -242,25 +242,47 @@ def _wrap_with_hanging_indent(lines: Iterable[str], width: int = 96) -> list[str
     ]
 
 
-def _indent_lines(lines: Iterable[str]) -> list[str]:
+def indent_lines(lines: Iterable[str]) -> list[str]:
+    """Return lines moved to the right."""
     return [f"  {line}" for line in lines]
 
 
-def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
-    """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones."""
+def parameter_table(
+    fit: MCLLOFit, level: float = 0.95, *, with_errors: bool = False
+) -> str:
+    """Return delta and gamma with intervals, at most `MAX_LISTED_CLASSES` rows, the worst ones.
+
+    `with_errors` has three decimals and the standard errors beside the estimates, as papers print.
+    """
     interval = fit.confidence_interval(level)
     worst_first = np.argsort(-max_abs_wald_z_by_class(fit), kind="stable")
     shown = np.sort(worst_first[:MAX_LISTED_CLASSES])
-    rows = [["class", "delta", "interval", "gamma", "interval"]]
+    beside = ["se", "interval"] if with_errors else ["interval"]
+    rows = [["class", "delta", *beside, "gamma", *beside]]
     for j in shown:
-        delta = [format_number(fit.delta[j]), format_interval(*interval.delta[j])]
-        gamma = [format_number(fit.gamma[j]), format_interval(*interval.gamma[j])]
-        rows.append([ellipsis(fit.compared[j]), *delta, *gamma])
+        cells = [ellipsis(fit.compared[j])]
+        for estimate, error, ends in (
+            (fit.delta[j], fit.se_delta[j], interval.delta[j]),
+            (fit.gamma[j], fit.se_gamma[j], interval.gamma[j]),
+        ):
+            if with_errors:
+                cells += [_format_decimals(estimate), _format_decimals(error)]
+            else:
+                cells.append(format_number(estimate))
+            cells.append(format_interval(*ends))
+        rows.append(cells)
     lines = align_columns(rows).splitlines()
     n_left_out = len(fit.compared) - len(shown)
     if n_left_out:
         lines.append(f"... and {n_left_out} more classes, closer to what was predicted")
-    return "\n".join(_indent_lines(lines))
+    return "\n".join(indent_lines(lines))
+
+
+def _format_decimals(value: float) -> str:
+    """Return three decimals, where the number is one that they suit."""
+    if 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3f}"
+    return format_number(value)
 
 
 def all_detail_sections(a: Assessment) -> list[str]:
@@ -281,7 +303,7 @@ def all_detail_sections(a: Assessment) -> list[str]:
                 *table.splitlines(),
                 *_wrap_sentences(after),
             ]
-            blocks.append("\n".join([title, *_indent_lines(lines)]))
+            blocks.append("\n".join([title, *indent_lines(lines)]))
     for title, sentence in (
         ("Bayes", d.posterior),
         ("Dependent or weighted rows", d.robust),
@@ -289,7 +311,7 @@ def all_detail_sections(a: Assessment) -> list[str]:
         if sentence is not None:
             blocks.append(
                 "\n".join(
-                    [title, *_indent_lines(_wrap_sentences(str(sentence).splitlines()))]
+                    [title, *indent_lines(_wrap_sentences(str(sentence).splitlines()))]
                 )
             )
     blocks.append(_class_shares_text(a))
@@ -317,7 +339,7 @@ def _class_shares_text(a: Assessment) -> str:
     return "\n".join(
         [
             "Shares, predicted and observed",
-            *_indent_lines(align_columns(rows).splitlines()),
+            *indent_lines(align_columns(rows).splitlines()),
         ]
     )
 

@@ -86,7 +86,10 @@ def assessment_statements(
 def _data_size_statement(a: Assessment) -> Statement:
     """Return how much was read."""
     p = a.predictions
-    words = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
+    noun = "prediction" if p.n_samples == 1 else "predictions"
+    words = (
+        f"Calibration of {format_count(p.n_samples)} {noun} of {p.n_classes} classes"
+    )
     if p.sample_weight is not None:
         words += f", {p.weight_kind} weights"
     if p.groups is not None:
@@ -301,7 +304,15 @@ def data_and_fit_notes(predictions: Predictions, fit: MCLLOFit) -> list[Statemen
         said.append(Statement("note.sums", words, numbers={"n_rows": p.n_renormalized}))
     if p.absent:
         words = f"No row is labelled {_join_first_labels(p.absent)}."
-        said.append(Statement("note.absent", words, numbers={"classes": p.absent}))
+        if p.classes[-1] in p.absent and p.baseline != p.classes[-1]:
+            # The default is the last class that occurs: against one without labels no estimate
+            # exists, and a penalised map is worse (six classes, 200 rows: log loss by 0.017).
+            words = (
+                f"{words[:-1]}; the last class is among them, so the baseline is "
+                f"{p.baseline}."
+            )
+        numbers = {"classes": p.absent, "baseline": p.baseline}
+        said.append(Statement("note.absent", words, numbers=numbers))
     if fit.separated:
         classes = fit.separated_classes
         is_some = 0 < len(classes) < len(fit.classes)

@@ -157,6 +157,7 @@ class Subgroups(Result, NotebookResult):
             subgroup.effect_size,
             alpha=alpha,
             tolerance=tolerance,
+            n_samples=subgroup.n_samples,
             obstacle=obstacle,
             goodness_of_fit=subgroup.goodness_of_fit,
         )
@@ -543,7 +544,7 @@ def subgroups(
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional
         Makes draws repeatable.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

@@ -5,8 +5,9 @@ change (`_inference/effect_size`: probability that stands on the wrong classes),
 lower limit that needs no model:
 
 =============  =================================================================================
-inconclusive   there is no p-value, none as small as alpha is possible (few groups, few draws), its
-               level is not kept (few effective rows); or nothing is found and a departure of
+inconclusive   there is one row; there is no p-value, none as small as alpha is possible (few
+               groups, few draws), its level is not kept (few effective rows); or nothing is found
+               and a departure of
                `MEAN_CHANGE_FOR_POWER` would be found with a chance below `MIN_POWER`
 miscalibrated  p <= alpha, and high >= tolerance (or unknown); or an omnibus test rejects, and
                at_least > tolerance
@@ -46,6 +47,8 @@ from ..exceptions import InputError
 from . import TOLERANCE as TOLERANCE
 
 Kind = Literal["miscalibrated", "negligible", "not_detected", "inconclusive"]
+MIN_ROWS = 2
+"""Rows below which nothing is concluded: a surprise is no frequency."""
 MIN_POWER = 0.5
 """Chance of finding a departure of `MEAN_CHANGE_FOR_POWER` below which not finding one says
 nothing.
@@ -157,6 +160,7 @@ def decide_verdict(
     *,
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
+    n_samples: int,
     obstacle: Statement | None = None,
     other: tuple[str, ...] = (),
     goodness_of_fit: GoodnessOfFit | None = None,
@@ -171,6 +175,8 @@ def decide_verdict(
         How large the departure is.
     alpha, tolerance : float
         Level of the test, and the mean change that is worth no recalibration.
+    n_samples : int
+        Number of rows.
     obstacle : Statement, optional
         Why the test cannot reject at this level, or does not keep it, where that is so.
     other : tuple of str
@@ -190,6 +196,12 @@ def decide_verdict(
     bounded = not map_pvalue <= alpha and (explained or not other)
     equivalent = bounded and size.within(tolerance)
     seen = bool(other) and size.at_least > tolerance
+    if n_samples < MIN_ROWS:
+        obstacle = Statement(
+            "obstacle.one_row",
+            "One prediction says nothing of how often such predictions come true: more rows are "
+            "needed.",
+        )
     if obstacle is None:
         obstacle = why_test_cannot_reject(test, alpha)
     if obstacle is None and not (rejected or seen or equivalent):

@@ -42,11 +42,15 @@ from .._inference.calibration_test import needs_robust_covariance, robust_score_
 from .._inference.hypothesis_test import Reason
 from .._inference.likelihood_tests import (
     CalibrationTest,
+    check_statistic_and_method,
     common_map_test,
     expected_errors,
     run_test,
     simulated_pvalue,
     work_of_draw,
+)
+from .._inference.likelihood_tests import (
+    Method as TestMethod,
 )
 from .._inference.monte_carlo import Seed, seed_entropy
 from .._utils.atomic_files import progress
@@ -59,6 +63,7 @@ from .._utils.statements import (
     suppress_warnings,
     warn_once,
 )
+from .._validation.frames import n_columns
 from .._validation.predictions import (
     Predictions,
     RowOptions,
@@ -72,6 +77,8 @@ from .comparison import Comparison, ComparisonRow
 from .methods import Method, Methods, choose_methods, fold_indices
 from .recommend import UNCALIBRATED, Recommendation, recommend
 
+DEFAULT_FOLDS = 5
+"""Folds of ``compare(probs, y)``, as in scikit-learn."""
 MIN_TRAINING_ERRORS_PER_PARAMETER = 10.0
 """Expected errors of the training rows, for each parameter, from which the noise of a fitted map is
 that of large samples. Sizes at nominal 5 %: 12 % at 4.9, 10 % at 5.4; 2 to 5 % at 11 and more."""
@@ -103,7 +110,7 @@ class _MethodEvaluator:
     `train` are the rows that maps were fitted to, `before` the judged rows as predicted, `results`
     what each method made of them, `lead` the differences in log loss to the smallest one; `ratio`
     is rows judged for each row fitted on, None where folds share rows, and `elsewhere` says that
-    these were not `train`; `drawing` is for exact p-values.
+    these were not `train`; `test_method` is how p-values are computed, `drawing` is for exact ones.
     """
 
     train: Predictions
@@ -112,6 +119,7 @@ class _MethodEvaluator:
     lead: Recommendation
     ratio: float | None
     elsewhere: bool
+    test_method: TestMethod
     drawing: dict[str, Any]
 
     def comparison_row(
@@ -157,7 +165,7 @@ class _MethodEvaluator:
         with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(predictions)
         if not needs_robust_covariance(predictions):
-            return run_test(predictions, fit, **self.drawing)
+            return run_test(predictions, fit, method=self.test_method, **self.drawing)
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
 
@@ -230,6 +238,7 @@ def compare(
     cv: Any = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
+    method: TestMethod = "auto",
     n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
     **data: Unpack[RowOptions],
@@ -243,7 +252,8 @@ def compare(
         such as ``{"y": y, "logits": z}``.
     y : array-like, optional
         Labels of the rows to learn from with `cv`, as in `assess`: ``compare(probs, y=y, cv=5)``,
-        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``.
+        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``;
+        ``compare(probs, y)`` is cross-validated by 5 folds.
     methods : sequence or dict, optional
         Keys of `CALIBRATORS` and calibrators that are not fitted, of this package or another; a
         dict names them. By default all that suit the data. Vector and matrix scaling read log
@@ -257,11 +267,14 @@ def compare(
         when not given.
     baseline : label, optional
         Reference class of the log odds; `train`'s when not given.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed, as in `calibration_test`. 'chi2' is the paper's: the table then
+        has the likelihood ratio statistic and its degrees of freedom too. Not used with `groups`.
     n_resamples : int
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional
         Makes folds and draws repeatable.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind, groups : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
@@ -307,6 +320,10 @@ def compare(
     >>> c.recommendation.method, c.recommendation.improves, c.recommendation.ties
     ('temperature', True, ('mcllo',))
     """
+    if y is None and _are_probs_and_labels(train, holdout):
+        # as assess and fit take them; the folds judge what there are no other rows for
+        y, holdout = holdout, None
+        cv = DEFAULT_FOLDS if cv is None else cv
     given: dict[str, Any] = {"y": y, **data}
     beside = [name for name, value in given.items() if value is not None]
     if beside:
@@ -316,6 +333,7 @@ def compare(
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
     learn = as_predictions(train, "train", None, baseline)
+    check_statistic_and_method("lr", method)
     entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
         message = "compare must get a holdout or {cv}, and not both."
@@ -327,8 +345,8 @@ def compare(
     folds = fold_indices(cv, learn, entropy) if is_cross_validated else None
     results: dict[str, _MethodPredictions] = {}
     with progress("comparing", "methods") as advance:
-        for method in chosen:
-            results[method.name] = _fit_and_recalibrate(method, learn, judge, folds)
+        for one in chosen:
+            results[one.name] = _fit_and_recalibrate(one, learn, judge, folds)
             advance(1)
     sets = {UNCALIBRATED: judge}
     for name, result in results.items():
@@ -345,6 +363,7 @@ def compare(
         lead=lead,
         ratio=None if is_cross_validated else n_judged / n_fitted_on,
         elsewhere=fitted_on is not None,
+        test_method=method,
         drawing={
             "n_resamples": n_resamples,
             "seed": entropy,
@@ -365,6 +384,19 @@ def compare(
         cross_validated=is_cross_validated,
         seed=entropy,
         recommendation=lead,
+        test_method=method,
+    )
+
+
+def _are_probs_and_labels(train: Any, holdout: Any) -> bool:
+    """Whether two arguments are a table and its labels, and not rows to learn from and to judge."""
+    if isinstance(train, (Predictions, tuple, dict)) or holdout is None:
+        return False
+    # A pair (probs, y) is a tuple; a list of labels is not, and a column name is a word.
+    if isinstance(holdout, (Predictions, tuple, dict)):
+        return False
+    return isinstance(holdout, str) or (
+        n_columns(train) > 1 and n_columns(holdout) == 1
     )
 
 

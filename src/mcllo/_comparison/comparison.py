@@ -18,6 +18,13 @@ HIGHER_IS_BETTER = ("accuracy",)
 BEST_MARK = "*"
 TIE_MARK = "~"
 TEXT_WIDTH = 100
+TEST_WORDS = {
+    "auto": "likelihood ratio test; exact where chi-square cannot be trusted",
+    "chi2": "likelihood ratio statistic, df, p by chi-square whatever the number of rows",
+    "exact": "likelihood ratio test, exact",
+    "sequential": "likelihood ratio test, exact",
+}
+"""What the table's p-values are, by how they were asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +123,8 @@ class Comparison(NotebookResult):
         What folds and draws were made from.
     recommendation : Recommendation
         The method of smallest log loss, how sure its lead is, and what else would do.
+    test_method : str
+        How p-values were asked for, ``'auto'`` or as in `calibration_test`.
 
     See Also
     --------
@@ -143,6 +152,7 @@ class Comparison(NotebookResult):
     cross_validated: bool
     seed: int
     recommendation: Recommendation
+    test_method: str = "auto"
 
     @property
     def judged(self) -> tuple[ComparisonRow, ...]:
@@ -219,6 +229,7 @@ class Comparison(NotebookResult):
             "classes": list(self.train.classes),
             "baseline": self.train.baseline,
             "seed": self.seed,
+            "test_method": self.test_method,
             "notes": [
                 {"kind": note.kind, "text": note.text} for note in self._input_notes
             ],
@@ -285,9 +296,8 @@ class Comparison(NotebookResult):
             ),
             Statement(
                 "columns",
-                "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square "
-                "cannot be trusted). A large p is not proof of calibration, and the largest is not "
-                "the best.",
+                f"p: are these numbers calibrated? ({TEST_WORDS[self.test_method]}). A large p "
+                "is not proof of calibration, and the largest is not the best.",
             ),
         ]
         if any(row.pvalue_corrected is not None for row in self.rows):
@@ -339,9 +349,13 @@ class Comparison(NotebookResult):
             worse = ""
         else:
             worse = other.cell + (" " if other.is_clearly_worse else TIE_MARK)
+        test = {}
+        if self.test_method == "chi2":
+            test = {"statistic": f"{row.statistic:.2f}", "df": str(row.df)}
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),
+            **test,
             "p": _format_pvalue(row.pvalue, row.pvalue_method),
             "p corr.": _format_pvalue(row.pvalue_corrected, row.corrected_method),
             "ECE ": marked("ece", f"{row.ece:.4f}"),

@@ -35,13 +35,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._utils.results import Codes, Result
+from .._utils.results import Result
 from .._utils.statements import Statement, suppress_warnings
 from .._validation.frames import did_you_mean
 from .._validation.predictions import Predictions
 from ..calibrators import CALIBRATORS
 from ..calibrators._choice import (
     Fold,
+    assign_random_folds,
     check_folds,
     is_mcllo_calibrator,
     make_calibrator,
@@ -183,25 +184,6 @@ def _split_or_refuse(splitter: Any, training: Predictions) -> list[Any]:
             remedy=remedy if training.groups is None else None,
             values={"splitter": type(splitter).__name__, "error": str(error)},
         ) from None
-
-
-def assign_random_folds(
-    n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None
-) -> Codes:
-    """Return a fold for each row, whatever its label; rows of one group share theirs."""
-    is_whole = isinstance(n_folds, (int, np.integer)) and not isinstance(n_folds, bool)
-    if not is_whole or n_folds < 2:
-        rule = "be a whole number of at least 2 folds"
-        raise InputError(argument="cv", rule=rule, value=n_folds)
-    n_units = n_samples if groups is None else int(groups.max()) + 1
-    if n_folds > n_units:
-        units = "rows" if groups is None else "groups"
-        rule = f"not exceed the number of {units} ({n_units})"
-        raise InputError(argument="cv", rule=rule, value=n_folds)
-    order = np.random.default_rng([seed, 1]).permutation(n_units)
-    folds = np.empty(n_units, dtype=np.intp)
-    folds[order] = np.arange(n_units) % n_folds
-    return folds if groups is None else folds[groups]
 
 
 N_FOLDS = 5

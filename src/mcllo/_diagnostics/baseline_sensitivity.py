@@ -234,7 +234,7 @@ def baseline_sensitivity(
         Draws of labels for the p-value over all baselines.
     seed : int or numpy Generator, optional
         Makes draws repeatable; another one than made simulated data.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

@@ -228,7 +228,7 @@ class Share(NamedTuple):
     high: float
 
 
-NO_SHARE = Share(0.0, 0.0, 0.0)
+ZERO_SHARE = Share(0.0, 0.0, 0.0)
 
 
 def fit_confused_pair(rows: MixtureRows) -> FittedMixture | None:
@@ -294,7 +294,7 @@ def _fit_confusion(rows: MixtureRows, a: int, b: int) -> FittedMixture:
     for model, order, d in forms:
         share, gain = _fit_share_with_interval(d, weight)
         score = rows.score(gain, 1, n_explanations)
-        other_way = share if model == "swap" else NO_SHARE
+        other_way = share if model == "swap" else ZERO_SHARE
         pairs.append(_ConfusionForm(score, model, order, share, other_way))
     best = max(pairs, key=lambda pair: pair.score)
     both = maximise_over_two_shares(forth, back, weight)

@@ -594,7 +594,7 @@ def nested_models(
         where that is not enough, p-values are chi-square's and say so.
     baseline : label, optional
         Reference class of the log odds. Default: the last class that occurs in `y`.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

@@ -524,7 +524,7 @@ class PValuePlan:
             return TestChoice("refit", int(min(self.n_resamples, n_refits)), why)
         if n_scores >= fewest:
             n_draws = int(min(self.n_resamples, n_scores))
-            return TestChoice("score", n_draws, why.noting(SCORED_NOTE))
+            return TestChoice("score", n_draws, why.with_notes(SCORED_NOTE))
         return TestChoice("chi2", 0, why.but("full_map" if family.full else "tests"))
 
     def reason_for_chi2(self, df: int) -> Reason:

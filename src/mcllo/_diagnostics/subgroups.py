@@ -58,7 +58,7 @@ from .._inference.budget import (
     MIN_DRAWS,
     N_EXCEEDANCES,
     N_RESAMPLES,
-    N_SUBGROUPS_PER_N_DRAWS,
+    SUBGROUPS_PER_N_RESAMPLES,
     SUBGROUPS_WORK,
 )
 from .._inference.calibration_test import FittedTest, fit_and_test
@@ -255,7 +255,7 @@ def _why_chi2_is_trusted(
         n_clipped=predictions.n_clipped,
         least_variance=least_variance,
     )
-    return replace(why, errors=fewest).noting(SMALLEST_SUBGROUP_TEXT)
+    return replace(why, errors=fewest).with_notes(SMALLEST_SUBGROUP_TEXT)
 
 
 def _scores_of_expanded_rows(
@@ -433,7 +433,7 @@ def run_test_of_each_subgroup(
     assert predictions.by is not None
     parts = predictions.by.parts
     # Holm multiplies the smallest p-value by their number: it must be able to be that small.
-    draws = n_resamples * max(1, math.ceil(len(parts) / N_SUBGROUPS_PER_N_DRAWS))
+    draws = n_resamples * max(1, math.ceil(len(parts) / SUBGROUPS_PER_N_RESAMPLES))
     tests = []
     with suppress_warnings():
         for g, part in enumerate(parts):

@@ -44,7 +44,8 @@ def build_negative_log_likelihood(predictions: Predictions) -> NegativeLogLikeli
     odds = predictions.log_odds
     weight = predictions.sample_weight
     statistic = sufficient_statistic(odds, predictions.model_codes, weight)
-    return NegativeLogLikelihood(LogPartition(odds, weight), statistic)
+    partition = LogPartition(odds, weight, offered=predictions.model_mask)
+    return NegativeLogLikelihood(partition, statistic)
 
 
 def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:

@@ -216,7 +216,7 @@ def bootstrap_fits(
         Makes draws repeatable.
     baseline : label, optional
         Reference class of the log odds. Default: the last class that occurs in `y`.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

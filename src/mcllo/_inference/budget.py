@@ -92,7 +92,7 @@ NULLS_WORK = 2e8
 FIT_WORK = 2e7  # rows x draws of labels from the fitted map: half a second
 CONSISTENCY_WORK = 2e7  # rows x draws of an isotonic band: a second or two
 SUBGROUPS_WORK = 4e8  # ten seconds or so of scores: all subgroups share the draws
-N_SUBGROUPS_PER_N_DRAWS = 20
+SUBGROUPS_PER_N_RESAMPLES = 20
 """Of every 20 subgroups each may take so many draws again: its p-value is multiplied by all."""
 ATTRIBUTION_WORK = 1e8  # a second or two for all sets of classes that are left out
 

@@ -6,6 +6,8 @@ baseline "auto"     fit of the likeliest baseline, p-value of the  `best_baselin
                     largest score over all baselines
 groups, or weights  score test with the variance of the groups'    `_inference/robust`
 that are no counts  scores; standard errors by the sandwich
+choice sets         likelihood ratio or score of one slope and a   `_fit/choice_fit`
+                    shift for each position
 ==================  =============================================  ==============================
 
 `max_score_test`: one exact p-value for all baselines, of the largest score statistic ``max_b S_b``.
@@ -39,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from .._fit.choice_fit import ChoiceFit, fit_choice_sets
 from .._fit.covariance import with_robust_covariance
 from .._fit.fit import (
     MCLLOFit,
@@ -267,7 +270,7 @@ def calibration_test(
     Parameters
     ----------
     probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes).
+        Predicted probabilities, shape (n_samples, n_classes); a `Predictions` also of choice sets.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     statistic : {'lr', 'score', 'wald'}
@@ -285,7 +288,7 @@ def calibration_test(
         Reference class of the log odds, by default the last that occurs. 'auto' takes the
         likeliest; the p-value is then that of the largest score statistic over all baselines, and
         pays for the choice.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
         Group of each row: rows of one may depend on each other. The test is then the cluster-robust
@@ -346,6 +349,10 @@ def calibration_test(
     >>> test.df, test.method, test.rejects(alpha=0.05)
     (4, 'chi2', False)
     """
+    if isinstance(probs, Predictions) and probs.offered is not None:
+        options: dict[str, Any] = {"statistic": statistic, "method": method}
+        options |= {"n_resamples": n_resamples, "seed": seed}
+        return fit_and_test_choices(probs, **options)[1]
     baseline_rule, baseline = split_baseline_rule(baseline)
     predictions = unrounded_predictions(probs, y, baseline=baseline, **data)
     fitted = fit_and_test(
@@ -400,6 +407,33 @@ def fit_and_test(
         seed=seed,
     )
     return FittedTest(predictions, fit, test)
+
+
+def fit_and_test_choices(
+    predictions: Predictions,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> tuple[ChoiceFit, CalibrationTest]:
+    """Fit and test choice sets: is every delta 1, and gamma?"""
+    if statistic == "wald":
+        raise InputError(
+            "{argument} must be 'lr' or 'score' for choice sets; got {value}.",
+            argument="statistic",
+            value=statistic,
+        )
+    fit = fit_choice_sets(predictions)
+    test = run_test(
+        predictions,
+        fit,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+    return fit, test
 
 
 def needs_robust_covariance(predictions: Predictions) -> bool:

@@ -55,6 +55,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._fit.choice_fit import ChoiceFit, fit_choice_sets
 from .._fit.covariance import effective_sample_size, with_robust_covariance
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._model.kernel import LogPartition
@@ -66,7 +67,7 @@ from .._validation.arguments import check_share
 from .._validation.predictions import Predictions
 from .budget import N_RESAMPLES_SIZE
 from .effect_size_distribution import (
-    SIZES,
+    EFFECT_SIZES,
     MapChanges,
     covariance_root,
     part_beyond_noise,
@@ -85,18 +86,18 @@ EFFECT_SIZE_COLUMNS = (
     *("mean_change", "low", "high", "top_mean_change", "top_low", "top_high"),
     *("gain", "gain_low", "gain_high"),
 )
-"""What estimate, low and high of each of the `SIZES` are called."""
+"""What estimate, low and high of each of the `EFFECT_SIZES` are called."""
 MEAN_CHANGE_FOR_POWER = 0.10  # mean change that the power is about: a round number
 TEST_LEVEL_FOR_POWER = 0.05
 MAX_ENTRIES = 400_000
-"""Probabilities from which sizes are computed; of more, a sample of 2,000 to 20,000 rows (below 20
-classes always 20,000). A mean over 20,000 rows is known to a hundredth of the rows' standard
-deviation."""
+"""Sizes are computed from so many probabilities, but from 2,000 rows at least and 20,000 at most:
+20,000 rows of up to 20 classes, 2,000 rows from 200 classes on. Of more rows a sample is taken. A
+mean over 20,000 rows is known to a hundredth of the rows' standard deviation."""
 MAX_OBSERVED_ENTRIES = 4_000_000
 """The same for what needs no map, which is one pass over the rows for each class."""
 MAX_SAMPLING_ENTRIES = 5_000
-"""Probabilities of the 60 to 600 rows that a sampling distribution is computed from, each time for
-all draws."""
+"""A sampling distribution is computed from so many probabilities, each time for all draws, but from
+60 rows at least and 600 at most."""
 RIDGE_WITHOUT_ESTIMATE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -108,7 +109,8 @@ class EffectSize(Result):
     Attributes
     ----------
     mean_change : float
-        Mean over rows of the probability that stands on the wrong classes, corrected for chance.
+        Mean over rows of the probability that stands on the wrong classes, corrected for chance
+        (not where `method` is "blocks": that of a map with too many parameters for a covariance).
     low, high : float
         Its two-sided interval; `high` alone is a bound of level ``(1 + confidence) / 2``.
     p95_change : float
@@ -223,7 +225,7 @@ class EffectSize(Result):
 
 def estimate_effect_size(
     predictions: Predictions,
-    fit: MCLLOFit,
+    fit: MCLLOFit | ChoiceFit,
     *,
     confidence: float = 0.95,
     seed: Seed = None,
@@ -240,7 +242,7 @@ def estimate_effect_size(
     entropy = seed_entropy(seed)
     # 1. The rows, and the map that was fitted to them.
     rows = sample_rows(predictions.with_baseline(fit.baseline), entropy)
-    changes = MapChanges(rows.log_odds, rows.row_weight)
+    changes = MapChanges(rows.log_odds, rows.row_weight, rows.model_mask)
     effective = EffectiveRows(predictions, fit.n_samples)
     # 2. Errors of the estimate, here in units of their standard deviation.
     rng = np.random.default_rng(entropy)
@@ -257,7 +259,7 @@ def estimate_effect_size(
         found = _without_intervals(changes, fit.theta)
     else:
         covariance = fit.cov_theta
-        if effective.dependent:
+        if effective.dependent and isinstance(fit, MCLLOFit):
             covariance, design_effect = stabilized_covariance(
                 covariance, changes, fit, effective
             )
@@ -336,7 +338,7 @@ def _levels_with_map(
 
 
 class _SizeEstimates(NamedTuple):
-    """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
+    """Estimate, low and high of each of the `EFFECT_SIZES`, shape (3, 3), and what they rest on.
 
     `theta` is the map with this `covariance`, or None; `p95` the 95th percentiles over rows of both
     changes.
@@ -360,7 +362,10 @@ def _estimates_over_rays(
     """Return the mean of the estimates on both rays, and the wider limits."""
     theta0 = identity_theta(len(theta) // 2)
     rays = [theta - theta0]
-    clear = part_beyond_noise(theta - theta0, covariance)
+    # Of choice sets all slopes are one, and the covariance has no Cholesky factor.
+    clear = None
+    if changes.offered is None:
+        clear = part_beyond_noise(theta - theta0, covariance)
     if clear is not None:
         rays.append(clear)
     noise = unit_errors @ covariance_root(covariance).T
@@ -371,7 +376,7 @@ def _estimates_over_rays(
         [
             [
                 [_size_on_ray(changes, ray, t, size) for t in places[size]]
-                for size in range(len(SIZES))
+                for size in range(len(EFFECT_SIZES))
             ]
             for ray, places in found
         ]
@@ -393,11 +398,14 @@ def _estimates_over_rays(
 
 
 def _size_on_ray(changes: MapChanges, ray: Floats, t: float, size_index: int) -> float:
-    """Return one of the `SIZES` at ``theta0 + t v``; the largest possible where t is infinite."""
+    """Return one of `EFFECT_SIZES` at ``theta0 + t v``; at infinite t the largest it could be.
+
+    An infinite t means that no place on the ray shows what was observed: nothing is excluded.
+    """
     if t == 0.0:
         return 0.0
     if not math.isfinite(t):
-        return math.inf if SIZES[size_index] == "gain" else 1.0
+        return math.inf if EFFECT_SIZES[size_index] == "gain" else 1.0
     theta0 = identity_theta(len(ray) // 2)
     return float(changes.sizes(theta0 + t * ray)[size_index])
 
@@ -414,11 +422,15 @@ def _penalised_effect_size(
     The map is fitted to `rows`, a sample of very many, so that intervals are those of the sample.
     Its errors are not scaled to Student's t, nor is its covariance mixed with another one.
     """
-    with suppress_warnings(*ESTIMATION_WARNINGS):
-        fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
+    fit: MCLLOFit | ChoiceFit
+    if rows.offered is not None:
+        fit = fit_choice_sets(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
+    else:
+        with suppress_warnings(*ESTIMATION_WARNINGS):
+            fit = fit_predictions(rows, penalty=RIDGE_WITHOUT_ESTIMATE)
     if fit.information == "blocks":
         return _without_intervals(changes, fit.theta)
-    if effective.dependent and effective.groups > 1.0:
+    if effective.dependent and effective.groups > 1.0 and isinstance(fit, MCLLOFit):
         fit = with_robust_covariance(rows, fit)
     noise = unit_errors @ covariance_root(fit.cov_theta).T
     drawn = thin_by_top_probability(changes).sampling_distribution(fit.theta, noise)
@@ -436,7 +448,7 @@ def _penalised_effect_size(
         )
         estimates = np.minimum(sizes, corrected.ends[:, 0])
         p95 = np.minimum(p95, corrected.p95)
-    ends = np.column_stack([estimates, np.zeros(len(SIZES)), high])
+    ends = np.column_stack([estimates, np.zeros(len(EFFECT_SIZES)), high])
     reason = (
         "no finite map is best for these labels, and a penalised one stands in for it"
     )
@@ -445,7 +457,7 @@ def _penalised_effect_size(
 
 def _without_intervals(changes: MapChanges, theta: Floats) -> _SizeEstimates:
     """Return the sizes of a map that has no covariance."""
-    ends = np.full((len(SIZES), 3), np.nan)
+    ends = np.full((len(EFFECT_SIZES), 3), np.nan)
     ends[:, 0] = changes.sizes(theta)
     reason = "the map has too many parameters to say how sure it is"
     return _SizeEstimates(
@@ -485,7 +497,8 @@ def thin_by_top_probability(changes: MapChanges) -> MapChanges:
     places = (np.arange(most) + 0.5) / most * cumulative[-1]
     picked = order[np.searchsorted(cumulative, places)]
     odds = np.ascontiguousarray(changes.odds[:, picked])
-    return MapChanges(odds, np.ones(most))
+    offered = None if changes.offered is None else changes.offered[:, picked]
+    return MapChanges(odds, np.ones(most), offered)
 
 
 def _p95_of_changes(changes: MapChanges, theta: Floats) -> list[float]:
@@ -520,7 +533,7 @@ class EffectiveRows:
         self.dependent = grouped or not predictions.counts_rows
 
     def n_units(self, error_share: float = 1.0) -> float:
-        """Return how many groups there are, or rows, or errors of this share of the rows."""
+        """Return the smaller of the number of groups and `error_share` of the rows, at least 1."""
         return max(1.0, min(self.groups, error_share * self.rows))
 
     def student_scale(self, df: int, error_share: float, uniforms: Floats) -> Floats:
@@ -544,8 +557,9 @@ def stabilized_covariance(
 ) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
-    The design effect is the mean over parameters of robust over independent variances: so many
-    rows are worth one independent row. The covariance is mixed with that of independent rows times
+    The design effect is ``trace(H R) / p``, H the information of independent rows and R the robust
+    covariance of p parameters (the mean generalised design effect of Rao and Scott): so many rows
+    are worth one independent row. The covariance is mixed with that of independent rows times
     the design effect, as if one more group for each parameter had shown this. Morel, Bokossa and
     Neerchal add the same term [1]_; that both are weighted to a mean is our own.
 

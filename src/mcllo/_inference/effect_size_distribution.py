@@ -1,6 +1,6 @@
 """How far a map moves probabilities, and how far chance alone would have moved the estimated one.
 
-A map theta takes a row x to g. Over the rows, weights included, its three `SIZES`:
+A map theta takes a row x to g. Over the rows, weights included, its three `EFFECT_SIZES`:
 
 =================  ===============================================================================
 change             mean of ``1/2 sum_j |g_j - x_j|``: probability that stands on the wrong classes
@@ -53,6 +53,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._model.kernel import probabilities_and_log_sums
 from .._model.likelihood import identity_theta
@@ -63,9 +64,9 @@ from .._utils.linalg import (
 )
 from .._utils.results import Floats
 
-SIZES = ("change", "top", "gain")
-POWERS = np.array([2.0, 2.0, 1.0])
-"""Near the identity these powers of the `SIZES` are quadratic in t, and so are their quantiles."""
+EFFECT_SIZES = ("change", "top", "gain")
+EFFECT_SIZE_POWERS = np.array([2.0, 2.0, 1.0])
+"""Near the identity these powers are quadratic in t, and so are their quantiles."""
 RAY_PLACES_OF_CHANCE = (0.35, 0.7, 1.4, 2.0)
 """Places t on the ray of an estimate that is hardly more than chance, beside 0 and 1."""
 RAY_PLACES_IN_SE = (-2.4, -1.2, 1.2, 2.4)
@@ -73,29 +74,41 @@ RAY_PLACES_IN_SE = (-2.4, -1.2, 1.2, 2.4)
 between the outer two."""
 MAX_RELATIVE_SE_OF_CLEAR = 0.25  # of a size; the lowest place is then 1 - 2.4 / 4 = 0.4
 MIN_DRAWS_IN_TAIL = 10  # draws beyond a quantile, or it is extrapolated: a round number
-# of a 95 % interval; quantiles up to here are always taken from the draws
-TAIL_LEVEL = 0.025
+TAIL_LEVEL = (
+    0.025  # of a 95 % interval: quantiles up to here are always taken from the draws
+)
 
 
 class MapChanges:
-    """What maps change in given rows: log odds (K, n) with weights that need not sum to 1."""
+    """What maps change in given rows: log odds (K, n) with weights that need not sum to 1.
 
-    def __init__(self, odds: Floats, weight: Floats) -> None:
+    `offered` is the mask of choice sets (`_model/kernel`).
+    """
+
+    def __init__(
+        self,
+        odds: Floats,
+        weight: Floats,
+        offered: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.odds = odds
+        self.offered = offered
         self.weight = weight / weight.sum()
-        self.probs, log_partition = probabilities_and_log_sums(
-            identity_theta(len(odds)), odds
-        )
+        self.probs, log_partition = self.recalibrate(identity_theta(len(odds)))
         self._weighted_odds = odds * self.weight
         self._mean_log_partition = float(log_partition @ self.weight)
         self.top = self.probs.argmax(axis=0)
         self._top_cells = (self.top, np.arange(len(self.top)))
         self.top_probs = self.probs[self._top_cells]
 
+    def recalibrate(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return what a map makes of the rows, and log-sum-exp."""
+        return probabilities_and_log_sums(theta, self.odds, self.offered)
+
     def sizes(self, theta: Floats) -> Floats:
-        """Return the `SIZES` of a map."""
+        """Return the `EFFECT_SIZES` of a map."""
         k = len(self.odds)
-        g, log_partition = probabilities_and_log_sums(theta, self.odds)
+        g, log_partition = self.recalibrate(theta)
         from_identity = theta - identity_theta(k)
         # Both are of one exponential family with log partition A, so that KL(g || x) is
         # (theta - theta0)' E_g[features] - (A(theta) - A(theta0)).
@@ -113,21 +126,21 @@ class MapChanges:
 
     def changes_by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the recalibrated probability of its top class."""
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         change = 0.5 * np.abs(g - self.probs).sum(axis=0)
         return change, g[self._top_cells]
 
     def expected_error_share(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         return float((1.0 - g.max(axis=0)) @ self.weight)
 
     def sampling_distribution(self, theta: Floats, noise: Floats) -> Floats:
-        """Return the `SIZES` of the estimate theta + e for each e of `noise`, shape (draws, 3).
+        """Return the effect sizes of the estimate theta + e for each e of `noise`, (draws, 3).
 
         Step 1 of the module's text.
         """
-        g, _ = probabilities_and_log_sums(theta, self.odds)
+        g, _ = self.recalibrate(theta)
         moved_by_map = g - self.probs
         cell_weight = self.weight * g
         half_weight = np.tile(0.5 * self.weight, len(g))
@@ -139,7 +152,7 @@ class MapChanges:
         gain_slope = (cell_weight * by_map).ravel()
         gain_curvature = 0.5 * cell_weight.ravel()
 
-        sizes = np.empty((len(noise), len(SIZES)))
+        sizes = np.empty((len(noise), len(EFFECT_SIZES)))
         batch = max(
             1, 32_768 // g.size
         )  # probabilities x draws at once: 256 kB stay in cache
@@ -198,10 +211,11 @@ def part_beyond_noise(from_identity: Floats, covariance: Floats) -> Floats | Non
     """Return what in ``theta_hat - theta0`` is more than noise; None where that cannot be told.
 
     1. Divide by the noise: with F F' the covariance, ``F^-1 (theta_hat - theta0)`` has unit noise.
-    2. Take one direction after the other out of it (orthogonal matching pursuit): one temperature,
-       one shift of the baseline, single parameters. The temperature first in any case, then the
-       largest chi-square, while it is above ``2 log(number of directions)``: of so many squared
-       normal numbers the largest is about that [1]_.
+    2. Take one direction after the other out of it (forward selection, the others being made
+       orthogonal to it): one temperature, one shift of the baseline, single parameters. The
+       temperature first in any case, then the largest chi-square, while it is above
+       ``2 log(number of directions)``: of so many squared normal numbers the largest is about
+       that [1]_.
     3. Shrink the rest by the factor of James and Stein [2]_, its positive part [3]_.
 
     References
@@ -275,21 +289,26 @@ def ray_limits(
 ) -> list[tuple[Floats, Floats]]:
     """Return the limits on each ray of an estimate theta whose error is distributed as `noise`.
 
-    Step 2 of the module's text: a direction v, and a row for each of `SIZES` with the t of low,
-    middle and high, infinite where there is none.
+    Step 2 of the module's text: a direction v, and a row for each of `EFFECT_SIZES` with the t
+    of low, middle and high, infinite where there is none.
     """
     half = 0.5 * confidence
     probabilities = np.array([0.5 - half, 0.5, 0.5 + half])
     theta0 = identity_theta(len(theta) // 2)
-    observed = changes.sizes(theta) ** POWERS
+    observed = changes.sizes(theta) ** EFFECT_SIZE_POWERS
 
     def quantiles_on_ray(v: Floats, t: float) -> Floats:
         """Return the quantiles of the (powers of) sizes of an estimate of ``theta0 + t v``."""
         drawn = changes.sampling_distribution(theta0 + t * v, noise)
-        return tail_quantiles(drawn, probabilities) ** POWERS
+        return tail_quantiles(drawn, probabilities) ** EFFECT_SIZE_POWERS
 
-    at_identity = quantiles_on_ray(theta0, 0.0)
-    median_change_by_chance = float(at_identity[1, 0]) ** 0.5
+    at_identity = quantiles_on_ray(
+        rays[0], 0.0
+    )  # at t = 0 all rays are at the identity
+    median_of_powers = at_identity[1]
+    median_change_by_chance = float(
+        median_of_powers[0] ** (1.0 / EFFECT_SIZE_POWERS[0])
+    )
     limits = []
     for ray in rays:
         v = _lengthen_direction(changes, ray, median_change_by_chance)
@@ -303,9 +322,9 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
 
     The line runs, against quantiles of the normal distribution, through those at half a standard
     deviation and at `TAIL_LEVEL`, or as far out as `MIN_DRAWS_IN_TAIL` draws show. Sizes are skewed
-    to the right, and the line lies below both of their quantiles: upper limits are then larger than
-    they need be, but lower limits too large, which come from upper quantiles. Intervals of 95 % or
-    less need no line.
+    to the right, and the line lies below both of their quantiles. The upper limit, which comes from
+    the lower quantile, is then larger than it need be: on the safe side. The lower limit, from the
+    upper quantile, is too large: not on the safe side. Intervals of 95 % or less need no line.
 
     Examples
     --------
@@ -358,16 +377,20 @@ def _invert_quantiles(
     """Return the t at which upper quantile, median and lower quantile meet the observed size.
 
     Quantiles are functions of t, arrays of shape (3 quantiles, 3 sizes), `at_identity` those at 0.
-    All are of sizes to the `POWERS`, which are nearly linear in ``t^2``: a few places and straight
-    lines between them do.
+    All are of sizes to the `EFFECT_SIZE_POWERS`, which are nearly linear in ``t^2``: a few places
+    and straight lines between them do.
     """
     # At least what calibrated rows show in half of all cases: see "high" in the module's table.
     observed_for_high = np.maximum(observed, at_identity[1])
     curves = {0.0: at_identity, 1.0: quantiles_at(1.0)}
     lower, _, upper = curves[1.0]
-    standard_error = (upper - lower) / 4.0  # a 95 % interval is four wide
+    # A 95 % interval is four standard errors wide. Of another level this is rough, and only says
+    # where on the ray to look.
+    standard_error = (upper - lower) / 4.0
     # Of the size itself: the relative error of its p-th power is p times as large.
-    relative_se = standard_error / POWERS / np.maximum(observed_for_high, 1e-300)
+    relative_se = (
+        standard_error / EFFECT_SIZE_POWERS / np.maximum(observed_for_high, 1e-300)
+    )
     largest_se = float(relative_se.max())
     places: tuple[float, ...] = RAY_PLACES_OF_CHANCE
     if largest_se < MAX_RELATIVE_SE_OF_CLEAR:
@@ -391,13 +414,13 @@ def _invert_quantiles(
     # value so far makes the first t that reaches a level the answer.
     along_ray = np.array([curves[t] for t in ordered])
     rising = np.maximum.accumulate(along_ray, axis=0)
-    limits = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level
+    limits = np.zeros((len(EFFECT_SIZES), 3))  # 0 where a curve begins above the level
     meetings = (
         (2, observed),
         (1, observed),
         (0, observed_for_high),
     )  # low, middle, high
-    for size in range(len(SIZES)):
+    for size in range(len(EFFECT_SIZES)):
         for end, (quantile, level) in enumerate(meetings):
             curve = rising[:, quantile, size]
             if not curve[0] >= level[size]:

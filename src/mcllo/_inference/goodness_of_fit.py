@@ -34,6 +34,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._fit.choice_fit import ChoiceFit
 from .._fit.fit import MCLLOFit
 from .._model.kernel import LogPartition, probabilities_and_log_sums
 from .._utils.formatting import format_number
@@ -117,7 +118,7 @@ class GoodnessOfFit(TestResult):
 @one_blas_thread()
 def goodness_of_fit(
     predictions: Predictions,
-    fit: MCLLOFit,
+    fit: MCLLOFit | ChoiceFit,
     *,
     n_resamples: int = N_RESAMPLES_REPEATED,
     seed: Seed = None,
@@ -128,7 +129,7 @@ def goodness_of_fit(
     ----------
     predictions : Predictions
         The rows, with labels.
-    fit : MCLLOFit
+    fit : MCLLOFit or ChoiceFit
         The map that was fitted to them.
     n_resamples, seed
         Draws of labels, or of signs, at most: fewer of many rows.
@@ -142,7 +143,8 @@ def goodness_of_fit(
     rows = _expand_or_sample_rows(
         predictions.with_baseline(fit.baseline), entropy, can_draw=can_draw
     )
-    cells = _ResidualCells(rows, fit.theta)
+    basis = fit.basis if isinstance(fit, ChoiceFit) else None
+    cells = _ResidualCells(rows, fit.theta, basis)
     affordable = max(MIN_DRAWS, FIT_WORK / len(cells.codes))
     n_draws = int(min(n_resamples, affordable))
     if can_draw:
@@ -223,17 +225,24 @@ def _larger_standardized_sum(squares: Floats, n_top: int) -> Floats:
 class _ResidualCells:
     """Cells of rows for the labels of fixed predictions; columns in the order of the model."""
 
-    def __init__(self, rows: Predictions, theta: Floats) -> None:
+    def __init__(
+        self, rows: Predictions, theta: Floats, basis: Floats | None = None
+    ) -> None:
         n = rows.n_samples
         self.odds = rows.log_odds
+        self.offered = rows.model_mask
+        self.basis = basis
         self.weight = np.ones(n) if rows.has_whole_weights else rows.row_weight
         self.codes = rows.model_codes
-        self.g, _ = probabilities_and_log_sums(theta, self.odds)
+        self.g, _ = probabilities_and_log_sums(theta, self.odds, self.offered)
         self.n_classes = len(self.g)
         # The predictions themselves, not a softmax of their log odds: groups must not hang on a
         # last digit, which differs between kernels, and equal predictions must stay together.
-        others = np.delete(np.arange(self.n_classes), rows.baseline_index)
-        x = rows.probs.T[[*others, rows.baseline_index]]
+        if self.offered is None:
+            others = np.delete(np.arange(self.n_classes), rows.baseline_index)
+            x = rows.probs.T[[*others, rows.baseline_index]]
+        else:  # the last class is the option that no row offers
+            x = np.vstack([rows.probs.T, np.zeros(n)])
         self.top = x.argmax(axis=0)
         self.g_top = self.g[self.top, np.arange(n)]
         self.top_group = equal_weight_parts(x.max(axis=0), self.weight, N_TOP_GROUPS)
@@ -290,8 +299,9 @@ class _ResidualCells:
             )
             variances.append(self._count_variance(group, self.g[j]))
         covariance = np.concatenate(covariances)
-        information = LogPartition(self.odds, self.weight)(theta).hessian
-        self.projection = covariance @ pseudo_inverse(information)
+        partition = LogPartition(self.odds, self.weight, offered=self.offered)
+        inverse = _inverse_information(partition(theta).hessian, self.basis)
+        self.projection = covariance @ inverse
         explained = np.einsum("ij,ij->i", self.projection, covariance)
         self.variance = np.maximum(np.concatenate(variances) - explained, 0.0)
         self.expected_cells = self._expected_counts()
@@ -378,6 +388,13 @@ class _ResidualCells:
             score[:, j] = np.bincount(groups, residual[j], n_groups)
             score[:, k + j] = np.bincount(groups, by_gamma, n_groups)
         return of_cells - score @ self.projection.T
+
+
+def _inverse_information(hessian: Floats, basis: Floats | None) -> Floats:
+    """Return the inverse of the information of what was estimated, in parameters of theta."""
+    if basis is None:
+        return pseudo_inverse(hessian)
+    return basis @ pseudo_inverse(basis.T @ hessian @ basis) @ basis.T
 
 
 def _count_by_draw(cell: Codes, n_cells: int, counts: Floats | None = None) -> Floats:

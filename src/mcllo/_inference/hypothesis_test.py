@@ -105,7 +105,7 @@ class Reason:
         """Return the reason with one more limit."""
         return replace(self, limits=(*self.limits, limit))
 
-    def noting(self, *notes: str) -> Reason:
+    def with_notes(self, *notes: str) -> Reason:
         """Return the reason with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 

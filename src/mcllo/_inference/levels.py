@@ -331,7 +331,8 @@ def map_interval_at_level(
     if not len(near):
         return math.nan, math.nan, math.nan
     odds = changes.odds[:, near]
-    g, _ = probabilities_and_log_sums(theta, odds)
+    offered = None if changes.offered is None else changes.offered[:, near]
+    g, _ = probabilities_and_log_sums(theta, odds, offered)
     top_cells = (changes.top[near], np.arange(len(near)))
     g_top = g[top_cells]
     share = changes.weight[near] / changes.weight[near].sum()

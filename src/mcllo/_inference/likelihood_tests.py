@@ -67,6 +67,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .._fit.choice_fit import ChoiceFit, choice_basis
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.objective import (
     FreeParameterObjective,
@@ -209,7 +210,8 @@ def split_pvalue(predictions: Predictions) -> float:
         rows = np.arange(first, predictions.n_samples, 2)
         likelihood = build_negative_log_likelihood(predictions.take(rows))
         halves.append(LikelihoodHalf(likelihood, null, -likelihood(null).value))
-    return split_likelihood_ratio_pvalue(halves)
+    basis = None if predictions.offered is None else choice_basis(predictions)
+    return split_likelihood_ratio_pvalue(halves, basis)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -273,7 +275,7 @@ class CalibrationTest(TestResult):
 
 def run_test(
     predictions: Predictions,
-    fit: MCLLOFit,
+    fit: MCLLOFit | ChoiceFit,
     *,
     statistic: Statistic = "lr",
     method: Method = "auto",
@@ -296,7 +298,7 @@ def run_test(
         if prefers_score_test(predictions, statistic, why):
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
-            why = why.noting(TOO_MANY_REFITS_NOTE)
+            why = why.with_notes(TOO_MANY_REFITS_NOTE)
     value = compute_statistic(fit, statistic, predictions)
     # A bound is reported where it is far below what draws could show; it costs four fits.
     sequential = False
@@ -367,7 +369,7 @@ def choose_method(
         return "sequential", why
     why = why.but("size")
     if prefers_score_test(predictions, statistic, why):
-        why = why.noting(SCORE_INSTEAD_NOTE)
+        why = why.with_notes(SCORE_INSTEAD_NOTE)
     return "chi2", why
 
 
@@ -445,7 +447,7 @@ def check_statistic_and_method(statistic: str, method: str) -> None:
 
 
 def compute_statistic(
-    fit: MCLLOFit, statistic: str, predictions: Predictions | None = None
+    fit: MCLLOFit | ChoiceFit, statistic: str, predictions: Predictions | None = None
 ) -> float:
     """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
     if statistic == "lr":
@@ -507,8 +509,15 @@ def simulated_pvalue(
 ) -> TestResult:
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = SufficientStatisticDraws(predictions, seed)
-    free = free_parameters(predictions.log_odds)
-    ratio = LikelihoodRatio(predictions.log_odds, predictions.sample_weight, free)
+    if predictions.offered is None:
+        free = free_parameters(predictions.log_odds)
+        ratio = LikelihoodRatio(predictions.log_odds, predictions.sample_weight, free)
+    else:
+        ratio = LikelihoodRatio(
+            predictions.log_odds,
+            basis=choice_basis(predictions),
+            offered=predictions.model_mask,
+        )
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         drawn = draws(start, size)

@@ -113,8 +113,11 @@ class SufficientStatisticDraws:
         baseline = predictions.baseline_index
         self.probs = rows.probs
         self.seed = seed
-        self.columns = np.delete(np.arange(predictions.n_classes), baseline)
-        self._log_odds = np.insert(rows.log_odds, baseline, 0.0, axis=0)
+        self.columns = np.arange(predictions.n_classes)
+        self._log_odds = rows.log_odds
+        if predictions.offered is None:  # of choice sets every position has log odds
+            self.columns = np.delete(self.columns, baseline)
+            self._log_odds = np.insert(rows.log_odds, baseline, 0.0, axis=0)
 
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""

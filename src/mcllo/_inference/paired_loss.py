@@ -86,7 +86,7 @@ class PairedLoss:
     """The mean log loss of `other` less that of `first`, on the same labels.
 
     `observed` is the difference of each row, which stands for `weight` rows; `first`, `other` and
-    `base` are a, b and m of the card, above 0, of rows 0, `every`, 2 `every`, ...
+    `base` are a, b and m of the card, above 0, of rows 0, `row_step`, 2 `row_step`, ...
     (`thinning_stride`). Rows of the same `groups` (0, 1, ...) may depend on each other; for survey
     weights each row is one. `mean` and `standard_error` are those of the observed differences, of
     so many `units`.
@@ -114,7 +114,7 @@ class PairedLoss:
         base: Floats,
         weight: Floats,
         groups: Codes | None = None,
-        every: int = 1,
+        row_step: int = 1,
     ) -> None:
         self.mean = float(weight @ observed) / float(weight.sum())
         self.standard_error, self.units = standard_error_of_mean(
@@ -125,7 +125,7 @@ class PairedLoss:
         ):  # weights that count no rows: as many as they are worth (Kish)
             weight = weight * (weight.sum() / (weight @ weight))
         self.total = float(weight.sum())
-        self.weight = weight[::every]
+        self.weight = weight[::row_step]
         self.total_kept = float(self.weight.sum())
         self.log_base = np.log(base).T.copy()
         self.differences = (

@@ -162,7 +162,7 @@ def calibration_posterior(
         Prior probability of calibration, between 0 and 1.
     baseline : label, optional
         Reference class of the log odds. Default: the last class that occurs in `y`.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
@@ -399,7 +399,7 @@ def boldness_recalibrate(
         Prior probability of calibration.
     baseline : label, optional
         Reference class of the log odds. Default: the last class that occurs in `y`.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

@@ -368,7 +368,7 @@ def robust_test(
         Makes draws repeatable.
     baseline : label, optional
         Reference class of the log odds. Default: the last class that occurs in `y`.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
         Group of each row (an animal, a patient). Groups must be independent of each other; rows of

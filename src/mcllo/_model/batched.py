@@ -199,7 +199,7 @@ class LikelihoodRatio:
     """Twice the log likelihood gained over `origin` by ``origin + basis x``, for many labels.
 
     The origin is the identity unless given, and `free` says which parameters are, by default all;
-    `basis` may have other directions.
+    `basis` may have other directions. `offered` is the mask of choice sets (`_model/kernel`).
     """
 
     def __init__(
@@ -210,9 +210,11 @@ class LikelihoodRatio:
         *,
         basis: Floats | None = None,
         origin: Floats | None = None,
+        offered: NDArray[np.bool_] | None = None,
     ) -> None:
         self.log_odds = log_odds
         self.weight = weight
+        self.offered = offered
         self.basis = basis
         if free is not None and not free.all():
             self.basis = np.eye(len(free))[:, free]
@@ -221,7 +223,7 @@ class LikelihoodRatio:
 
     def partition(self) -> Partition:
         """Return A of the rows."""
-        return LogPartition(self.log_odds, self.weight)
+        return LogPartition(self.log_odds, self.weight, offered=self.offered)
 
     def score_statistics(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
@@ -305,6 +307,8 @@ class LikelihoodRatio:
 
     def minimize_all(self, problems: BatchedProblems) -> BatchedMinima:
         """Return the fits."""
+        if self.offered is not None:
+            return problems.minimize_one_by_one(self.partition())
         return problems.minimize_all(self.log_odds, self.weight)
 
 

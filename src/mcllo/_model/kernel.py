@@ -13,6 +13,10 @@ Hessian             ``[[diag t, diag c], [diag c, diag s]] - sum_i w_i a_i a_i'`
 `LogPartition` takes them from C where it was compiled (`_model/compiled`), else from
 `log_partition_derivatives`; the two agree to 1e-12. `softmax_in_place` is the package's one
 softmax, `log_sum_exp` its one log-sum-exp.
+
+Rows of a choice set offer some of the K classes each, and their log odds are log probabilities
+(`_validation/choice_sets`). `offered`, a mask (K, n), says which: the others, and the reference
+class, which no row offers, have probability 0. That path is NumPy's alone.
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ def log_partition_derivatives(
     root_weight: Floats | None = None,
     *,
     diagonal_only: bool = False,
+    offered: NDArray[np.bool_] | None = None,
 ) -> Derivatives:
     """Return A with gradient and Hessian, or the Hessian's diagonal, in NumPy.
 
@@ -86,7 +91,8 @@ def log_partition_derivatives(
     for rows in row_chunks(n, 2 * k, min_rows=min(2 * k, 350)):
         odds = log_odds[:, rows]
         root = root_weight[rows]
-        g, log_sums = probabilities_and_log_sums(theta, odds)
+        offered_in_chunk = None if offered is None else offered[:, rows]
+        g, log_sums = probabilities_and_log_sums(theta, odds, offered_in_chunk)
         a = np.empty((2 * k, len(root)))
         np.multiply(g[:k], root, out=a[:k])
         np.multiply(a[:k], odds, out=a[k:])
@@ -124,13 +130,15 @@ class LogPartition:
         weight: Floats | None = None,
         *,
         n_jobs: int | None = None,
+        offered: NDArray[np.bool_] | None = None,
     ) -> None:
         self.log_odds = log_odds
         self.weight = weight
+        self.offered = offered
         self.root_weight = None if weight is None else np.sqrt(weight)
         self.n_compared, self.n_samples = log_odds.shape
         self.n_threads = n_threads_for_size(log_odds.size, n_jobs)
-        self.runs_in_c = compiled.accepts_log_odds(log_odds)
+        self.runs_in_c = offered is None and compiled.accepts_log_odds(log_odds)
         self.row_slices = _row_slices_for_threads(self.n_samples, self.n_compared)
 
     def __call__(self, theta: Floats) -> Derivatives:
@@ -142,7 +150,11 @@ class LogPartition:
         return self._sum_over_rows(theta, diagonal_only=True)
 
     def _sum_over_rows(self, theta: Floats, *, diagonal_only: bool) -> Derivatives:
-        def derivatives_of_rows(odds: NDArray[Any], root: Floats | None) -> Derivatives:
+        def derivatives_of_rows(
+            odds: NDArray[Any],
+            root: Floats | None,
+            offered: NDArray[np.bool_] | None = None,
+        ) -> Derivatives:
             if self.runs_in_c:
                 return Derivatives(
                     *compiled.log_partition_derivatives(
@@ -150,12 +162,13 @@ class LogPartition:
                     )
                 )
             return log_partition_derivatives(
-                theta, odds, root, diagonal_only=diagonal_only
+                theta, odds, root, diagonal_only=diagonal_only, offered=offered
             )
 
         def derivatives_of_slice(rows: slice) -> Derivatives:
             root = None if self.root_weight is None else self.root_weight[rows]
-            return derivatives_of_rows(self.log_odds[:, rows], root)
+            offered = None if self.offered is None else self.offered[:, rows]
+            return derivatives_of_rows(self.log_odds[:, rows], root, offered)
 
         if self.runs_in_c and len(self.row_slices) == 1:
             return derivatives_of_rows(self.log_odds, self.root_weight)
@@ -188,11 +201,12 @@ def row_chunks(
 
 
 def probabilities_and_log_sums(
-    theta: Floats, log_odds: Floats
+    theta: Floats, log_odds: Floats, offered: NDArray[np.bool_] | None = None
 ) -> tuple[Floats, Floats]:
     """Return ``softmax(eta, 0)``, the baseline last, and log-sum-exp of the rows.
 
     Parameters (2K,) and log odds (K, n), or one set for each of B tables: (2K, B) and (K, B, n).
+    With `offered` (K, n) what a row does not offer has probability 0, and so has the baseline.
     """
     k = len(log_odds)
     tau = theta[:k, ..., None]
@@ -200,6 +214,9 @@ def probabilities_and_log_sums(
     eta = np.zeros((k + 1, *np.broadcast_shapes(log_odds.shape[1:], tau.shape[1:])))
     np.multiply(log_odds, gamma, out=eta[:k])
     eta[:k] += tau
+    if offered is not None:
+        eta[:k][~offered] = -np.inf
+        eta[k] = -np.inf
     log_sums = softmax_in_place(eta.reshape(k + 1, -1))
     return eta, log_sums.reshape(eta.shape[1:])
 

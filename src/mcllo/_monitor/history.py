@@ -131,8 +131,8 @@ def prometheus_textfile(status: MonitorStatus, monitor_name: str) -> str:
             status.change.low,
         ),
         (
-            "exponent",
-            "exponent of the best temperature, 1 is right",
+            "temperature",
+            "best temperature, 1 is right, more is too sure",
             status.temperature.value,
         ),
     ]

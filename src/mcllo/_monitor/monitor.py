@@ -138,9 +138,9 @@ SUMS = (
 class Monitor:
     """Watch whether predictions stay calibrated, batch by batch, for any number of classes.
 
-    `start` makes one, `open` goes on with one; each batch is added once, in the order in which its
-    labels arrive. Looking often costs nothing: see ``docs/explanation/monitoring.md`` for what is
-    promised. No row is kept, only sums.
+    `start` makes one, `open` goes on with one, `restart` begins anew after an alarm; each batch is
+    added once, in the order in which its labels arrive. Looking often costs nothing: see
+    ``docs/explanation/monitoring.md`` for what is promised. No row is kept, only sums.
 
     Parameters
     ----------
@@ -267,6 +267,33 @@ class Monitor:
             With everything that was added to it.
         """
         return cls(Store.open(path))
+
+    def restart(
+        self, path: StrPath | None = None, *, model: StrPath | Calibrator | None = None
+    ) -> Monitor:
+        """Start a new monitor with the settings of this one, which stays as it is.
+
+        For after an alarm: an alarm stays, because the evidence for it stays. Evidence of the new
+        monitor begins at its first batch, and so does what it promises.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            A new file for its state; in memory when not given.
+        model : path-like or Calibrator, optional
+            A saved recalibration to watch from now on; this monitor's, if it has one, when not
+            given. Without one the alarm is acknowledged and nothing else is changed.
+
+        Returns
+        -------
+        Monitor
+            A new one, without batches.
+        """
+        settings = self.settings
+        names = ("rule", "run_length", "alpha", "clip")
+        kept = {name: settings[name] for name in names}
+        watched = self.model if model is None else model
+        return Monitor.start(path, classes=self.classes, model=watched, **kept)
 
     @property
     def path(self) -> str:
@@ -406,6 +433,8 @@ class Monitor:
     def _add_unless_known(
         self, read: Predictions, batch: str, time: str
     ) -> MonitorStatus:
+        _check_writable_text(batch, "batch")
+        _check_writable_text(time, "time")
         checksum = _checksum_of_rows(read)
         with self._store.writing():
             known = self._store.find_by_batch_id(batch)
@@ -611,6 +640,17 @@ def _check_levels(rule: str, run_length: float, alpha: float) -> None:
         )
     if not 0.0 < alpha < 1.0:
         raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
+
+
+def _check_writable_text(text: str, argument: str) -> None:
+    """Refuse what no file can hold: half a letter (a surrogate), or a NUL."""
+    if "\0" in text or text != text.encode("utf-8", "replace").decode():
+        raise InputError(
+            argument=argument,
+            rule="be text that can be written as UTF-8",
+            value=text,
+            remedy="Choose another name.",
+        )
 
 
 def _max_log_repeat_probability(rows: Predictions) -> float:

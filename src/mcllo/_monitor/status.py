@@ -28,6 +28,7 @@ promise       what the numbers guarantee
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -67,6 +68,7 @@ AS_FAR_BACK = "as far back as can be seen"
 MIN_ROWS_PER_PARAMETER = 30
 """Rows for each shift and slope from which on false alarms keep their level (how-to/monitor.md)."""
 MAX_NAMED_CLASSES = 6
+TEXT_WIDTH = 96  # as of an assessment
 MAX_LOG_SHOWN_AS_NUMBER = 700.0
 """Logarithm beyond which a number is shown as a power of ten."""
 
@@ -97,9 +99,24 @@ def status_text(status: MonitorStatus, names: Names) -> str:
             said, "evidence", "size", "classes", "zeros", "learned"
         )
     ]
-    parts = [str(said[0]), "\n".join(body), class_share_table(status)]
-    parts += [str(s) for s in select_statements(said, "step", "promise")]
+    parts = [
+        _wrap(str(said[0])),
+        "\n".join(map(_wrap, body)),
+        class_share_table(status),
+    ]
+    parts += [_wrap(str(s)) for s in select_statements(said, "step", "promise")]
     return "\n\n".join(parts)
+
+
+def _wrap(sentence: str) -> str:
+    """Return a sentence in lines of a terminal; names and options stay whole."""
+    return textwrap.fill(
+        sentence,
+        TEXT_WIDTH,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def class_share_table(status: MonitorStatus) -> str:
@@ -200,19 +217,27 @@ def _evidence_statement(status: MonitorStatus) -> Statement:
 def _change_statement(status: MonitorStatus) -> Statement:
     since = f"Since {status.onset_time}" if status.onset_time else "So far"
     change, heat, by_heat = status.change, status.temperature, status.temperature_change
-    least = (
-        f"at least {_points_text(change.low)} percentage points of probability stand on the wrong "
-        "classes on average"
-        if change.low > 0.0
-        else "no probability stands on the wrong classes for certain"
-    )
+    if change.low > 0.0:
+        least = (
+            f"at least {_points_text(change.low)} percentage points of probability stand on the "
+            "wrong classes on average"
+        )
+    elif status.kind in ("alarm", "watch"):
+        # that something is wrong is known long before how much: this is no all-clear
+        least = (
+            "how much probability stands on the wrong classes is not certain yet (0.0 "
+            "percentage points or more)"
+        )
+    else:
+        least = "no probability stands on the wrong classes for certain"
     text = (
-        f"{since}, {least}. If the predictions are off by one temperature, its exponent is "
+        f"{since}, {least}. If the predictions are off by one temperature, it is "
         f"{format_number(heat.value)} ({format_number(heat.low)} to "
-        f"{format_number(heat.high)}; 1 is right), which is {_points_text(by_heat.value)} points "
-        f"({_points_text(by_heat.low)} to {_points_text(by_heat.high)})."
+        f"{format_number(heat.high)}; 1 is right, more is too sure), which is "
+        f"{_points_text(by_heat.value)} points ({_points_text(by_heat.low)} to "
+        f"{_points_text(by_heat.high)})."
     )
-    numbers = {"low": change.low, "exponent": heat.value, "change": by_heat.value}
+    numbers = {"low": change.low, "temperature": heat.value, "change": by_heat.value}
     return Statement("size", text, "plain", numbers)
 
 
@@ -235,6 +260,14 @@ def _classes_statement(status: MonitorStatus) -> Statement:
         f"Classes whose own probabilities are contradicted (e-BH: on average at most "
         f"{100 * status.alpha:g} % of those named are named wrongly): {shown}."
     )
+    if any(
+        s.named and s.difference.low <= 0.0 <= s.difference.high for s in status.classes
+    ):
+        since = f"since {status.onset_time}" if status.onset_time else "so far"
+        text += (
+            f" Evidence is of all batches and of errors that cancel on average, too; differences "
+            f"are those of the shares {since}, and may be 0."
+        )
     return Statement("classes", text, "bad", {"named": list(status.named)})
 
 
@@ -318,7 +351,8 @@ def _next_step_statement(status: MonitorStatus) -> Statement:
             "a row."
         )
     template = (
-        f"{{rows}}: {{refit}}.{gain} Then start a new monitor with the recalibration."
+        f"{{rows}}: {{refit}}.{gain} Then go on with the recalibration in a new monitor: "
+        "{restart}."
     )
     numbers = {"method": method, "gain": status.gain, "n_rows": status.n_rows_since}
     return Statement.filled("step", template, values, "plain", numbers)
@@ -410,7 +444,7 @@ class MonitorStatus(Result):
         Mean probability on the wrong classes, as far as the map that led before each batch shows
         it; the lower end is a bound of the whole, for any truth.
     temperature : Range
-        The exponent u, if the truth were ``x^u``; below 1 the predictions are too sure.
+        The temperature T, if the truth were ``x^(1/T)``; above 1 the predictions are too sure.
     temperature_change : Range
         Mean probability on the wrong classes by that temperature.
     classes : tuple of ClassShare
@@ -560,7 +594,7 @@ class ChangeIntervals(NamedTuple):
     """Intervals since a batch."""
 
     change: ConfidenceSequence
-    temperature: ConfidenceSequence
+    exponent: ConfidenceSequence
     temperature_change_interval: ConfidenceSequence
     shares: tuple[ConfidenceSequence, ...]
 
@@ -574,11 +608,11 @@ def change_intervals(sums: Numbers, since_batch: int, alpha: float) -> ChangeInt
     change = ConfidenceSequence(
         max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high)
     )
-    temperature, inside = exponent_confidence_sequence(sums["likelihood"], level)
+    exponent, inside = exponent_confidence_sequence(sums["likelihood"], level)
     moved = sums["moved"] / max(n_units, 1)
     best = int(np.argmax(sums["likelihood"]))
-    is_bounded = temperature.low > 0.0 and temperature.high < math.inf
-    may_be_right = temperature.low <= 1.0 <= temperature.high
+    is_bounded = exponent.low > 0.0 and exponent.high < math.inf
+    may_be_right = exponent.low <= 1.0 <= exponent.high
     heated = ConfidenceSequence(
         value=float(moved[best]),
         low=0.0 if may_be_right else float(moved[inside].min()),
@@ -588,7 +622,19 @@ def change_intervals(sums: Numbers, since_batch: int, alpha: float) -> ChangeInt
         mean_confidence_sequence(s, q, n_units, level)
         for s, q in sums["shares"].T.tolist()
     )
-    return ChangeIntervals(change, temperature, heated, shares)
+    return ChangeIntervals(change, exponent, heated, shares)
+
+
+def temperature_of_exponent(exponent: ConfidenceSequence) -> ConfidenceSequence:
+    """Return T = 1/u with its interval; an end that is not bounded stays so.
+
+    Examples
+    --------
+    >>> temperature_of_exponent(ConfidenceSequence(0.5, 0.25, math.inf))
+    ConfidenceSequence(value=2.0, low=0.0, high=4.0)
+    """
+    high = math.inf if exponent.low == 0.0 else 1.0 / exponent.low
+    return ConfidenceSequence(1.0 / exponent.value, 1.0 / exponent.high, high)
 
 
 def build_status(
@@ -653,7 +699,7 @@ def build_status(
         since=since,
         n_rows_since=rows,
         change=sizes.change,
-        temperature=sizes.temperature,
+        temperature=temperature_of_exponent(sizes.exponent),
         temperature_change=sizes.temperature_change_interval,
         classes=shares,
         gain=gain,

@@ -58,6 +58,7 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
         raise FileFormatError(
             f"{target} cannot be written: {error.strerror}."
         ) from None
+    _unfinished.add(temporary)
     try:
         yield temporary
         _sync_to_disk(temporary)
@@ -78,6 +79,7 @@ def replace_atomically(path: StrPath) -> Iterator[Path]:
         handle = _remove_temporary(handle, temporary)
         raise
     finally:
+        _unfinished.discard(temporary)
         _close_handle(handle)
     with suppress(
         OSError
@@ -141,6 +143,7 @@ class ScratchFolder:
                 handle
             )  # before it was locked, another process took it for a dead one's
         self._finalizer = weakref.finalize(self, _remove_folder, self.folder, handle)
+        _unfinished.add(self.folder)
 
     def close(self) -> None:
         """Give the space back."""
@@ -155,8 +158,23 @@ class ScratchFolder:
 
 
 def _remove_folder(folder: Path, handle: int) -> None:
+    _unfinished.discard(folder)
     os.close(handle)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+_unfinished: set[Path] = set()
+"""Temporary files and folders of this process that are there now."""
+
+
+def remove_unfinished() -> None:
+    """Remove temporary files and folders, where the process ends without coming back to them."""
+    for path in list(_unfinished):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
 
 
 def _try_lock(handle: int, *, wait: bool) -> bool:

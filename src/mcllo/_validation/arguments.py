@@ -10,11 +10,14 @@ Names of subgroups stand in their natural order: 2 before 10, and "station 2" be
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -23,11 +26,59 @@ from ..exceptions import InputError
 from .frames import column_names, column_or_table, did_you_mean, split_column
 from .labels import is_missing
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 def check_share(name: str, value: float) -> None:
     """Refuse what does not lie between 0 and 1."""
     if not 0.0 < value < 1.0:
         raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
+
+
+OTHER_NAMES = {
+    "labels": "y",
+    "random_state": "seed",
+    "sample_weights": "sample_weight",
+    "targets": "y",
+    "weight": "sample_weight",
+    "weights": "sample_weight",
+    "y_prob": "probs",
+    "y_true": "y",
+}
+"""What other packages call an argument, for those that spelling does not lead to."""
+
+
+def refuse_unknown_keywords(
+    function_name: str, keywords: Iterable[str], shown: Signature
+) -> None:
+    """Refuse keywords that a function does not have, with the one that may have been meant.
+
+    It is a `TypeError`, as of any function.
+    """
+    known = list(shown.parameters)
+    for name in keywords:
+        if name in known:
+            continue
+        message = f"{function_name}() got an unexpected keyword argument {name!r}"
+        meant = OTHER_NAMES.get(name)
+        if meant not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+            meant = close[0] if close else None
+        if meant is not None:
+            message += f"; did you mean {meant}=?"
+        raise TypeError(message)
+
+
+def names_unknown_keywords(function: Function) -> Function:
+    """Let a function say which keyword may have been meant by one that it does not have."""
+    own = signature(function)
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        refuse_unknown_keywords(function.__name__, keywords, own)
+        return function(*args, **keywords)
+
+    return cast(Function, checked)
 
 
 MAX_SUBGROUPS = 200

@@ -82,6 +82,22 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     return None if frame is None else [str(column) for column in frame.columns]
 
 
+def row_names(table: Any) -> list[Hashable] | None:
+    """Return the index of a pandas-like frame as names of its rows; None where it only counts."""
+    index = _pandas_index(table)
+    if index is None or _is_default_index(index):
+        return None
+    return list(index.tolist())
+
+
+def column_cells(table: Any, name: str = "the frame") -> dict[str, list[Any]]:
+    """Return the columns of a frame as lists."""
+    frame = _as_frame(table, name)
+    assert frame is not None
+    columns = zip(frame.columns, frame.iter_columns(), strict=True)
+    return {str(column): values.to_list() for column, values in columns}
+
+
 def select_by_prefix(
     table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str
 ) -> Any:

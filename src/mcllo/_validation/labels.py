@@ -219,15 +219,33 @@ def encode_labels(
             row=row,
             values={"known": shorten(classes)},
         )
-        hint = prefix_hint(
-            [str(name) for name in classes], distinct_labels_as_text(values)
-        )
-        raise (
-            error
-            if hint is None
-            else error.with_remedy(f"{hint.template}.", **hint.values)
-        )
+        words = [str(name) for name in classes]
+        hint = prefix_hint(words, distinct_labels_as_text(values))
+        if hint is not None:
+            raise error.with_remedy(f"{hint.template}.", **hint.values)
+        remedy = _remedy_for_numbered_columns(values, classes)
+        raise error if remedy is None else error.with_remedy(remedy, names=words)
     return codes, classes
+
+
+def _remedy_for_numbered_columns(
+    values: NDArray[Any], classes: Sequence[Hashable] | None, n_classes: int = 0
+) -> str | None:
+    """Return what to do where labels seem to be the numbers of the columns, else None.
+
+    Which column such a number means is not guessed: encoders of labels sort the names first.
+    """
+    if values.dtype.kind not in "iu":
+        return None
+    n_columns = n_classes if classes is None else len(classes)
+    counts_from_1 = values.min() >= 1 and values.max() <= n_columns
+    if classes is None or set(map(str, classes)) == set(map(str, range(n_columns))):
+        return "{count_from_0}" if counts_from_1 else None
+    if counts_from_1 and values.max() == n_columns:
+        return "{name_labels_from_1}"
+    if values.min() >= 0 and values.max() < n_columns:
+        return "{name_labels_from_0}"
+    return None
 
 
 def distinct_labels_as_text(y: Any) -> list[str]:
@@ -430,11 +448,12 @@ def column_classes(
         return tuple(range(n_classes))
     distinct = np.unique(values).tolist()
     if len(distinct) != n_classes:
+        remedy = _remedy_for_numbered_columns(values, None, n_classes)
         raise InputError(
             "which column is which class is unclear: probs has {n_classes} columns and y has "
             "{n_labels} distinct labels {labels}.",
             argument="classes",
-            remedy="Pass {classes}.",
+            remedy=remedy or "Pass {classes}.",
             values={
                 "n_classes": n_classes,
                 "n_labels": len(distinct),

@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from inspect import get_annotations, signature
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,13 @@ from .._model.likelihood import log_odds_from_rows
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
-from .arguments import RowSubgroups, clean_by, extract_by_column
+from .arguments import (
+    RowSubgroups,
+    clean_by,
+    extract_by_column,
+    refuse_unknown_keywords,
+)
+from .choice_sets import read_choice_sets
 from .frames import (
     check_row_indexes,
     n_columns,
@@ -51,7 +57,9 @@ from .labels import (
     find_class,
     no_labels_error,
 )
+from .missing_rows import check_missing_rule, drop_rows_with_gaps
 from .probabilities import (
+    DEFAULT_CLIP,
     Simplex,
     clean_probs,
     clipping_statement,
@@ -79,6 +87,7 @@ class TableOptions(TypedDict, total=False):
     sample_weight: Any
     normalize: bool
     clip: float | None
+    missing: Literal["refuse", "drop"]
 
 
 class RowOptions(TableOptions, total=False):
@@ -128,6 +137,9 @@ class Predictions:
         Largest distance of a row sum from 1.
     notes : tuple of Statement
         What was assumed when they were read from a file, and rows that were left out.
+    offered : ndarray of bool of shape (n_samples, n_classes) or None
+        Of choice sets (`from_choices`): which positions each row offers. `classes` are then
+        positions, `probs` are 0 where nothing is offered, and `logits` are log probabilities.
 
     See Also
     --------
@@ -146,6 +158,7 @@ class Predictions:
     - ``sample_weight``, ``weight_kind``: weights of the rows, and what they mean.
     - ``groups``: rows that may depend on each other.
     - ``normalize``, ``clip``: accept rows that do not sum to 1; lower bound of small probabilities.
+    - ``missing``: refuse rows with gaps, or leave them out.
 
     Examples
     --------
@@ -174,9 +187,11 @@ class Predictions:
     n_renormalized: int = 0
     max_row_error: float = 0.0
     notes: tuple[Statement, ...] = ()
+    offered: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("probs", "codes", "logits", "sample_weight", "groups", "raised"):
+        arrays = ("probs", "codes", "logits", "sample_weight", "groups", "raised")
+        for name in (*arrays, "offered"):
             array = getattr(self, name)
             if array is not None:
                 array.setflags(write=False)
@@ -197,6 +212,7 @@ class Predictions:
         by: Any = None,
         normalize: bool = False,
         clip: float | None = None,
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Predictions:
         """Validate predictions and labels.
 
@@ -237,6 +253,9 @@ class Predictions:
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
             Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+        missing : {"refuse", "drop"}
+            Rows in which a probability, the label, the weight or the group is missing: "drop"
+            leaves them out, which `notes` count.
 
         Returns
         -------
@@ -270,6 +289,21 @@ class Predictions:
                 if logits is None
                 else select_by_prefix(logits, prefix, classes, "logits")
             )
+        notes: tuple[Statement, ...] = ()
+        check_missing_rule(missing)
+        if missing == "drop":
+            tables, beside, classes, notes = drop_rows_with_gaps(
+                {"probs": probs, "logits": logits},
+                {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by},
+                classes,
+            )
+            probs, logits = tables["probs"], tables["logits"]
+            y, by = beside["y"], beside["by"]
+            sample_weight, groups = beside["sample_weight"], beside["groups"]
+        if logits is None:
+            _refuse_transposed("probs", probs, y)
+        else:
+            _refuse_transposed("logits", logits, y)
         try:
             simplex = simplex_from_arguments(probs, logits, classes, normalize, clip)
         except InputError as error:
@@ -281,9 +315,117 @@ class Predictions:
             len(simplex.probs), sample_weight, weight_kind, groups, by
         )
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
+        if notes:
+            predictions = replace(predictions, notes=notes)
         if clip is not None:
             return replace(predictions, clip_given=True)
         warn_of_zeros(predictions, predictions.probs.size)
+        return predictions
+
+    @classmethod
+    def from_choices(
+        cls,
+        scores: Any,
+        y: Any = None,
+        *,
+        kind: str,
+        positions: Sequence[Hashable] | None = None,
+        lengths: Any = None,
+        by: Any = None,
+        question: str | None = None,
+        option: str | None = None,
+        score: str | None = None,
+        right: str | None = None,
+    ) -> Predictions:
+        """Validate choice sets: rows that offer options without identity, of varying number.
+
+        The answers to a question, the horses of a race, the candidates of a search: an option is
+        known by its position and its score.
+
+        Parameters
+        ----------
+        scores : list of lists, array-like or frame of shape (n_samples, n_positions)
+            The scores of each row's options, in order; in a padded table NaN (of log scores also
+            -inf) where a position is not offered. With `question` a frame that has a row for each
+            option.
+        y : array-like of shape (n_samples,), optional
+            The right option of each row: its place, counted from 0, or the name of its position.
+        kind : {"log_likelihoods", "logits", "probs"}
+            What scores are. All are normalised over what a row offers.
+        positions : sequence, optional
+            Names of the positions. Default: A, B, C, ...; of more than 26 positions 1, 2, 3, ...
+            Positions that no row offers are left out.
+        lengths : list of lists or array-like, optional
+            Characters or tokens of each option, by which its log likelihood is divided.
+        by : array-like of shape (n_samples,), optional
+            Subgroup of each row, such as the subject of a question.
+        question, option, score, right : str, optional
+            Columns of a frame with a row for each option: the question it belongs to, its position,
+            its score, and whether it is the right one.
+
+        Returns
+        -------
+        Predictions
+            Checked, and read-only; `offered` is the mask of what is offered.
+
+        Raises
+        ------
+        InputError
+            An answer that is not offered, a row with fewer than two options, scores that are none:
+            one sentence with the row.
+
+        See Also
+        --------
+        mcllo.assess_choices : Judges them.
+        mcllo.ChoiceCalibrator : Learns a recalibration from them.
+        Predictions.from_arrays : Rows whose columns are classes.
+
+        Examples
+        --------
+        >>> rows = [[-1.2, -0.7, -3.0], [-0.1, -2.5]]
+        >>> p = Predictions.from_choices(rows, [1, 0], kind="log_likelihoods")
+        >>> p
+        Predictions(n_samples=2, positions=('A', 'B', 'C'), options=(2, 3))
+        >>> p.probs.round(3)
+        array([[0.355, 0.586, 0.059],
+               [0.917, 0.083, 0.   ]])
+        """
+        long_columns = None
+        if question is not None:
+            named = {"question": question, "option": option}
+            named |= {"score": score, "right": right}
+            long_columns = {
+                name: column for name, column in named.items() if column is not None
+            }
+        rows = read_choice_sets(
+            scores,
+            y,
+            kind=kind,
+            positions=positions,
+            lengths=lengths,
+            long_columns=long_columns,
+        )
+        n_clipped_true = 0
+        if rows.raised is not None:
+            own = np.arange(len(rows.codes))
+            n_clipped_true = int(rows.raised[own, rows.codes].sum())
+        predictions = cls(
+            probs=rows.probs,
+            codes=rows.codes,
+            classes=rows.positions,
+            baseline=rows.most_offered,
+            logits=rows.log_probs,
+            by=clean_by(by, len(rows.codes)),
+            raised=rows.raised,
+            clip=None if rows.raised is None else DEFAULT_CLIP,
+            n_zeros=rows.n_zeros,
+            n_clipped=0 if rows.raised is None else int(rows.raised.sum()),
+            n_clipped_true=n_clipped_true,
+            n_renormalized=rows.n_renormalized,
+            max_row_error=rows.max_row_error,
+            offered=rows.offered,
+        )
+        warn_of_zeros(predictions, int(rows.offered.sum()))
         return predictions
 
     @classmethod
@@ -357,6 +499,12 @@ class Predictions:
         )
 
     def __repr__(self) -> str:
+        if self.offered is not None:
+            n_options = self.offered.sum(axis=1)
+            return (
+                f"Predictions(n_samples={self.n_samples}, positions={self.classes!r}, "
+                f"options=({n_options.min()}, {n_options.max()}))"
+            )
         return (
             f"Predictions(n_samples={self.n_samples}, classes={self.classes!r}, "
             f"baseline={self.baseline!r})"
@@ -409,8 +557,15 @@ class Predictions:
 
     @cached_property
     def log_odds(self) -> Floats:
-        """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
-        if self.logits is None:
+        """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only.
+
+        Of choice sets log probabilities, shape (n_classes, n_samples): log odds against an option
+        that no row offers, which `offered` must mask.
+        """
+        if self.offered is not None:
+            assert self.logits is not None
+            odds = np.ascontiguousarray(self.logits.T)
+        elif self.logits is None:
             odds = log_odds_from_rows(
                 self.probs, self.baseline_index, rows_are_logs=False
             )
@@ -425,7 +580,7 @@ class Predictions:
     def model_codes(self) -> Codes:
         """Labels as rows of `log_odds`; the baseline is ``n_classes - 1``."""
         b = self.baseline_index
-        if b == self.n_classes - 1:
+        if b == self.n_classes - 1 or self.offered is not None:
             return self.codes
         # the baseline moves last, and the classes behind it move up
         moved = np.where(self.codes > b, self.codes - 1, self.codes)
@@ -528,7 +683,22 @@ class Predictions:
             sample_weight=facts.weight,
             groups=facts.groups,
             by=facts.by,
+            offered=None if self.offered is None else self.offered[picked],
         )
+
+    @property
+    def offered_counts(self) -> Codes:
+        """How many options each row offers."""
+        if self.offered is None:
+            return np.full(self.n_samples, self.n_classes)
+        return np.asarray(self.offered.sum(axis=1), np.intp)
+
+    @property
+    def model_mask(self) -> NDArray[np.bool_] | None:
+        """What is offered, in the shape of `log_odds`; None where every row offers every class."""
+        if self.offered is None:
+            return None
+        return np.ascontiguousarray(self.offered.T)
 
     def with_importance_weights(self) -> Predictions:
         """Return the rows to learn from: weights that are no whole numbers are importance."""
@@ -566,12 +736,13 @@ def takes_row_options(options: type) -> Callable[[Function], Function]:
 
         @wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
-            for name in keywords.keys() - shown.parameters.keys():
-                unknown = (
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}"
-                )
-                raise TypeError(unknown)
-            return function(*args, **keywords)
+            refuse_unknown_keywords(function.__name__, keywords, shown)
+            try:
+                return function(*args, **keywords)
+            except InputError as error:
+                if keywords.get("missing", "refuse") != "refuse":
+                    raise
+                raise _with_missing_remedy(error) from None
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
         return cast(Function, checked)
@@ -579,10 +750,44 @@ def takes_row_options(options: type) -> Callable[[Function], Function]:
     return decorate
 
 
-def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
-    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
+def _refuse_transposed(name: str, table: Any, y: Any) -> None:
+    """Refuse a table with a column for each label and a row for each class."""
+    shape = getattr(table, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2 or n_columns(y) != 1:
+        return
+    n_rows, n_columns_given = shape
+    n_labels = len(y) if hasattr(y, "__len__") else 0
+    if n_labels == n_columns_given and n_rows < n_labels:
+        raise InputError(
+            "{argument} must have a row for each of the {n_labels:,} labels; it has a column "
+            "for each, and {n_rows} rows. Pass {argument}.T.",
+            argument=name,
+            values={"n_labels": n_labels, "n_rows": n_rows},
+        )
+
+
+def _with_missing_remedy(error: InputError) -> InputError:
+    """Return the error of a row with a gap with the option that leaves such rows out."""
+    drop = {
+        "{drop_row}": "Drop or correct that row, or pass {missing:'drop'}.",
+        "{drop_unlabelled}": "Drop those rows, or pass {missing:'drop'}.",
+    }
+    if error.remedy not in drop:
+        return error
+    return error.with_remedy(drop[error.remedy])
+
+
+def as_predictions(
+    probs: Any, y: Any = None, *, choice_sets: bool = False, **options: Any
+) -> Predictions:
+    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate.
+
+    Choice sets are refused unless the caller takes `choice_sets`.
+    """
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
+    if not choice_sets:
+        refuse_choice_sets(probs)
     baseline = options.pop("baseline", None)
     by = options.pop("by", None)
     if by is not None:
@@ -592,6 +797,7 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
         False,
         "frequency",
         "",
+        "refuse",
     )  # by identity: a table cannot be compared with them
     given = []
     for name, value in options.items():
@@ -603,6 +809,15 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
             f"{extra} must not be given beside a Predictions; it holds its own."
         )
     return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def refuse_choice_sets(predictions: Predictions) -> None:
+    """Refuse rows whose options have no identity, where columns must be classes."""
+    if predictions.offered is not None:
+        raise InputError(
+            "these predictions are choice sets, whose columns are positions and not classes; "
+            "use assess_choices, calibration_test or ChoiceCalibrator."
+        )
 
 
 def predictions_for_inference(
@@ -628,11 +843,13 @@ def predictions_for_scoring(
     classes: Sequence[Hashable] | None = None,
     baseline: Hashable | None = None,
     keep_zeros: bool = True,
+    choice_sets: bool = False,
 ) -> Predictions:
     """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
 
-    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
-    scikit-learn's binary scorers, the probability of the second of two classes.
+    A `Predictions` stands for itself, with ``y_true=None``; one of choice sets where these are
+    taken, by what looks at the most probable option or at the one that came true. One-dimensional
+    `y_prob` is, as in scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
     if (
@@ -648,8 +865,9 @@ def predictions_for_scoring(
     if is_vector and y_prob.dtype.kind == "f":
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
-        return as_predictions(y_prob, y_true, **options)
+        return as_predictions(y_prob, y_true, choice_sets=choice_sets, **options)
     check_row_indexes(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
+    _refuse_transposed("y_prob", y_prob, y_true)
     classes = None if classes is None else as_class_list(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_row_facts(len(simplex.probs), sample_weight)

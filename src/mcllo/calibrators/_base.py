@@ -39,6 +39,7 @@ from .._utils.formatting import format_count
 from .._utils.results import Floats, none_for_nonfinite
 from .._utils.statements import warn, warn_once
 from .._utils.terminal import standard_output
+from .._validation.arguments import names_unknown_keywords
 from .._validation.frames import (
     check_row_indexes,
     column_names,
@@ -136,6 +137,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Their number.
     feature_names_in_ : ndarray of str
         Names of the columns, where X has names.
+    input_ : {"probs", "logits"}
+        What it was fitted to: an export takes the same.
     training_ : dict
         Number and checksum of the rows learned from; a saved model keeps them.
     """
@@ -144,6 +147,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     includes_identity: ClassVar[bool] = True
     _absent: ClassVar[str] = ""
     _learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+    input_: str
     training_: dict[str, Any]
 
     def __init__(
@@ -163,6 +167,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return True
 
     @warn_once()
+    @names_unknown_keywords
     def fit(
         self,
         X: Any = None,
@@ -202,6 +207,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warn(absent_class_warning(predictions, self._absent_class_consequence()))
         self._learn(self._reweight_to_prior(predictions))
         self._learn_prior(predictions)
+        self.input_ = "probs" if predictions.logits is None else "logits"
         self.training_ = training_summary(predictions)
         return self
 

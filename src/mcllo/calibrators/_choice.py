@@ -6,6 +6,7 @@
 `input_kind`              what its X holds: "probs" or "logits"; another package's reads
                           probabilities
 `is_mcllo_calibrator`     whether it takes ``logits=`` and `Predictions`, and knows all classes
+`assign_random_folds`     a fold for each row, whatever its label
 `check_folds`             folds that hold out each row exactly once, which one row's judgement needs
 `non_default_parameters`  what is not the default
 `clone_and_fit`           a clone fitted to `Predictions`, whoever wrote it
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.results import Floats
+from .._utils.results import Codes, Floats
 from .._validation.frames import shorten
 from .._validation.predictions import Predictions
 from ..exceptions import InputError, show
@@ -39,9 +40,12 @@ def make_calibrator(
     """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
     if isinstance(key_or_calibrator, str):
         if key_or_calibrator not in registry:
-            platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (
-                key_or_calibrator == "sigmoid"
-            )
+            platt = ""
+            if key_or_calibrator == "sigmoid":
+                platt = (
+                    " (scikit-learn's 'sigmoid', Platt scaling, is 'mcllo' here: of two classes "
+                    "the same curve, of more its multinomial form)"
+                )
             raise InputError(
                 "calibrator must be one of {known}; got {key!r}{platt}.",
                 argument="calibrator",
@@ -72,6 +76,25 @@ def is_mcllo_calibrator(calibrator: Any) -> bool:
 def input_kind(calibrator: Any) -> str:
     """Return what X of a calibrator holds; one of another package reads probabilities."""
     return str(getattr(calibrator, "input", "probs"))
+
+
+def assign_random_folds(
+    n_samples: int, n_folds: Any, seed: int, groups: Codes | None = None
+) -> Codes:
+    """Return a fold for each row, whatever its label; rows of one group share theirs."""
+    is_whole = isinstance(n_folds, (int, np.integer)) and not isinstance(n_folds, bool)
+    if not is_whole or n_folds < 2:
+        rule = "be a whole number of at least 2 folds"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
+    n_units = n_samples if groups is None else int(groups.max()) + 1
+    if n_folds > n_units:
+        units = "rows" if groups is None else "groups"
+        rule = f"not exceed the number of {units} ({n_units})"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
+    order = np.random.default_rng([seed, 1]).permutation(n_units)
+    folds = np.empty(n_units, dtype=np.intp)
+    folds[order] = np.arange(n_units) % n_folds
+    return folds if groups is None else folds[groups]
 
 
 def check_folds(

@@ -39,6 +39,7 @@ from .._utils.formatting import format_pvalue
 from .._utils.optional import load_application
 from .._utils.results import Floats, Result
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
+from .._validation.arguments import names_unknown_keywords
 from .._validation.frames import is_dask
 from .._validation.labels import RESERVED_LABELS
 from .._validation.predictions import Predictions
@@ -286,6 +287,7 @@ class MCLLOCalibrator(GatedCalibrator):
         self.prior = prior
         self.clip = clip
 
+    @names_unknown_keywords
     def fit(
         self,
         X: Any = None,
@@ -376,7 +378,7 @@ class MCLLOCalibrator(GatedCalibrator):
             clip=self.clip,
         )
         self._clear_fitted_attributes()
-        self._adopt_fit(fit)
+        self._adopt_fit(fit, "probs" if logits is None else "logits")
         columns = getattr(X if logits is None else logits, "columns", None)
         if columns is not None:
             self.feature_names_in_ = np.array(
@@ -384,9 +386,10 @@ class MCLLOCalibrator(GatedCalibrator):
             )
         return self
 
-    def _adopt_fit(self, fit: MCLLOFit) -> Self:
+    def _adopt_fit(self, fit: MCLLOFit, fitted_input: str) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
         self._set_classes(fit.classes)
+        self.input_ = fitted_input
         self.fit_ = fit
         self.gate_ = None
         self.clip_ = self.clip

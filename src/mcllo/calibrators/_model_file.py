@@ -1,7 +1,8 @@
 """The model file: JSON that anyone can read, checked whole before a number of it is used.
 
 ==========  ========================================================================================
-`model_document`  format, its version, method, params, classes, state, training, checksum
+`model_document`  format, its version, method, params, classes, input, state, training, checksum
+input       what it was fitted to, probs or logits; files before this field have none
 training    rows learned from, and their checksum: of each column as read (the probabilities, the
             codes of the labels, the weights) the sum of (2 i + 1) times the 64 bits of row i,
             modulo 2^64; of these sums the SHA-256. A word that changes changes its sum, as odd
@@ -53,6 +54,8 @@ FORMAT = "mcllo calibrator"
 FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)
 """Version 1 had no training and no checksum, and always the covariance."""
+INPUTS = ("probs", "logits")
+"""What a calibrator can be fitted to."""
 # Limits, all round numbers far beyond any map that was fitted.
 MAX_FILE_BYTES = 256 * 2**20
 MAX_DEPTH = 32  # of brackets
@@ -75,6 +78,7 @@ def model_document(calibrator: Calibrator, covariance: bool) -> dict[str, Any]:
         "method": calibrator.method,
         "params": to_plain_python(calibrator.get_params(deep=False)),
         "classes": calibrator.classes_.tolist(),
+        "input": getattr(calibrator, "input_", calibrator.input),
         "state": state,
         "training": getattr(calibrator, "training_", None),
     }
@@ -166,6 +170,7 @@ def _build_calibrator(content: dict[str, Any], kind: type[Calibrator]) -> Calibr
     estimator = kind(**content["params"])
     estimator._set_classes(tuple(content["classes"]))
     estimator._restore_state(content["state"])
+    estimator.input_ = content.get("input", estimator.input)
     if content.get("training") is not None:
         estimator.training_ = content["training"]
     classes = as_class_list(estimator.classes_.tolist())
@@ -208,6 +213,8 @@ def check_document(content: dict[str, Any]) -> None:
         len(set(map(str, classes))) == len(classes),
         "classes must differ from each other",
     )
+    is_known = content.get("input", "probs") in INPUTS
+    _require(is_known, "input must be probs or logits")
     are_same = state.get("classes", classes) == classes
     _require(are_same, "classes and state.classes must be the same")
 
@@ -530,6 +537,13 @@ def _check_xu_davoine(state: dict[str, Any], n_classes: int) -> None:
     )
 
 
+def _check_choice_sets(state: dict[str, Any], n_positions: int) -> None:
+    _checked_row(state["tau"], "tau", n_positions)
+    _require(_is_number(state["gamma"]), "gamma must be a number")
+    _check_object_or_null(state["gate"], "gate")
+    _require(isinstance(state["fit"], dict), "fit must be a JSON object")
+
+
 CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "mcllo": _check_mcllo,
     "auto": _check_auto,
@@ -541,6 +555,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "isotonic": _check_isotonic,
     "beta": _check_beta,
     "xu_davoine": _check_xu_davoine,
+    "choice_sets": _check_choice_sets,
 }
 """By method; those without an entry have no lengths or orders of their own."""
 

@@ -1,4 +1,10 @@
-"""`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
+"""`XuDavoine`: evidential calibration by one scalar soft-max model, after Xu and others (2015).
+
+Of their paper only title, abstract and first page could be read. One scalar for all classes, the
+smoothed targets and the sampling by cumulative probabilities are known from a third party's code;
+that scores are the probabilities themselves is inferred from what the paper on MCLLO prints (labels
+do not change, calibrated rows are moved); the rest follows from Denoeux (2014). No combination of
+the options gives the label changes that the paper prints.
 
 =================  ==========================================================================
 score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
@@ -466,6 +472,8 @@ Output = Literal["pignistic", "plausibility", "plug_in"]
 class XuDavoine(Calibrator):
     """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
 
+    A reading of the method of Xu and others, whose paper could not be read whole: see Notes.
+
     With ``scores="prob"`` no theta changes nothing, so predictions that need no recalibration are
     changed too; ``scores="log", output="plug_in"`` is temperature scaling. The plug-in never
     changes the most probable class.
@@ -506,9 +514,12 @@ class XuDavoine(Calibrator):
     Notes
     -----
     Evidential calibration as in [1]_, extended to more than two classes as in [2]_. Only the
-    abstracts and first pages of these were at hand; the rest is derived from the likelihood-based
-    belief function that they build on. Options are the choices that they leave open; the
-    defaults are a reading of how [3]_ used the method, which its tables do not settle.
+    abstracts and first pages of these were at hand; one scalar and smoothed targets are those of
+    another's code, the rest is derived from the likelihood-based belief function that they build
+    on. Options are the choices that they leave open; the defaults are a reading of how [3]_ used
+    the method: that scores are probabilities is inferred from its results. No combination of the
+    options gives the label changes that its tables print. A comparison judges this reading, not the
+    method of [2]_.
 
     References
     ----------

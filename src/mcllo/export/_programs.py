@@ -373,11 +373,11 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
     calibrator : Calibrator
         A fitted one.
     input : {"probs", "logits"}, optional
-        What rows will hold; by default what the calibrator was fitted to. Logits for one that was
-        fitted to probabilities go through a softmax first.
+        What rows will hold; by default what the calibrator was fitted to. The answer is that of
+        ``predict_proba(logits=...)`` or of ``predict_proba(probs)``.
     """
     classes = tuple(calibrator.classes_.tolist())
-    given = calibrator.input if input is None else input
+    given = calibrator.input_ if input is None else input
     if given not in ("probs", "logits"):
         raise InputError(argument="input", rule="be 'probs' or 'logits'", value=input)
     if calibrator.input == "logits" and given == "probs":
@@ -390,9 +390,13 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
     program = Program(calibrator.method, classes, given, normalize=normalize)
     # z are logits or log p, and p are probabilities. A step that nothing needs is left out at the
     # end, so that both can be made here.
-    z = program.add_step("input")
-    p = program.add_step("softmax", z) if given == "logits" else z
-    if calibrator.input == "probs":
+    z = p = program.add_step("input")
+    if given == "logits":
+        p = program.add_step("softmax", z)
+        if calibrator.input == "probs":
+            # finite where a probability is too small for a number, so that none is clipped
+            z = program.add_step("log_softmax", z)
+    else:
         p = program.add_step("unit", p, tolerance=MIN_REPORTED_ROW_ERROR)
         if calibrator.needs_logs:
             p = _add_clipping(program, calibrator, p)

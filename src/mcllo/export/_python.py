@@ -52,7 +52,7 @@ def minus_top(x):
     "softmax": """
 def softmax(x):
     e = [math.exp(a) for a in minus_top(x)]
-    total = math.fsum(e)
+    total = sum(e)
     return [a / total for a in e]
 """,
     "log_softmax": """

@@ -46,7 +46,6 @@ from .._utils.optional import ONNX_EXTRA, import_optional
 from .._utils.results import Floats, Result
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
-from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
 from ..exceptions import InputError
 from ._graph import append_program, write_onnx
@@ -287,8 +286,8 @@ def calibrator_probabilities(
 ) -> Floats:
     """Return what ``predict_proba`` says of rows in the program's input."""
     with suppress_warnings():
-        if program.input == "logits" and calibrator.input == "probs":
-            rows = clean_logits(rows).probs
+        if program.input == "logits":
+            return np.asarray(calibrator.predict_proba(logits=rows))
         return np.asarray(calibrator.predict_proba(rows))
 
 
@@ -379,8 +378,7 @@ def export(
         Where to write it, atomically; ``-`` is standard output. The types of an ES module are
         written beside it.
     input : {"probs", "logits"}, optional
-        What rows will hold; by default what the calibrator was fitted to. Logits for one that was
-        fitted to probabilities go through a softmax first.
+        What rows will hold; by default what the calibrator was fitted to (its ``input_``).
     **options
         Of onnx: `dtype` ("float64", "float32"), `inside`, `opset`. Of sql: `dialect`, `table`,
         `prefix` or `columns` (names of the classes' columns), `keep` (columns to pass through).
@@ -426,13 +424,13 @@ def export(
     program = build_program(calibrator, input)
     content = target.write(program, **options)
     if path is not None:
-        _write_content(path, content)
+        write_content(path, content)
         if to == "js" and str(path) != "-":
             write_text(type_declaration_path(path), write_type_declaration(program))
     return content
 
 
-def _write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_content(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write text or bytes, to standard output where the path is ``-``."""
     if str(path) == "-" and isinstance(content, str):
         standard_output().write(content)

@@ -283,7 +283,11 @@ def expected_calibration_error(
     0.3
     """
     p = predictions_for_scoring(
-        y_true, y_prob, sample_weight=sample_weight, classes=classes
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=True,
     )
     bins = TopLabelECE(p, n_bins, binning, norm)
     return float(bins.of_labels(p.codes[None])[0])

@@ -330,7 +330,11 @@ def reliability_curve(
     """
     check_share("level", level)
     predictions = predictions_for_scoring(
-        y, probs, sample_weight=sample_weight, classes=classes
+        y,
+        probs,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=label is None,
     )
     values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight

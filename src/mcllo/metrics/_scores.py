@@ -83,7 +83,11 @@ def accuracy(
     0.667
     """
     p = predictions_for_scoring(
-        y_true, y_prob, sample_weight=sample_weight, classes=classes
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=True,
     )
     top, _ = top_label(p.probs)
     return weighted_row_mean(top == p.codes, p.sample_weight)
@@ -137,7 +141,11 @@ def log_loss(
     inf
     """
     p = predictions_for_scoring(
-        y_true, y_prob, sample_weight=sample_weight, classes=classes
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=True,
     )
     return mean_log_loss(p.probs, p)
 
@@ -188,7 +196,11 @@ def brier_score(
     0.29
     """
     p = predictions_for_scoring(
-        y_true, y_prob, sample_weight=sample_weight, classes=classes
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=True,
     )
     return mean_brier(p.probs, p)
 

@@ -21,7 +21,6 @@ from .._utils.formatting import PValueText, format_number, pvalue_text
 from .._utils.results import Floats
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins
-from ..metrics._reliability import reliability_curve
 from ._layout import (
     Places,
     label_outer,
@@ -30,8 +29,8 @@ from ._layout import (
     write_footer,
     write_title,
 )
-from ._reliability_curves import bins_legend as key_of
-from ._reliability_curves import draw_binned_curve
+from ._reliability_curves import MIN_ROWS
+from ._reliability_diagram import Curve, ReliabilityPanel, check_curve_kind
 from ._style import (
     BAND,
     BLUE,
@@ -56,8 +55,10 @@ def comparison(
     *,
     ax: Places = None,
     names: Mapping[str, str] | None = None,
+    curve: Curve = "smooth",
     n_bins: NBins = 10,
     binning: Binning = "width",
+    min_rows: float = MIN_ROWS,
     columns: int | None = None,
     caption: bool = False,
 ) -> list[Axes]:
@@ -72,10 +73,15 @@ def comparison(
     names : mapping of str to str, optional
         Which methods to show, in this order, and what to call each; all of them, by log loss, when
         not given.
+    curve : {"smooth", "isotonic", "bins"}
+        A smooth curve with a band, an isotonic curve over the band of calibrated predictions, or
+        bins with boxes.
     n_bins : int or "sqrt"
         Number of bins; "sqrt" is ``ceil(sqrt(n))``.
     binning : {"width", "mass"}
         Bins of equal width on [0, 1], or holding equally many rows.
+    min_rows : float
+        No line runs through bins of fewer rows.
     columns : int, optional
         Panels beside each other.
     caption : bool
@@ -104,20 +110,58 @@ def comparison(
     >>> [panel.get_title(loc="left") for panel in comparison(c)]
     ['uncalibrated', 'temperature']
     """
+    check_curve_kind(curve)
     rows = select_rows(comparison, names)
-    axes = shared_panels(len(rows), columns, ax)
-    for panel, row in zip(axes, rows, strict=True):
-        predictions = comparison.recalibrated[row.method]
-        curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
-        draw_binned_curve(panel, curve, strip=True)
-        title = names[row.method] if names else method_label(row.method)
-        write_title(
-            panel, title, f"ECE {format_number(row.ece)}, p {pvalue_label(row)}"
-        )
-    label_outer(axes, "Predicted probability", "Observed frequency")
-    words = [caption_of("comparison", comparison)] if caption else []
-    write_footer(axes, words, key_of(curve), ax)
+    titles = names or {row.method: method_label(row.method) for row in rows}
+    below = {}
+    for row in rows:
+        below[row.method] = f"ECE {format_number(row.ece)}, p {pvalue_label(row)}"
+    axes, key = draw_diagrams(
+        comparison,
+        titles,
+        below,
+        curve=curve,
+        n_bins=n_bins,
+        binning=binning,
+        min_rows=min_rows,
+        place=ax,
+        columns=columns,
+    )
+    words = [caption_of("comparison", comparison, curve=curve)] if caption else []
+    write_footer(axes, words, key, ax)
     return axes
+
+
+def draw_diagrams(
+    comparison: Comparison,
+    titles: Mapping[str, str],
+    below: Mapping[str, str],
+    *,
+    curve: Curve,
+    n_bins: NBins = 10,
+    binning: Binning = "width",
+    min_rows: float = MIN_ROWS,
+    place: Places = None,
+    columns: int | None = None,
+) -> tuple[list[Axes], list[Artist]]:
+    """Draw a reliability diagram for each method, and return them with their key.
+
+    `titles` says which methods, in this order; `below` what stands under each title.
+    """
+    axes = shared_panels(len(titles), columns, place)
+    for panel, (method, title) in zip(axes, titles.items(), strict=True):
+        drawing = ReliabilityPanel.of_rows(
+            comparison.recalibrated[method],
+            curve,
+            n_bins=n_bins,
+            binning=binning,
+            min_rows=min_rows,
+            seed=comparison.seed,
+        )
+        drawing.draw(panel, strip=True, quiet=True)
+        write_title(panel, title, below[method])
+    label_outer(axes, "Predicted probability", "Observed frequency")
+    return axes, drawing.legend_entries
 
 
 def order_rows(comparison: Comparison) -> list[ComparisonRow]:

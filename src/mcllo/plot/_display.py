@@ -15,10 +15,11 @@ from ._reliability_diagram import reliability, reliability_by_class
 
 
 class ReliabilityDisplay:
-    """Reliability diagram of a classifier of several classes, with the band of calibrated ones.
+    """Reliability diagram of a classifier of several classes, with a band.
 
     As `sklearn.calibration.CalibrationDisplay`, which is for two classes and has no band. Make one
-    with `from_estimator` or `from_predictions`; `plot` draws it again.
+    with `from_estimator` or `from_predictions`; `plot` draws it again, with ``curve="bins"`` say:
+    then boxes show where calibrated predictions would lie.
 
     Parameters
     ----------

@@ -222,7 +222,13 @@ def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
 
 
 def write_title(ax: Axes, title: str, below: str = "") -> None:
-    """Write a bold title over the axes, flush left, and a lighter line or two between them."""
+    """Write a bold title over the axes, flush left, and a lighter line or two between them.
+
+    Over axes that were given these are wrapped, or they would run into the next ones.
+    """
+    if not isinstance(ax.get_figure(), SelfLayoutFigure):
+        inches = title_width_in_points([ax]) / POINTS_PER_INCH
+        below = "\n".join(wrap_small_text(line, inches) for line in below.split("\n"))
     lines = count_lines(below) if below else 0
     ax.set_title(
         title,

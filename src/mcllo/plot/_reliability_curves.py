@@ -4,9 +4,10 @@
 bins            circles and diamonds, the observed frequency at the mean prediction of a bin, inside
                 and outside its box; the box is where it lies with 95 % probability if the
                 predictions are right (`ReliabilityCurve.band_low`, `band_high`), a vertical line is
-                Wilson's interval where there are no boxes
+                Wilson's interval where there are no boxes; the line skips bins of few rows
 smooth curve    the line, and its band: curves that explain the labels nearly as well
-                (`SmoothCurve`); hollow points are the same in bins
+                (`SmoothCurve`), where there are rows (`range_of_many_rows`); hollow points are the
+                same in bins
 isotonic curve  the steps, straight lines between them, over the grey band of calibrated predictions
                 (`IsotonicCurve`); thick where it leaves the band
 rows            bars of the bins, an axes of their own (`draw_count_bars`) or a strip below 0
@@ -26,11 +27,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
+from numpy.typing import NDArray
 
 from .._inference.consistency import IsotonicCurve
 from .._utils.formatting import format_count
 from .._utils.results import Floats
-from ..metrics._reliability import ReliabilityCurve
+from .._validation.predictions import Predictions
+from ..metrics._bins import weighted_quantile
+from ..metrics._reliability import ReliabilityCurve, values_and_hits
 from ..metrics._smooth import SmoothCurve
 from ._style import (
     BAND,
@@ -50,10 +54,20 @@ from ._style import (
 
 STRIP_HEIGHT = 0.17
 """Height of the strip of counts, in units of the vertical axis."""
+MIN_ROWS = 10
+"""Bins of fewer rows show chance: a frequency of nine rows has a standard error of up to 0.17."""
 BAND_OPACITY = 0.2
 """How much of its colour the band of a smooth curve has."""
 INSIDE: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": BLUE}
 OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
+FEW_ROWS: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 4.0,
+    "color": MUTED,
+    "markerfacecolor": PAPER,
+    "markeredgecolor": MUTED,
+}
+WHITE_EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.7}
 THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round"}
 
 
@@ -85,16 +99,52 @@ def short_count(count: float) -> str:
     return format_count(count)
 
 
-def point_areas(bins: ReliabilityCurve, largest: float = 36.0) -> Any:
-    """Return areas of points in square points, from 9 to `largest` for the fullest bin."""
-    used = bins.counts > 0.0
+def point_areas(
+    bins: ReliabilityCurve, shown: NDArray[np.bool_], largest: float = 36.0
+) -> Any:
+    """Return areas of the shown points in square points, up to `largest` for the fullest bin."""
     # by the root, or the points of most bins would be too small to see
-    share = np.sqrt(bins.counts[used] / bins.counts.max())
+    share = np.sqrt(bins.counts[shown] / bins.counts.max())
     smallest = 9.0
     return smallest + (largest - smallest) * share
 
 
-def draw_binned_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
+def has_enough_rows(bins: ReliabilityCurve, min_rows: float) -> NDArray[np.bool_]:
+    """Return which bins hold so many rows that a line may run through them."""
+    mask: NDArray[np.bool_] = (bins.counts > 0.0) & (bins.counts >= min_rows)
+    return mask
+
+
+def path_through_bins(bins: ReliabilityCurve, min_rows: float) -> tuple[Floats, Floats]:
+    """Return the line through the bins of enough rows; it breaks at those of fewer."""
+    used = bins.counts > 0.0
+    enough = has_enough_rows(bins, min_rows)[used]
+    x = np.where(enough, bins.mean_predicted[used], np.nan)
+    y = np.where(enough, bins.observed[used], np.nan)
+    return x, y
+
+
+def range_of_many_rows(rows: Predictions | None, curve: SmoothCurve) -> slice:
+    """Return the part of a smooth curve that has rows on both sides.
+
+    From the quantile ``10 / max(n, 200)`` of the predictions to one less that: the tenth smallest
+    to the tenth largest, as Harrell's `rms` draws splines. Beyond, a few rows bend the curve.
+    """
+    whole = slice(0, len(curve.predicted))
+    if rows is None:
+        return whole
+    values, _ = values_and_hits(rows, curve.label)
+    share = 10.0 / max(float(rows.row_weight.sum()), 200.0)
+    low, high = weighted_quantile(values, [share, 1.0 - share], rows.sample_weight)
+    first = int(np.searchsorted(curve.predicted, low, side="right")) - 1
+    last = int(np.searchsorted(curve.predicted, high, side="left")) + 1
+    part = slice(max(first, 0), last)
+    return part if len(curve.predicted[part]) > 2 else whole
+
+
+def draw_binned_curve(
+    ax: Axes, curve: ReliabilityCurve, *, strip: bool, min_rows: float = MIN_ROWS
+) -> None:
     """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
     style_axes(ax)
     draw_identity_line(ax)
@@ -107,12 +157,13 @@ def draw_binned_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None
     if used.sum() > 20:  # so many are not joined: the line would show noise
         smaller["markersize"] = 4.5
     else:
-        x = curve.mean_predicted[used]
-        y = curve.observed[used]
+        x, y = path_through_bins(curve, min_rows)
         ax.plot(x, y, color="#8b949e", lw=0.9, zorder=3, label="_path")
+    enough = has_enough_rows(curve, min_rows)
     for shown, look, label in (
-        (used & ~curve.outside, INSIDE, "_inside"),
-        (used & curve.outside, OUTSIDE, "_outside"),
+        (enough & ~curve.outside, INSIDE, "_inside"),
+        (enough & curve.outside, OUTSIDE, "_outside"),
+        (used & ~enough, FEW_ROWS, "_few"),
     ):
         if not shown.any():
             continue  # an empty line that is not clipped would reach to the figure's corner
@@ -120,12 +171,10 @@ def draw_binned_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None
             curve.mean_predicted[shown],
             curve.observed[shown],
             ls="none",
-            markeredgecolor="white",
-            markeredgewidth=0.7,
             zorder=4,
             clip_on=False,
             label=label,
-            **(look | smaller),
+            **(WHITE_EDGE | look | smaller),
         )
     set_unit_range(ax, bottom=-STRIP_HEIGHT if strip else 0.0)
     if strip:
@@ -162,10 +211,14 @@ def draw_wilson_intervals(ax: Axes, curve: ReliabilityCurve) -> None:
     ax.vlines(x, low, high, color=BLUE, lw=1.2, zorder=3, label="_intervals")
 
 
-def draw_count_strip(ax: Axes, bins: ReliabilityCurve) -> None:
-    """Draw how many rows there are in each bin, as bars below 0."""
+def draw_count_strip(ax: Axes, bins: ReliabilityCurve, *, roots: bool = False) -> None:
+    """Draw how many rows there are in each bin, as bars below 0.
+
+    Of square `roots` the few beside the many can be seen; they have no numbers.
+    """
     used = bins.counts > 0.0
-    height = 0.82 * STRIP_HEIGHT * bins.counts / bins.counts.max()
+    share = bins.counts / bins.counts.max()
+    height = 0.82 * STRIP_HEIGHT * (np.sqrt(share) if roots else share)
     left = bins.edges[:-1]
     right = bins.edges[1:]
     bottom = np.full(len(height), -STRIP_HEIGHT)
@@ -180,6 +233,8 @@ def draw_count_strip(ax: Axes, bins: ReliabilityCurve) -> None:
         lw=0.5,
         label="_counts",
     )
+    if roots:
+        return
     # There is room for words over the bars of one half, where they are low.
     is_left = 0.5 * (left + right) <= 0.5
     tallest_left = float(height[is_left].max(initial=0.0))
@@ -227,37 +282,55 @@ def draw_count_bars(ax: Axes, curve: ReliabilityCurve) -> None:
         )
 
 
-def bins_legend(curve: ReliabilityCurve) -> list[Artist]:
+def bins_legend(curve: ReliabilityCurve, min_rows: float = MIN_ROWS) -> list[Artist]:
     """Return what stands for what, for a legend."""
     share = f"{100 * curve.level:g} %"
     if not np.isfinite(curve.band_low).any():
         return [Line2D([], [], lw=1.2, label=f"with {share} interval", **INSIDE)]
-    return [
+    entries: list[Artist] = [
         Patch(
             facecolor=BAND, edgecolor=FAINT, label=f"{share} of points, if calibrated"
         ),
         Line2D([], [], ls="none", label="inside", **INSIDE),
         Line2D([], [], ls="none", label="outside", **OUTSIDE),
     ]
+    has_few = (curve.counts > 0.0) & (curve.counts < min_rows)
+    if has_few.any():
+        words = f"< {min_rows:g} rows"
+        entries.append(Line2D([], [], ls="none", label=words, **FEW_ROWS))
+    return entries
 
 
-def draw_smooth_curve(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
-    """Draw a smooth curve with its band, and the points of the bins."""
+def draw_smooth_curve(ax: Axes, curve: SmoothCurve, part: slice) -> None:
+    """Draw a part of a smooth curve with its band."""
     ax.fill_between(
-        curve.predicted,
-        curve.low,
-        curve.high,
+        curve.predicted[part],
+        curve.low[part],
+        curve.high[part],
         color=BLUE,
         alpha=BAND_OPACITY,
         lw=0,
         zorder=1,
         label="_band",
     )
-    used = bins.counts > 0.0
+    ax.plot(
+        curve.predicted[part],
+        curve.observed[part],
+        color=BLUE,
+        lw=2.0,
+        zorder=4,
+        solid_capstyle="butt",
+        label="_curve",
+    )
+
+
+def draw_hollow_points(ax: Axes, bins: ReliabilityCurve, min_rows: float) -> None:
+    """Draw the points of bins of enough rows, to compare with a curve."""
+    shown = has_enough_rows(bins, min_rows)
     ax.scatter(
-        bins.mean_predicted[used],
-        bins.observed[used],
-        point_areas(bins),
+        bins.mean_predicted[shown],
+        bins.observed[shown],
+        point_areas(bins, shown),
         facecolor=PAPER,
         edgecolor=MUTED,
         linewidth=0.9,
@@ -265,20 +338,19 @@ def draw_smooth_curve(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> N
         clip_on=False,
         label="_bins",
     )
-    ax.plot(
-        curve.predicted, curve.observed, color=BLUE, lw=2.0, zorder=4, label="_curve"
-    )
 
 
-def smooth_legend(curve: SmoothCurve) -> list[Artist]:
-    """Return what stands for what beside a smooth curve."""
-    return [
+def smooth_legend(curve: SmoothCurve, *, points: bool) -> list[Artist]:
+    """Return what stands for what beside a smooth curve, with `points` of bins or without."""
+    entries: list[Artist] = [
         Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
         Patch(
             facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"
         ),
-        legend_marker("o", MUTED, "bins", PAPER, size=4.5),
     ]
+    if points:
+        entries.append(legend_marker("o", MUTED, "bins", PAPER, size=4.5))
+    return entries
 
 
 def draw_isotonic_curve(ax: Axes, curve: IsotonicCurve) -> None:

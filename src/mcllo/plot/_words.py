@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
+from .._comparison.comparison import Comparison
 from .._inference.calibration_test import needs_robust_covariance
 from .._utils.formatting import ellipsis, format_count, format_number, format_pvalue
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
+from ..metrics._reliability import ReliabilityCurve
 from ._style import TITLE_PT
 
 FONT = "DejaVu Sans"
@@ -125,16 +128,16 @@ def _font_glyphs() -> frozenset[int]:
     return frozenset(get_font(path).get_charmap())
 
 
-def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
+def caption(kind: str, result: Any, *, curve: str = "smooth") -> str:
     """Return how to read a figure.
 
     Parameters
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit, NestedModels, PowerStudy and the like
+    result : Assessment, Predictions, Comparison, MCLLOFit, NestedModels, PowerStudy and the like
         What is drawn: what the function takes as its first argument.
-    curve : {"bins", "smooth", "isotonic"}
+    curve : {"smooth", "isotonic", "bins"}
         Which curve a reliability diagram has.
 
     Returns
@@ -158,24 +161,32 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     """
     if kind not in CAPTIONS:
         raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
-    of, words = result, {}
+    of = result
+    words: dict[str, str] = {}
     if hasattr(result, "details"):  # of an assessment, or that detail itself
         if kind == "nested_models":
             of = result.nested_models()
         elif kind == "baselines":
             of = result.details.baselines
-    if kind == "reliability" and not hasattr(result, "predictions"):
+    if kind == "reliability" and isinstance(result, Mapping | Comparison):
         return SEVERAL[curve]
     if kind in ("reliability", "reliability_by_class"):
+        rows = getattr(result, "predictions", result)
         if curve in CURVES:
-            words["independent"] = _explain_dependent_rows(result.predictions)
-            return (CURVES[curve] + ROWS[kind]).format(**words, **SUBJECTS[kind])
-        words["boxes"] = _explain_boxes(result.predictions)
+            words = SUBJECTS[kind] | {"independent": ""}
+            if not isinstance(rows, Predictions):  # a curve alone: no points, no bars
+                return CURVES[curve].format(**words | {"points": ""})
+            words["independent"] = _explain_dependent_rows(rows)
+            return (CURVES[curve] + ROWS[kind]).format(**words)
+        words["boxes"] = _explain_boxes(rows)
     elif kind == "calibration_map":
         words["base"] = fit_label(result.baseline)
     elif kind == "comparison":
         rows = result.holdout
-        words = {"boxes": _explain_boxes(rows), "n": format_count(rows.n_samples)}
+        drawn = COMPARED[curve].format(
+            boxes=_explain_boxes(rows), independent=_explain_dependent_rows(rows)
+        )
+        words = {"drawn": drawn, "n": format_count(rows.n_samples)}
     elif kind == "baselines":
         words["p"] = format_pvalue(of.pvalue)
     elif kind == "subgroups":
@@ -184,13 +195,17 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     return CAPTIONS[kind].format(of=of, **words)
 
 
-def _explain_boxes(predictions: Predictions) -> str:
-    words = (
-        "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
-        "outside. Points inside the boxes are no proof of calibration: few rows show little."
-    )
-    if not predictions.has_whole_weights:
-        words = "Lines: 95 % intervals."
+BOXES = (
+    "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
+    "outside. Points inside the boxes are no proof of calibration: few rows show little."
+)
+INTERVALS = "Lines: 95 % intervals."
+
+
+def _explain_boxes(predictions: Predictions | ReliabilityCurve) -> str:
+    if isinstance(predictions, ReliabilityCurve):
+        return BOXES if np.isfinite(predictions.band_low).any() else INTERVALS
+    words = BOXES if predictions.has_whole_weights else INTERVALS
     return words + _explain_dependent_rows(predictions)
 
 
@@ -228,7 +243,7 @@ CAPTIONS = {
     "Other classes do not change it. On the dashed line nothing changes; a curve flatter than the "
     "line pulls extreme predictions in, a steeper one pushes them out.",
     "comparison": "The same {n} rows before and after each method, best log loss first after the "
-    "uncalibrated ones. Points show how often the most probable class came true. {boxes} p: "
+    "uncalibrated ones. {drawn} p: "
     "likelihood ratio test of calibration; a large p is no proof of it, and the largest is not the "
     "best.",
     "comparison_dots": "Methods by log loss, the best on top. Left: p-value of the calibration "
@@ -276,24 +291,36 @@ SUBJECTS = {
         "what": "the most probable class",
         "below": "the predictions are overconfident",
         "above": "underconfident",
+        "points": " Hollow points: the same in bins of ten rows or more.",
+        "chance": "",
     },
     "reliability_by_class": {
         "what": "each class",
         "below": "it is predicted too often",
         "above": "too rarely",
+        "points": "",
+        "chance": " (in brackets: what 95 % of them show at most)",
     },
 }
 CURVES = {
-    "smooth": "The curve shows how often {what} came true, by its predicted probability; the "
-    "shaded band holds the curves that explain these labels nearly as well (95 % at each point). "
-    "On the dashed line both agree; below it {below}, above it {above}. Hollow points: the same in "
-    "bins. ICI: mean distance between curve and line, above 0 for calibrated predictions too.",
+    "smooth": "The curve shows how often {what} came true, by its predicted probability, from the "
+    "tenth smallest prediction to the tenth largest; the shaded band holds the curves that "
+    "these labels hardly tell from it (95 % at each point). On the dashed line both agree; below "
+    "it {below}, above it {above}.{points} ICI: mean distance between curve and line, above 0 for "
+    "calibrated predictions too{chance}.",
     "isotonic": "The curve shows how often {what} came true, by its predicted probability: the "
     "best one that never falls. Below the dashed line {below}, above it {above}. Grey: where "
     "95 % of such curves run if the predictions are calibrated; thick where this one does not. "
     "Inside the band is no proof of calibration.{independent} Miscalibration (MCB) is what the "
     "curve would gain in Brier score.",
 }
+COMPARED = {
+    "smooth": "Curves show how often the most probable class came true, with 95 % bands.",
+    "isotonic": "Curves show how often the most probable class came true, the best that never "
+    "fall; grey: where 95 % of such curves run if the predictions are calibrated.{independent}",
+    "bins": "Points show how often the most probable class came true. {boxes}",
+}
+"""What a panel of a comparison shows."""
 SEVERAL = {
     "bins": "One line for each set of predictions: rows are grouped by the probability of their "
     "most probable class, and points show how often that class came true; larger points hold more "
@@ -314,7 +341,7 @@ SEVERAL = {
 ROWS = {
     "reliability": " Bars below: rows whose class came true, upwards, and did not, "
     "downwards; heights are square roots of their numbers.",
-    "reliability_by_class": " Bars at the foot: rows, relative to the fullest group.",
+    "reliability_by_class": " Bars at the foot: rows, as square roots of their numbers.",
 }
 """How to read curves without bins: what is drawn, and the bars."""
 

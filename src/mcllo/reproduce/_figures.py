@@ -10,15 +10,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cbook import boxplot_stats
 from matplotlib.lines import Line2D
 
 from .. import plot
+from .._comparison.comparison import Comparison
 from .._utils.formatting import Table
 from .._validation.predictions import Predictions
+from ..metrics._reliability import reliability_curve
+from ..plot._comparison import draw_diagrams
 from ..plot._layout import SelfLayoutFigure, write_footer, write_title
 from ..plot._power import mean_ece_decrease
 from ..plot._style import (
@@ -30,6 +35,7 @@ from ..plot._style import (
     style_axes,
     use_style,
 )
+from ..simulate._study import PowerStudy
 from ._result import LONG_METHOD_NAMES, METHODS, Reproduction
 from ._tables import (
     ALPHA,
@@ -52,6 +58,26 @@ SIMULATED = (
     "Ours: 1,000 data sets a setting, rows from {design}; where the paper's rows come from is not "
     "said, and it prints no numbers of this study."
 )
+LARGEST_N = 5000
+"""Rows of the data sets of Figure 3."""
+N_BINS = 10
+"""Bins of the diagrams."""
+PANEL_COLUMNS = ("set", "paper_ece", "ece", "paper_p", "p_chi2")
+RATE_COLUMNS = ("n", "delta_1", "reps", "power", "low", "high")
+GAIN_COLUMNS = (
+    "n",
+    "delta_1",
+    "reps",
+    "ece_before",
+    "ece_after",
+    "gain",
+    "gain_low",
+    "gain_high",
+)
+RATES = "Share of data sets rejected."
+GAINS = "Mean ECE less mean ECE after MCLLO."
+BOXES = "ECE of the data sets as drawn (before) and after MCLLO. Whiskers reach at most 1.5 boxes."
+DIAGRAMS = "Ten bins of equal width; the ECE has ceil(sqrt n) bins. p by chi-square."
 BEFORE_STYLE: dict[str, Any] = {
     "ls": "none",
     "marker": "D",
@@ -162,7 +188,7 @@ def figure2() -> Reproduction:
     """
     drawn = plot.power(simulation())
     return _simulation_figure(
-        "figure2", "Figure 2", drawn, "rejected", "Share of data sets rejected."
+        "figure2", "Figure 2", [drawn], RATE_COLUMNS, _format_rate, RATES
     )
 
 
@@ -194,9 +220,18 @@ def figure3() -> Reproduction:
     --------
     >>> figure3().save("figure3.svg")  # doctest: +SKIP
     """
-    drawn = plot.ece_boxplot(simulation(), n=5000, outliers=True)
-    note = "Mean ECE of the data sets as drawn and after MCLLO; the figure shows n = 5,000."
-    return _simulation_figure("figure3", "Figure 3", drawn, "ece", note)
+    study = simulation()
+    drawn = plot.ece_boxplot(study, n=LARGEST_N, outliers=True)
+    rows = [row for row in box_rows(study) if row["n"] == LARGEST_N]
+    return _titled_figure(
+        "figure3",
+        "Figure 3",
+        SIMULATED.format(design=study.design),
+        rows,
+        format_box_rows(rows),
+        [drawn],
+        BOXES,
+    )
 
 
 def figure4() -> Reproduction:
@@ -229,7 +264,7 @@ def figure4() -> Reproduction:
     """
     drawn = plot.ece_difference(simulation())
     return _simulation_figure(
-        "figure4", "Figure 4", drawn, "gain", "Mean ECE less mean ECE after MCLLO."
+        "figure4", "Figure 4", [drawn], GAIN_COLUMNS, _format_gain, GAINS
     )
 
 
@@ -341,7 +376,7 @@ def power() -> Reproduction:
         title="Rejection rates (supplement)",
         source=SIMULATED.format(design=simulation().design),
         table=_columns_of_rows(_settings_with_gain()),
-        shown=tuple(tuple(line) for line in _lines_by_sample_size("rejected")),
+        shown=tuple(tuple(line) for line in _lines_by_sample_size(_format_rate)),
         notes=(f"Level {ALPHA:g}, chi-square. delta_1 = 1: nothing is wrong.",),
     )
 
@@ -427,16 +462,75 @@ def _reliability_figure(
 ) -> Reproduction:
     """Return the diagrams of these methods, with ECE and p-value as numbers."""
     row_of_method = {row["set"]: row for row in table.table.rows()}
-    rows = [row_of_method[method] for method in order]
-    names = {method: LONG_METHOD_NAMES[method] for method in order}
-    drawn = plot.comparison(study.comparison, names=names, n_bins=10)
     printed_lines = {line[0]: line for line in table.shown}
     shown = [["", "ECE: paper", "ours", "p: paper", "ours"]]
+    rows = []
+    below = {}
     for method in order:
         line = printed_lines[METHODS[method]]
-        shown.append([line[0], line[8], line[9], line[4], line[5]])
-    note = "Ten bins of equal width; the ECE has ceil(sqrt n) bins. p by chi-square."
-    return _titled_figure(name, title, source, rows, shown, drawn, note)
+        own_ece, own_p = line[9], line[5]
+        shown.append([line[0], line[8], own_ece, line[4], own_p])
+        p = own_p.replace("<", "< ") if own_p.startswith("<") else f"= {own_p}"
+        below[method] = f"ECE {own_ece}, p {p}"
+        curve = reliability_curve(study.comparison.recalibrated[method], n_bins=N_BINS)
+        judged = {column: row_of_method[method][column] for column in PANEL_COLUMNS}
+        rows += [{**judged, **bin_row} for bin_row in curve.to_table().rows()]
+    drawn = draw_reliability(study.comparison, below)
+    return _titled_figure(name, title, source, rows, shown, drawn, DIAGRAMS)
+
+
+@use_style
+def draw_reliability(comparison: Comparison, below: Mapping[str, str]) -> list[Axes]:
+    """Draw a reliability diagram for each method, with the numbers of the table `below`."""
+    titles = {method: LONG_METHOD_NAMES[method] for method in below}
+    # As the paper draws them: bins of equal width, joined whatever they hold.
+    axes, key = draw_diagrams(
+        comparison, titles, below, curve="bins", n_bins=N_BINS, min_rows=1
+    )
+    write_footer(axes, [], key)
+    return axes
+
+
+def box_rows(study: PowerStudy) -> list[Row]:
+    """Return the boxes of every setting, before and after, as they are drawn."""
+    rows = []
+    for cell in study.rows:
+        for when, values in (("before", cell.ece_before), ("after", cell.ece_after)):
+            box = boxplot_stats(values, whis=1.5)[0]
+            row = {
+                "n": cell.n,
+                "delta_1": cell.delta_1,
+                "when": when,
+                "whisker_low": box["whislo"],
+                "quartile_1": box["q1"],
+                "median": box["med"],
+                "quartile_3": box["q3"],
+                "whisker_high": box["whishi"],
+                "outliers": len(box["fliers"]),
+                "mean": box["mean"],
+            }
+            rows.append(row)
+    return rows
+
+
+def format_box_rows(rows: list[Row]) -> list[list[str]]:
+    """Return boxes as printed: a line for each setting."""
+    heads = [
+        "n",
+        "delta_1",
+        "before: median",
+        "quartiles",
+        "after: median",
+        "quartiles",
+    ]
+    lines = [heads]
+    for before, after in zip(rows[0::2], rows[1::2], strict=True):
+        line = [f"{before['n']:,}", f"{before['delta_1']:g}"]
+        for row in (before, after):
+            line.append(f"{row['median']:.4f}")
+            line.append(f"{row['quartile_1']:.4f} to {row['quartile_3']:.4f}")
+        lines.append(line)
+    return lines
 
 
 def _settings_with_gain() -> list[Row]:
@@ -448,40 +542,41 @@ def _settings_with_gain() -> list[Row]:
     return rows
 
 
-def _lines_by_sample_size(what: str) -> list[list[str]]:
+def _lines_by_sample_size(format_cell: Callable[[Row], str]) -> list[list[str]]:
     """Return a line for each n and a column for each effect."""
     rows = _settings_with_gain()
     deltas = sorted({row["delta_1"] for row in rows})
     sizes = sorted({row["n"] for row in rows})
-    words = {(row["n"], row["delta_1"]): _format_setting(row, what) for row in rows}
+    words = {(row["n"], row["delta_1"]): format_cell(row) for row in rows}
     heads = ["n", *(f"delta_1 = {delta:g}" for delta in deltas)]
     lines = [[f"{n:,}", *(words[n, delta] for delta in deltas)] for n in sizes]
     return [heads, *lines]
 
 
-def _format_setting(row: Row, what: str) -> str:
-    """Return one number of a setting."""
-    if what == "rejected":
-        return f"{row['power']:.3f}"
-    if what == "ece":
-        return f"{row['ece_before']:.4f} -> {row['ece_after']:.4f}"
+def _format_rate(row: Row) -> str:
+    """Return how often a setting is rejected."""
+    return f"{row['power']:.3f}"
+
+
+def _format_gain(row: Row) -> str:
+    """Return by how much the mean ECE of a setting is lowered."""
     return f"{row['gain']:.4f}"
 
 
 def _simulation_figure(
-    name: str, title: str, drawn: Axes, what: str, note: str
+    name: str,
+    title: str,
+    drawn: list[Axes],
+    columns: tuple[str, ...],
+    format_cell: Callable[[Row], str],
+    note: str,
 ) -> Reproduction:
-    """Return a figure of the simulation."""
+    """Return a figure of the simulation, with the columns that it draws."""
+    settings = _settings_with_gain()
+    rows = [{column: setting[column] for column in columns} for setting in settings]
+    lines = _lines_by_sample_size(format_cell)
     source = SIMULATED.format(design=simulation().design)
-    return _titled_figure(
-        name,
-        title,
-        source,
-        _settings_with_gain(),
-        _lines_by_sample_size(what),
-        [drawn],
-        note,
-    )
+    return _titled_figure(name, title, source, rows, lines, drawn, note)
 
 
 def _titled_figure(

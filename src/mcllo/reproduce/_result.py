@@ -3,7 +3,7 @@
 Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
 Predictions via the Linear Log Odds Calibration Function*, arXiv 2602.18573. The columns of its
 Tables 1 and 3 have no names, and are taken to be the classes in alphabetical order. A p-value
-printed as "< 0.001" is kept as `MIN_PRINTED_PVALUE`.
+printed as "< 0.001" stays these words, `BELOW_PRINTED`: it is no number.
 
 `Reproduction`: a table or figure of the paper, with the paper's numbers beside ours.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,14 +20,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from .._utils.atomic_files import StrPath
-from .._utils.formatting import Table, align_columns, pvalue_text
+from .._utils.atomic_files import StrPath, write_text
+from .._utils.formatting import Table, align_columns, escape_latex, pvalue_text
 from .._utils.results import none_for_nonfinite
 from ..exceptions import InputError
 from ..plot import save
 
 PAPER = "Vennos, Xing and Franck (2026)"
 MIN_PRINTED_PVALUE = 0.001  # smaller ones are printed as below it
+BELOW_PRINTED = f"<{MIN_PRINTED_PVALUE:g}"
 METHODS = {
     "uncalibrated_train": "X_t",
     "uncalibrated": "X_h",
@@ -38,7 +40,7 @@ METHODS = {
 }
 """The paper's names, in the order of its Figure 5."""
 LONG_METHOD_NAMES = {
-    "uncalibrated": "As predicted (X_h)",
+    "uncalibrated": "As predicted (Xₕ)",
     "mcllo": "MCLLO",
     "temperature": "Temperature scaling (TS)",
     "vector": "Vector scaling (VS)",
@@ -59,7 +61,7 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     Returns
     -------
     tuple of dict
-        A row each; numbers as numbers, None where the paper has nothing.
+        A row each; numbers as numbers, "<0.001" as it stands, None where the paper has nothing.
 
     See Also
     --------
@@ -79,8 +81,8 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
 
     Examples
     --------
-    >>> printed("table2")[2]["p"], printed("table4")[0]["set"]
-    (0.133, 'uncalibrated_train')
+    >>> printed("table2")[2]["p"], printed("table4")[0]["p"]
+    (0.133, '<0.001')
     """
     path = files(__package__) / "printed" / f"{table}.csv"
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -92,18 +94,22 @@ def read_printed_rows_by_set(table: str) -> dict[str, dict[str, Any]]:
     return {row["set"]: row for row in printed(table)}
 
 
-def format_printed_p(pvalue: float | None) -> str:
+def format_printed_p(pvalue: float | str | None) -> str:
     """Return a p-value as the paper prints it.
 
     Examples
     --------
-    >>> format_printed_p(0.133), format_printed_p(0.001), format_printed_p(None)
+    >>> format_printed_p(0.133), format_printed_p(0.0004), format_printed_p(None)
     ('0.133', '<0.001', '-')
+    >>> format_printed_p("<0.001")
+    '<0.001'
     """
     if pvalue is None:
         return "-"
-    if pvalue <= MIN_PRINTED_PVALUE:
-        return f"<{MIN_PRINTED_PVALUE:g}"
+    if isinstance(pvalue, str):
+        return pvalue
+    if pvalue < MIN_PRINTED_PVALUE:
+        return BELOW_PRINTED
     return f"{pvalue:.3f}"
 
 
@@ -210,13 +216,56 @@ class Reproduction:
             "notes": list(self.notes),
         }
 
+    def to_latex(self, path: StrPath | None = None) -> str:
+        r"""Return what is printed as a LaTeX table, with the rules of the package booktabs.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            Where it is written too: whole, or not at all.
+
+        Returns
+        -------
+        str
+            A floating table: title, the numbers as they are printed, notes.
+
+        Examples
+        --------
+        >>> from mcllo.reproduce import table3
+        >>> print(table3().to_latex()[:32])
+        \begin{table}
+        \centering
+        \caption
+        """
+        heads, *rows = self.shown
+        caption = " ".join((f"{self.title} of {PAPER}.", self.source, *self.notes))
+        caption = caption.replace("<=", "≤")
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escape_latex(caption)}}}",
+            rf"\label{{tab:{self.name}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+            r"\toprule",
+            _latex_line(heads),
+            r"\midrule",
+            *(_latex_line(row) for row in rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
     def save(self, path: StrPath) -> None:
-        """Write the figure (.svg, .png, .pdf), or the numbers of a table (.csv).
+        """Write the figure (.svg, .png, .pdf), or its numbers (.csv; .tex as printed).
 
         Parameters
         ----------
         path : path-like
-            Name that ends in ``.svg``, ``.png``, ``.pdf`` or ``.csv``.
+            Name that ends in ``.svg``, ``.png``, ``.pdf``, ``.csv`` or ``.tex``.
 
         Raises
         ------
@@ -225,9 +274,34 @@ class Reproduction:
         """
         if str(path).lower().endswith(".csv"):
             self.table.to_csv(path)
+        elif str(path).lower().endswith(".tex"):
+            self.to_latex(path)
         elif self.axes is None:
             raise InputError(
-                f"{self.name} is a table: write it as .csv, not as {path}."
+                f"{self.name} is a table: write it as .csv or .tex, not as {path}."
             )
         else:
             save(self.axes, path)
+
+
+LATEX_CELLS = {"X_t": "$X_t$", "X_h": "$X_h$", "-": "--"}
+"""Cells that are formulas, and what is no number."""
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    """Return a line of a LaTeX table."""
+    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
+
+
+def _latex_cell(text: str) -> str:
+    """Return a cell as LaTeX prints it; relations stand in formulas."""
+    if text in LATEX_CELLS:
+        return LATEX_CELLS[text]
+    for relation, command in (("<= ", r"\le "), ("<", "<")):
+        if text.startswith(relation):
+            number = text.removeprefix(relation)
+            mantissa, exponent, power = number.partition("e")
+            if exponent:
+                number = rf"{mantissa} \times 10^{{{int(power)}}}"
+            return f"${command}{number}$"
+    return escape_latex(text)

@@ -465,7 +465,7 @@ def _format_method_row(row: Row) -> list[str]:
         _format_or_dash(row["ece"], ".3f"),
         _format_or_dash(row["mce"], ".2f"),
         _format_or_dash(row["paper_accuracy"], ".1%"),
-        _format_or_dash(row["accuracy"], ".1%"),
+        _format_or_dash(row["accuracy"], ".2%"),
         _format_or_dash(row["paper_label_change"], ".2%"),
         _format_or_dash(row["label_change"], ".2%"),
         _format_or_dash(row["log_loss"], ".3f"),

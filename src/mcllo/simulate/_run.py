@@ -258,6 +258,10 @@ def _batch_runner(
             f"n_jobs={n_jobs} needs processes that can import the program; one could not start or "
             "was stopped. Call from below `if __name__ == '__main__':`, or pass n_jobs=1."
         ) from None
+    except BaseException:  # the parts that are under way are for nobody
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -42,6 +42,8 @@ def draw_figure_file(
     kinds: dict[str, Callable[[Any], Any]] = {
         "reliability": plot.reliability,
         "by_class": plot.reliability_by_class,
+        "bins": partial(plot.reliability, curve="bins"),
+        "bins_by_class": partial(plot.reliability_by_class, curve="bins"),
         "smooth": partial(plot.reliability, curve="smooth"),
         "smooth_by_class": partial(plot.reliability_by_class, curve="smooth"),
         "isotonic": partial(plot.reliability, curve="isotonic"),

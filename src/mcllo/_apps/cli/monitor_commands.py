@@ -1,4 +1,4 @@
-"""`mcllo monitor start | add | show`: watch whether predictions stay calibrated.
+"""`mcllo monitor start | add | show | restart`: watch whether predictions stay calibrated.
 
 Exit codes of add and show: 0 no alarm; 1 alarm; 3 too few rows to tell; 2 bad input.
 """
@@ -59,6 +59,14 @@ TEXTFILE = typer.Option(
     help="Also write numbers for Prometheus' textfile collector (.prom).",
 )
 FIGURE = typer.Option(None, metavar="FIG", help="Also draw it: svg, png or pdf.")
+NEW_DATABASE = typer.Argument(metavar="NEW", help="New SQLite file.")
+NEW_MODEL = typer.Option(
+    None,
+    "--model",
+    metavar="MODEL",
+    help="Watch the recalibrated predictions of this saved model. Default: the monitor's own, if "
+    "it has one.",
+)
 BATCHES = typer.Option(False, "--batches", help="Also list every batch.")
 
 
@@ -123,8 +131,16 @@ def show(
     ),
     figure: str | None = FIGURE,
     textfile: str | None = TEXTFILE,
+    raw: bool = typer.Option(
+        False,
+        "--raw",
+        help="Print as JSON what is readable of a damaged file, and nothing else.",
+    ),
 ) -> None:
     """Say what the monitor says after its last batch."""
+    if raw:
+        _print_what_is_left(monitor)
+        return
     from ..._monitor.monitor import Monitor
 
     with Monitor.open(monitor) as opened:
@@ -140,6 +156,37 @@ def show(
             write_monitor_report(opened, html, names=FLAG_NAMES)
             echo(f"{html}: report written", err=True)
     raise typer.Exit(EXIT_CODES.get(status.kind, 0))
+
+
+def _print_what_is_left(monitor: str) -> None:
+    """Print what is readable; damage is bad input here, too."""
+    from ..._monitor.store import read_what_is_left
+    from ...exceptions import FileFormatError
+
+    found = read_what_is_left(monitor)
+    echo(options.as_json_text(found))
+    if found["damage"]:
+        n_batches = len(found["batches"])
+        raise FileFormatError(
+            f"{monitor} is damaged; what is left of it is printed, {n_batches} batches.",
+            remedy="Go on with its last copy.",
+        )
+
+
+@app.command(
+    epilog="Example: mcllo monitor restart weekly.db weekly-2.db --model model.json"
+)
+def restart(
+    monitor: str = DATABASE,
+    new: str = NEW_DATABASE,
+    model: str | None = NEW_MODEL,
+) -> None:
+    """Acknowledge an alarm: start a new monitor with the settings of one that stays as it is."""
+    from ..._monitor.monitor import Monitor
+
+    with Monitor.open(monitor) as opened:
+        opened.restart(new, model=model).close()
+    echo(f"{new}: monitor started, with the settings of {monitor}")
 
 
 def _print_status(

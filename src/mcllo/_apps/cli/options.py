@@ -26,7 +26,7 @@ from typing import Any
 import typer
 
 from ..._assessment import TOLERANCE as DEFAULT_TOLERANCE
-from ..._inference.budget import N_RESAMPLES
+from ..._inference.budget import N_RESAMPLES, N_RESAMPLES_REPEATED
 from ..._utils.atomic_files import check_writable
 from ..._utils.statements import Statement
 from ..._utils.terminal import escape_control_characters
@@ -39,9 +39,10 @@ def echo(text: str, err: bool = False) -> None:
 
 
 SAME_NAMES = (
-    "alpha baseline batch by center classes clip columns cv delta dialect dtype encoding gamma "
-    "flexible gate groups input keep kind label logits method methods missing normalize penalty "
-    "percent port positive power prefix reps rule seed sheet statistic table to tolerance weight"
+    "abstain alpha baseline batch by calibrator center classes clip columns costs cv delta dialect "
+    "dtype encoding flexible gamma gate groups input keep kind label logits method methods missing "
+    "normalize penalty percent port positive power prefix reps rule seed sheet statistic table to "
+    "tolerance weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},
@@ -106,6 +107,7 @@ FLAG_NAMES = Names(
         "other_clip": "Leave --clip out or give a bound such as --clip 1e-6.",
         "penalty_for_blocks": "--penalty auto",
         "refit": "{in_shell}",
+        "restart": "mcllo monitor restart MONITOR NEW --model model.json",
         "use_a_penalty": "use mcllo fit --penalty 1",
     },
     Flag,
@@ -204,6 +206,8 @@ KINDS = (
         "smooth_by_class",
         "isotonic",
         "isotonic_by_class",
+        "bins",
+        "bins_by_class",
     ),
     *("parameters", "map", "nested_models", "baselines"),
 )
@@ -253,9 +257,13 @@ FOLDER = typer.Option(
     "--output",
     "-o",
     metavar="DIR",
-    help="Where to write: figures, and tables as CSV.",
+    help="Where to write: figures, and tables as CSV (or LaTeX).",
 )
-FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
+FIGURE_FORMAT = typer.Option(
+    "svg",
+    "--format",
+    help="Of the figures: svg, png or pdf; latex for PDF and tables in LaTeX.",
+)
 
 LABEL = typer.Option(
     ..., "--label", "-l", help="Column with the true class of each row."
@@ -322,6 +330,11 @@ METHOD = typer.Option(
 DRAWS = typer.Option(
     N_RESAMPLES, help="Simulated data sets of an exact p-value, at most."
 )
+FEWER_DRAWS = typer.Option(
+    N_RESAMPLES_REPEATED,
+    "--draws",
+    help="Simulated data sets of an exact p-value, at most.",
+)
 SEED = typer.Option(
     None, help="A whole number that makes simulated p-values repeatable."
 )
@@ -352,8 +365,8 @@ FOLDS = typer.Option(
 KIND = typer.Option(
     "reliability",
     autocompletion=_completer(*KINDS),
-    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
-    "isotonic_by_class), parameters, map, nested_models or baselines.",
+    help="reliability (smooth), isotonic or bins (each also as by_class, isotonic_by_class, "
+    "bins_by_class), parameters, map, nested_models or baselines.",
 )
 POWER = typer.Option(
     None,

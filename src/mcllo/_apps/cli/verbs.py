@@ -18,7 +18,7 @@ import typer
 from ..._utils.optional import SERVE_EXTRA, check_installed
 from ..._utils.statements import suppress_warnings
 from ..._version import __version__
-from . import monitor_commands, options
+from . import monitor_commands, options, value_command
 from .options import (
     BASELINE_HELP,
     CELLS,
@@ -240,16 +240,21 @@ def reproduce(
     """Make a table or figure of the paper again, its numbers beside ours.
 
     Figures are written to DIR (by default the current one), tables are printed, and written too
-    where a DIR is given.
+    where a DIR is given. For a paper in LaTeX: --format latex prints tables as LaTeX, and draws
+    figures as PDF.
     """
     from ...plot._files import FORMATS
     from ...reproduce import ITEMS
     from ...reproduce import reproduce as made
 
-    if kind not in FORMATS:
+    if kind not in (*FORMATS, "latex"):
         raise typer.BadParameter(
-            f"it must be {', '.join(FORMATS)}; got {kind}.", param_hint="--format"
+            f"it must be {', '.join(FORMATS)} or latex; got {kind}.",
+            param_hint="--format",
         )
+    is_latex = kind == "latex"
+    figure_ending = "pdf" if is_latex else kind
+    table_ending = "tex" if is_latex else "csv"
     folder = Path(output or ".")
     folder.mkdir(parents=True, exist_ok=True)
     is_all = name == "all"
@@ -259,13 +264,14 @@ def reproduce(
         results.append(result.to_dict())
         files = []
         if result.axes is not None:
-            files.append(folder / f"{result.name}.{kind}")
+            files.append(folder / f"{result.name}.{figure_ending}")
         if output is not None:
-            files.append(folder / f"{result.name}.csv")
+            files.append(folder / f"{result.name}.{table_ending}")
         for path in files:
             result.save(path)
         if not as_json:
-            lines = [str(result), *(f"written: {path}" for path in files)]
+            text = result.to_latex() if is_latex else str(result)
+            lines = [text, *(f"written: {path}" for path in files)]
             echo("\n".join(lines) + ("\n" if is_all else ""))
     if as_json:
         echo(options.as_json_text(results if is_all else results[0]))
@@ -456,6 +462,8 @@ def compare(
     as_json: bool = options.JSON,
     html: str | None = options.HTML,
     show: bool = options.OPEN,
+    method: str = options.METHOD,
+    draws: int = options.FEWER_DRAWS,
     seed: int | None = options.SEED,
 ) -> None:
     """Fit every recalibration method on one file, judge them on another, and recommend one.
@@ -479,8 +487,9 @@ def compare(
         elif cv is None:
             cv = min(N_FOLDS, learn.n_samples)
             echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
+        drawing: dict[str, Any] = {"method": method, "n_resamples": draws, "seed": seed}
         result = run_compare(
-            learn, judge, methods=split_names(methods), cv=cv, seed=seed
+            learn, judge, methods=split_names(methods), cv=cv, **drawing
         )
     echo(options.as_json_text(result.to_dict()) if as_json else str(result))
     files = [train] if holdout is None else [train, holdout]
@@ -550,6 +559,11 @@ app.command(
 app.command(
     epilog="Example: mcllo export model.json --to sql --dialect postgres -o recalibration.sql"
 )(export)
+
+
+app.command(
+    epilog="Example: mcllo value holdout.csv --label y --costs costs.csv --abstain 0.6",
+)(value_command.value)
 
 
 app.command(epilog="Example: mcllo reproduce table2")(reproduce)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
-from ..._utils.formatting import format_count
 from ..._utils.statements import Statement
+from ..._validation.missing_rows import check_missing_rule
 from ...exceptions import InputError
 
 Missing = Literal["refuse", "drop"]
@@ -53,10 +53,7 @@ class ReadOptions:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        if self.missing not in ("refuse", "drop"):
-            raise InputError(
-                argument="missing", rule="be 'refuse' or 'drop'", value=self.missing
-            )
+        check_missing_rule(self.missing)
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -113,18 +110,6 @@ class ColumnRoles:
     def with_changes(self, **changes: object) -> ColumnRoles:
         """Return a copy with other parts."""
         return replace(self, **changes)  # type: ignore[arg-type]
-
-
-def dropped_rows_statement(n_dropped: int, n_rows: int, first: str) -> Statement:
-    """Say how many rows were left out for their gaps, and where the first of them stands."""
-    verb = "row was" if n_dropped == 1 else "rows were"
-    text = (
-        f"{format_count(n_dropped)} of {format_count(n_rows)} {verb} dropped for missing values "
-        f"(the first: {first})."
-    )
-    return Statement(
-        "note.missing", text, "doubt", {"n_dropped": n_dropped, "n_rows": n_rows}
-    )
 
 
 def single_column_statement(column: str, positive: str, negative: str) -> Statement:

@@ -31,6 +31,7 @@ from ..._validation.frames import (
     shorten,
 )
 from ..._validation.labels import CLASS_RULE
+from ..._validation.missing_rows import dropped_rows_statement
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
 from ...exceptions import (
     DataLocation,
@@ -41,7 +42,7 @@ from ...exceptions import (
     number_or_repr,
 )
 from .csv_text import clean_labels
-from .read_options import ColumnRoles, dropped_rows_statement, single_column_statement
+from .read_options import ColumnRoles, single_column_statement
 from .source import Source
 
 TRUE_WORDS = ("yes", "y", "true", "t", "1", "1.0")
@@ -306,10 +307,13 @@ def extract_class_values(
 
 
 FILE_PHRASES = {
+    "count_from_0": "If labels count the columns from 1, write them from 0.",
     "divide_percentages": "For percentages pass {percent:True}; for scores before the softmax pass "
     "{logits:True}.",
     "drop_row": "Drop or correct that row, or pass {missing:'drop'}.",
     "drop_unlabelled": "Drop those rows, or pass {missing:'drop'}.",
+    "name_labels_from_0": "If labels count the columns from 0, write names of classes.",
+    "name_labels_from_1": "If labels count the columns from 1, write names of classes.",
     "round_to_share": "For rounding errors write 0 or 1 there.",
     "swapped_labels": "Choose the column with the labels with {label}.",
 }

@@ -201,6 +201,13 @@ def report(
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
+    if not isinstance(result, (Assessment, Comparison)):
+        raise InputError(
+            argument="result",
+            rule="be an Assessment or a Comparison",
+            found=type(result).__name__,
+            remedy="Print it, or take its to_dict().",
+        )
     if alpha is None:
         alpha = result.alpha if isinstance(result, Assessment) else 0.05
     assessment = assessment_to_report(result, alpha)

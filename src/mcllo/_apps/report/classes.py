@@ -59,7 +59,9 @@ def class_order(
     if miscalibrated_classes is not None:
         others = (label for some in miscalibrated_classes.one_of for label in some)
         first = list(dict.fromkeys((*miscalibrated_classes.labels, *others)))
-    return tuple(a.predictions.classes[j] for j in columns_worst_first(a, first))
+    return tuple(
+        a.predictions.classes[j] for j in columns_worst_first(a.predictions, first)
+    )
 
 
 def attribution_part(

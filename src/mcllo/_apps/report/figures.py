@@ -115,7 +115,12 @@ def pictures(
 def small_diagram(a: Assessment) -> str:
     """Return the reliability diagram for a card: its letters are no smaller than on a page."""
     with without_display(), plot_style():
-        ax = plot.reliability(a, ax=SelfLayoutFigure(4.1, 3.9).subplots(), error=False)
+        place = SelfLayoutFigure(4.1, 3.9).subplots()
+        # the bins that the assessment holds: showing a result computes nothing
+        if a.top_label_curve is None:
+            ax = plot.reliability(a, ax=place, curve="bins", error=False)
+        else:
+            ax = plot.reliability(a.top_label_curve, ax=place, error=False)
     alt = "Reliability diagram: predicted probability against how often the class came true."
     return plot.to_svg(ax, alt=alt, salt="card", themed=True)
 

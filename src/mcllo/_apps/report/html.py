@@ -82,7 +82,7 @@ def render_frame(page: str) -> str:
     )
 
 
-def plain(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     """Return `text` without control and direction characters; half characters are replaced."""
     return "".join(map(_visible, text))
 
@@ -97,25 +97,31 @@ def _visible(letter: str) -> str:
 
 
 def keep_percent_unbroken(text: str) -> str:
-    """Return `plain` text in which no line ends between a number and its per cent sign."""
-    return _BEFORE_PERCENT.sub("\u00a0", plain(text))
+    """Return visible text in which no line ends between a number and its per cent sign."""
+    return _BEFORE_PERCENT.sub("\u00a0", strip_control_characters(text))
 
 
 def escape_markdown(text: str) -> str:
     """Return `text` so that Markdown shows it as it is, also inside a table."""
-    words = escape(" ".join(plain(text).split()), quote=False)
+    words = escape(" ".join(strip_control_characters(text).split()), quote=False)
     return _SPECIAL.sub(r"\\\1", words).replace("](", r"]\(")
 
 
 def code_block(text: str, indent: int = 3) -> Markup:
     """Return `text` as a block of code in Markdown, indented to belong to the item of a list."""
-    lines = ["```", *plain(text).replace("```", "'''").split("\n"), "```"]
+    lines = [
+        "```",
+        *strip_control_characters(text).replace("```", "'''").split("\n"),
+        "```",
+    ]
     return Markup("\n".join(" " * indent + line for line in lines))
 
 
 def code_span(text: str) -> Markup:
     """Return `text` as code inside a line of Markdown."""
-    return Markup("`" + " ".join(plain(text).replace("`", "'").split()) + "`")
+    return Markup(
+        "`" + " ".join(strip_control_characters(text).replace("`", "'").split()) + "`"
+    )
 
 
 @cache

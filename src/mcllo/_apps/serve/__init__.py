@@ -42,6 +42,7 @@ def serve(
     """
     import uvicorn
 
+    from ..cli.interruption import interruption
     from .app import build_app
     from .upload import private_temporary_folder
 
@@ -64,12 +65,13 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=2,  # seconds that open connections get at the end
+            timeout_graceful_shutdown=1,  # seconds that open connections get at the end
         )
         server = uvicorn.Server(config)
         try:
             server.run(sockets=[sock])
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # the way in which it ends
+            interruption.settle()
             echo("mcllo serve: ended; the tables are removed.")
 
 

@@ -42,7 +42,7 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from ...exceptions import FileFormatError
-from ..report.html import plain
+from ..report.html import strip_control_characters
 from .limits import ServerLimits
 from .worker import MODEL, RECALIBRATED_STEM, RECALIBRATIONS, REPORT
 
@@ -223,7 +223,9 @@ def safe_file_name(original_name: str) -> str:
     >>> tuple(safe_file_name(name) for name in names)
     ('fore casts.csv', 'html.csv', 'my report.csv')
     """
-    path = unicodedata.normalize("NFC", plain(original_name)).replace("\\", "/")
+    path = unicodedata.normalize(
+        "NFC", strip_control_characters(original_name)
+    ).replace("\\", "/")
     name = path.split("/")[-1]
     for char in FORBIDDEN_CHARS:
         name = name.replace(char, "_")

@@ -10,18 +10,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..._fit.map import MCLLOMap
 from ..._utils.atomic_files import StrPath, progress
 from ..._utils.statements import Statement, drop_repeated_statements, suppress_warnings
 from ..._validation.frames import prefix_hint, shorten
-from ..._validation.probabilities import clean_logits
+from ..._validation.missing_rows import dropped_rows_statement
 from ...exceptions import FileFormatError, InputError
 from ..io.read import find_positive_column
 from ..io.read_options import (
     CellOptions,
     ColumnRoles,
     ReadOptions,
-    dropped_rows_statement,
     single_column_statement,
 )
 from ..io.source import Source
@@ -204,9 +202,5 @@ def _predict_probabilities(calibrator: Any, table: Any, logits: bool) -> Any:
     with suppress_warnings():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)
-        fitted = getattr(calibrator, "fit_", None)
-        if isinstance(fitted, MCLLOMap) and calibrator.is_plain:
-            return fitted.recalibrate(
-                logits=table
-            )  # no probability is rounded to 0 on the way
-        return calibrator.predict_proba(clean_logits(table).probs)
+        # no probability is rounded to 0 on the way
+        return calibrator.predict_proba(logits=table)

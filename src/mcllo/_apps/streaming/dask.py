@@ -365,13 +365,15 @@ def assess_dask(
         message = "{prefix} is for frames in memory; rename the columns of Dask's."
         raise InputError(message, argument="prefix")
     weight_kind = data.pop("weight_kind", "")
+    missing = data.pop("missing", "refuse")
     needs_all_rows = {
         "baseline": bool(rule),
         "groups": data.pop("groups", None) is not None,
         "by": by is not None,
         "weight_kind": is_noncount_weight(weight_kind),
+        "missing": missing != "refuse",
     }
-    shown = {"baseline": rule, "weight_kind": weight_kind}
+    shown = {"baseline": rule, "weight_kind": weight_kind, "missing": missing}
     for argument, is_given in needs_all_rows.items():
         if is_given:
             raise InputError(

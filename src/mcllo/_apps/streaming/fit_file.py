@@ -189,7 +189,8 @@ def _fit_mcllo(
         return made, rows, rows.notes
     blocks = file.blocks(workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
-    made = MCLLOCalibrator(baseline=fit.baseline, **params)._adopt_fit(fit)
+    made = MCLLOCalibrator(baseline=fit.baseline, **params)
+    made._adopt_fit(fit, "logits" if reading.get("logits") else "probs")
     return made, None, blocks.facts.notes
 
 

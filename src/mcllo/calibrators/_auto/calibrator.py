@@ -326,7 +326,7 @@ class AutoCalibrator(GatedCalibrator):
         words = describe_stack(self.stack_)
         if self._prior_kind in ("keep", "unlabelled"):
             words += f" (on rows like these, before prior={self.prior!r})"
-        elif self._require_learned().kept:
+        elif self.learned_ is not None and self.learned_.kept:
             words += " (classes without a label aside)"
         return words if self.gate_ is None else f"{words}; {self.gate_}"
 

@@ -101,7 +101,7 @@ class _TreeGrowth:
     gains : list of ndarray of shape (n_parts,)
         At each look, by how much trees raise the log likelihood of each part.
     probs : list of ndarray of shape (c, m)
-        At each look, probabilities of every `every`-th part.
+        At each look, probabilities of every `row_step`-th part.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class _TreeGrowth:
             )
             for members, weight in zip(members_of_fit, weight_of_fit, strict=True)
         ]
-        self.is_shown = np.arange(len(folds.rows)) % crossed.every == 0
+        self.is_shown = np.arange(len(folds.rows)) % crossed.row_step == 0
         self.log_pooled, probs = self._predict_parts()
         self.gains = [np.zeros(len(folds.rows))]
         self.probs = [probs]
@@ -216,7 +216,7 @@ class _TreeGrowth:
         boosted = np.array(self.probs)[look_of_shown, :, shown]
         answer = (1.0 - trust) * pooled + trust * boosted
         corrected_gain, corrected_gain_se = correct_optimism(
-            total_gain, raw, answer, weight, crossed.groups, crossed.every
+            total_gain, raw, answer, weight, crossed.groups, crossed.row_step
         )
         return replace(
             stack,

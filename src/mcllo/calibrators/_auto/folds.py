@@ -4,11 +4,13 @@ Rows are dealt to folds in the order of how sure their predictions are, ``sum_j 
 place in that order, modulo the number of folds. So every fold has sure and unsure predictions
 alike, and nothing is random.
 
-====================  ==========================================================================
-row of whole weight   w places one after the other: it is the same as w equal rows
-row of other weight   one place
-group of rows         one place, in the order in which the groups' first rows come
-====================  ==========================================================================
+=========================  =====================================================================
+all weights whole numbers  a row of weight w has w places, one after the other: it is the same as w
+and frequencies            equal rows
+other weights              each row has one place, whatever its weight: a row of importance weight 3
+                           is one observation, and must not be left out and learned from at once
+groups of rows             each group has one place, in the order in which their first rows come
+=========================  =====================================================================
 
 Labels are *not* spread evenly (no stratified folds). Where they are, the left-out rows of a class
 agree with the rest by construction, and cross-validation no longer sees how far a fit to class
@@ -67,7 +69,8 @@ class Folds:
     def cross_fitting_folds(self) -> Codes:
         """Return a number for each part: its weights in the pool come from parts of other numbers.
 
-        That is its fold. A single fold is halved instead: every other place.
+        That is its fold. A single fold is halved instead, every other place: in two and not in
+        five, because weights in the pool are few numbers and each half has many parts.
         """
         if self.n_folds > 1:
             return self.folds
@@ -93,7 +96,11 @@ class Folds:
 
 
 def assign_folds(
-    scores: Floats, weight: Floats | None = None, groups: Codes | None = None
+    scores: Floats,
+    weight: Floats | None = None,
+    groups: Codes | None = None,
+    *,
+    weights_are_frequencies: bool = True,
 ) -> Folds:
     """Deal rows to folds.
 
@@ -105,13 +112,16 @@ def assign_folds(
         How many rows each stands for; by default 1. Rows of weight 0 have no part.
     groups : ndarray of shape (n_samples,), optional
         Rows of the same group are left out together.
+    weights_are_frequencies : bool, default True
+        Whether a row of weight w is w observations; else it is one, of this importance.
     """
     n_samples = scores.shape[1]
     row_weight = np.ones(n_samples) if weight is None else weight
     order = _order_by_confidence(scores)
     order = order[row_weight[order] > 0.0]
 
-    if groups is None and weight is not None and _are_counts(weight):
+    may_be_split = groups is None and weights_are_frequencies
+    if may_be_split and weight is not None and _are_whole(weight):
         counts = weight[order].astype(np.intp)
         return _deal_weighted_rows(order, counts)
 
@@ -141,8 +151,8 @@ def _order_by_confidence(scores: Floats) -> Codes:
     return np.argsort(unsureness, kind="stable")
 
 
-def _are_counts(weight: Floats) -> bool:
-    """Whether weights are whole numbers of rows, few enough to be counted exactly."""
+def _are_whole(weight: Floats) -> bool:
+    """Whether weights are whole numbers, few enough rows to be counted exactly."""
     is_whole = np.floor(weight) == weight
     return bool(
         is_whole.all() and weight.sum() <= 2.0**53

@@ -129,7 +129,7 @@ def cross_fitted_gain(
         base=0.5 * (raw + pooled),
         weight=crossed.folds.weight,
         groups=crossed.groups,
-        every=crossed.every,
+        row_step=crossed.row_step,
     )
     quantile = float(ndtri(0.5 + 0.5 * confidence))
     low, high = paired.interval(quantile)

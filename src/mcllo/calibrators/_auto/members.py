@@ -69,13 +69,15 @@ MAX_CLASSES_FOR_FULL = 100
 SCALED = ("mcllo", "vector")  # linear in ``log g``, and not in ``log s``
 CURVES = ("spline", "venn_abers")  # of two classes alone
 
+# `docs/explanation/auto.md` has where the ridges come from, and what others gave.
 DIAGONAL_RIDGE = 0.7  # d, for each class: ridge on what a class does to itself
 OFF_DIAGONAL = {"full_tight": 0.3, "full_loose": 0.01}
 """m of the full maps: ridge on what classes do to each other. From strong to weak, because each fit
 begins at the one before."""
 
 # Newton decrements at which fits take their last step, in nats of all rows together. A decrement is
-# the squared distance to the minimum in standard errors of a parameter: 2e-4 is .014 of these.
+# the squared distance to the minimum, measured by the covariance of the estimate: with 2e-4 no
+# linear combination of parameters is farther from it than .014 of its standard error.
 TOL = 1e-6  # fits to all rows, where these are few
 PARTS_TOL = 2e-4  # fits to parts of the rows, and to many of them
 MIN_SCORES_FOR_PART_TOL = 2**13  # rows times classes that are many
@@ -84,9 +86,9 @@ FULL_MAP_TOL = 8.0
 can tell. Its fits to parts begin at the identity, which knows of no labels."""
 SIMILAR_MAP_TOL = 0.1  # the same for 'similar' of as many classes, above 20
 LEFT_OUT_TRACE_TOL = 0.1
-"""What of the rows left out, at whose fit they begin, may be left in fits to parts: in nats of the
-log likelihood of the rows left out. By estimate; measured it is 0.024 at most, 0.003 in the median
-(`docs/explanation/auto.md`)."""
+"""A fit without a fold begins at the fit to all rows, which has seen the fold. So much of that may
+be left, in nats of the fold's log likelihood. By estimate; measured it is 0.024 at most, 0.003 in
+the median (`docs/explanation/auto.md`)."""
 
 
 def member_names(n_classes: int) -> tuple[str, ...]:

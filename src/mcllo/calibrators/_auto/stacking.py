@@ -52,8 +52,8 @@
 
 With fewer than two rows (or groups) nothing can be left out, and the identity has weight 1.
 
-Evidence against calibration, a by-product: ``E = mean over folds and members of exp(sum_i L_ik -
-L_i,identity)``, the sum over the fold's rows, the members all but the identity. Were the
+Evidence against calibration, a by-product: ``E = mean over folds and members of exp(sum_i v_i
+(L_ik - L_i,identity))``, the sum over the fold's rows, the members all but the identity. Were the
 predictions calibrated, each term would have mean 1, given the rows its members were fitted to: a
 ratio of probabilities of labels that the denominator draws. So E has mean 1 and
 ``P(E >= 1 / p) <= p`` at any number of rows (a split likelihood ratio [4]_). That asks that fits to
@@ -99,8 +99,8 @@ from .temperature_with_lapse import values_of_labels
 IDENTITY = 0  # places of two members among all
 TEMPERATURE = 1
 
-PSEUDO_COUNT_SIMPLE = 0.5  # rows; identity and temperature, which cannot overfit
-PSEUDO_COUNT_RICH = 0.1  # rows; members with many parameters
+PSEUDO_COUNT_SIMPLE = 0.5  # rows; identity and temperature, with two parameters at most
+PSEUDO_COUNT_RICH = 0.1  # rows; members with many parameters. Both are round numbers
 
 GAIN_SHRINKAGE_SE = 1.0 / 3.0
 """k of the module's text where many rows left out are errors: standard errors that a gain is held
@@ -110,16 +110,16 @@ GAIN_SHRINKAGE_SE_FEW_ERRORS = 4.0
 from 144 on. A hundred rows seldom hold one of the sure predictions that fail, so that gain and
 standard error are both too good. With 1/3 throughout, recalibrations of 100 rows did harm in 4.3 %
 of 788 cases of the quality benchmark; with this in 3.0 %, for .0019 of log loss. 8 over the root of
-the rows left out did as much harm and cost .0021, .0117 of it above 50 classes. With 1,000 and
-3,000 rows nothing changes (mean below .0001)."""
+the rows left out did as much harm and cost .0021 on average (.0117 above 50 classes). With 1,000
+and 3,000 rows nothing changes (mean below .0001)."""
 
 COPIES_KEPT_TOGETHER_LEVEL = 0.5
 """Chance of so few different labels among equal rows, below which these are left out together. A
 data check asks for 1e-6, which sure rows cannot show; here to part copies costs more than to keep
-others together. 200 rows of 57 sets, drawn 800 times: harm in 44 % of cases if copies are parted,
-19 % at 1e-6, 9 % at 0.1, 5 % at 0.5 and without copies. Of 225 tables of votes, leaves and rounded
-rows 0 to 7 % are taken for copies, and lose .0007 at most; of 95 cases of 3 to 20 classes two lost
-.006 and .009, and the mean .0001."""
+others together. 800 rows drawn with replacement from 200, of 57 sets: harm in 44 % of cases if
+copies are parted, 19 % at 1e-6, 9 % at 0.1, 5 % at 0.5 and without copies. Of 225 tables of
+votes, leaves and rounded rows 0 to 7 % are taken for copies, and lose .0007 at most; of 95 cases of
+3 to 20 classes two lost .006 and .009, and the mean .0001."""
 
 MAX_PROBS_AT_ONCE = 2**20  # probabilities that are pooled at once: bounds the memory
 
@@ -156,13 +156,15 @@ class CrossFit(NamedTuple):
     log_likelihoods : ndarray of shape (n_parts, n_members)
         Of each part's label, by members fitted without its fold.
     left_out_probs : ndarray of shape (n_members, n_classes, m)
-        What these members make of every `every`-th part.
-    every : int
+        What these members make of every `row_step`-th part.
+    row_step : int
         See `left_out_probs`.
     fold_of_part : ndarray
-        The row of `fold_weights` that has not seen the part.
+        The row of `fold_weights` that was estimated without the part.
     fold_weights : ndarray of shape (n_folds, n_members)
-        Weights in the pool from all folds but one, after `shrinkage`.
+        Weights in the pool from all folds but one, after `shrinkage`, which is one number from all
+        parts: the little that this flatters is part of what `optimism` corrects. Of a single fold
+        there are two rows, those of its halves.
     final_weights : ndarray of shape (n_members,)
         Weights from all folds, after `shrinkage`.
     shrinkage : float
@@ -178,7 +180,7 @@ class CrossFit(NamedTuple):
     n_copies: int
     log_likelihoods: Floats
     left_out_probs: Floats
-    every: int
+    row_step: int
     fold_of_part: Codes
     fold_weights: Floats
     final_weights: Floats
@@ -188,9 +190,9 @@ class CrossFit(NamedTuple):
     gain_se: float
 
     def pool_left_out(self) -> tuple[Floats, Floats]:
-        """Return raw and pooled probabilities of every `every`-th part, shape (m, c)."""
+        """Return raw and pooled probabilities of every `row_step`-th part, shape (m, c)."""
         weights_of_part = self.fold_weights[self.fold_of_part]
-        weights_of_shown = weights_of_part[:: self.every]
+        weights_of_shown = weights_of_part[:: self.row_step]
         raw = self.left_out_probs[IDENTITY].T
         pooled = np.einsum("kji,ik->ij", self.left_out_probs, weights_of_shown)
         return raw, pooled
@@ -265,7 +267,12 @@ def cross_fit(
     """
     fit = members.fit
     n_classes = len(fit.rows.scores)
-    folds = assign_folds(fit.rows.scores, fit.rows.weight, members.groups)
+    folds = assign_folds(
+        fit.rows.scores,
+        fit.rows.weight,
+        members.groups,
+        weights_are_frequencies=predictions.counts_rows,
+    )
     if folds.n_folds == 0:
         return None
     if min_parts is None:
@@ -274,10 +281,10 @@ def cross_fit(
     groups = _standard_error_units(predictions, members.groups, folds)
     n_errors = _count_errors(fit, folds, groups)
 
-    every = thinning_stride(
+    row_step = thinning_stride(
         len(folds.rows), n_classes, 20_000
     )  # probabilities, for `optimism`
-    log_likelihoods, left_out_probs = predict_left_out(fit, folds, every)
+    log_likelihoods, left_out_probs = predict_left_out(fit, folds, row_step)
     fold_of_part = folds.cross_fitting_folds()
     fold_weights, final_weights = fit_cross_fitted_weights(
         log_likelihoods, fold_of_part, folds
@@ -313,7 +320,7 @@ def cross_fit(
         n_copies=members.n_copies,
         log_likelihoods=log_likelihoods,
         left_out_probs=left_out_probs,
-        every=every,
+        row_step=row_step,
         fold_of_part=fold_of_part,
         fold_weights=fold_weights,
         final_weights=final_weights,
@@ -335,8 +342,8 @@ def _min_left_out_parts(n_classes: int, n_parts: int) -> int:
         # (simulated logits of 200 and 1000 classes).
         return 700
     if n_classes > 50:
-        # Log losses are .003 to .007 higher than with more parts, and the time is that of
-        # structured matrix scaling.
+        # A price paid for time: log losses are .003 to .007 higher than with more parts, but a fit
+        # takes no longer than structured matrix scaling.
         return min(120, n_parts // 2)
     if n_classes > 20:  # a fold costs as much as all else
         return 500
@@ -368,7 +375,7 @@ def _count_errors(fit: MembersFit, folds: Folds, groups: Codes | None) -> float:
 
 
 def predict_left_out(
-    fit: MembersFit, folds: Folds, every: int
+    fit: MembersFit, folds: Folds, row_step: int
 ) -> tuple[Floats, Floats]:
     """Fit the members without each fold and predict the parts of that fold.
 
@@ -377,12 +384,12 @@ def predict_left_out(
     log_likelihoods : ndarray of shape (n_parts, n_members)
         Of the label of each part.
     probs : ndarray of shape (n_members, n_classes, m)
-        Of the parts 0, `every`, ...
+        Of the parts 0, `row_step`, ...
     """
     rows = fit.rows
     n_members = len(fit.whole.names)
     n_parts = len(folds.rows)
-    n_kept = -(-n_parts // every)  # rounded up
+    n_kept = -(-n_parts // row_step)  # rounded up
     log_likelihoods = np.empty((n_parts, n_members))
     probs = np.empty((n_members, len(rows.scores), n_kept))
 
@@ -392,9 +399,9 @@ def predict_left_out(
         own_rows = folds.rows[parts]
         answers = members.all_probabilities(rows.scores.take(own_rows, axis=1))
         log_likelihoods[parts] = label_log_likelihoods(answers, rows.codes[own_rows])
-        is_kept = parts % every == 0
+        is_kept = parts % row_step == 0
         for member_probs, answer in zip(probs, answers, strict=True):
-            member_probs[:, parts[is_kept] // every] = answer[:, is_kept]
+            member_probs[:, parts[is_kept] // row_step] = answer[:, is_kept]
     return log_likelihoods, probs
 
 
@@ -445,8 +452,8 @@ def fit_pool_weights(
     """
     n_rows, n_members = log_likelihoods.shape
     v = np.ones(n_rows) if row_weight is None else row_weight
-    prior_mean = pseudo_counts / pseudo_counts.sum()
-    weights: Floats = np.broadcast_to(prior_mean, (*v.shape[:-1], n_members))
+    prior_mode = pseudo_counts / pseudo_counts.sum()  # of a Dirichlet of 1 + a
+    weights: Floats = np.broadcast_to(prior_mode, (*v.shape[:-1], n_members))
     if n_rows == 0 or n_members == 1:
         return weights
 
@@ -575,8 +582,8 @@ class Stack(Result):
         Cross-validated mean log loss of the pool, and the mean log loss of the identity.
     gain, gain_se : float
         Their difference, and its standard error; 0 and infinity when nothing could be left out.
-        When it is not positive, or its standard error is infinite, the identity has weight 1, and
-        it tells what a recalibration would do.
+        When the gain is not positive, or its standard error is infinite, the identity has weight 1,
+        and the gain is that of the recalibration that is not made.
     log_evidence : float
         ``log E`` against calibration; 0 where there is none.
     promise, promise_se : float
@@ -677,7 +684,7 @@ def fit_left_out(
             pooled,
             folds.weight,
             crossed.groups,
-            crossed.every,
+            crossed.row_step,
         )
         final_weights = crossed.final_weights
     else:
@@ -713,7 +720,11 @@ def _identity_stack(predictions: Predictions, fit: MembersFit) -> Stack:
     rows = np.flatnonzero(predictions.row_weight > 0.0)
     answers = fit.whole.all_probabilities(transposed_scores(predictions))
     log_likelihoods = label_log_likelihoods(answers, predictions.codes)
-    raw_loss = float(-log_likelihoods[rows, IDENTITY].mean())
+    raw_loss = -float(
+        np.average(
+            log_likelihoods[rows, IDENTITY], weights=predictions.row_weight[rows]
+        )
+    )
     weights = dict.fromkeys(fit.whole.names, 0.0)
     weights["identity"] = 1.0
     return Stack(fit.whole, weights, raw_loss, raw_loss, gain=0.0, gain_se=np.inf)

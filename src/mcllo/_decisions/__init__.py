@@ -1,0 +1,1 @@
+"""From a probability to a decision: costs, the best action, what calibration is worth."""
