@@ -61,6 +61,12 @@ def test_the_numbers_are_those_of_the_package():
     assert found.ece.observed == pytest.approx(ece, rel=1e-12)
     np.testing.assert_allclose(found.sums["rows"], np.bincount(y))
     np.testing.assert_allclose(found.sums["predicted_rows"], probs.sum(axis=0))
+    # class counts less expected ones, and their covariance sum of diag(x) - x x', rank c - 1
+    excess = np.bincount(y) - probs.sum(axis=0)
+    covariance = np.diag(probs.sum(axis=0)) - probs.T @ probs
+    expected = excess @ np.linalg.pinv(covariance, rcond=1e-10) @ excess
+    assert found.in_the_large_test.statistic == pytest.approx(expected, rel=1e-9)
+    assert found.in_the_large_test.df == 3
     # class 1's log odds against the last class, over the rows of class 1, and as predicted
     odds = np.log(probs[:, 1] / probs[:, 3])
     assert found.sums["log_odds"][1] == pytest.approx(odds[y == 1].sum())
