@@ -117,6 +117,7 @@ def modules() -> list[str]:
         "",
         *(f"- `mcllo.{name}`: {first_line(getattr(mcllo, name))}" for name in found),
         *(f"- `mcllo.{name}`: the registry of calibrators by name" for name in data),
+        "- `mcllo.metrics.SCORERS`: every metric that is one number, as a scorer of scikit-learn",
     ]
 
 

@@ -22,7 +22,12 @@ def pytest_addoption(parser):
     )
 
 
-PAGES_THAT_NEED = {"dask.md": "dask", "training-loops.md": "torchmetrics"}
+PAGES_THAT_NEED = {
+    "dask.md": "dask",
+    "huggingface.md": "evaluate",
+    "mlflow.md": "mlflow",
+    "training-loops.md": "torchmetrics",
+}
 """Pages whose examples need a package that `make test` does not install."""
 
 
@@ -39,6 +44,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(
                 pytest.mark.skipif(find_spec(package) is None, reason=reason)
             )
+            if package != "dask":  # their own, and those of what they import
+                item.add_marker(pytest.mark.filterwarnings("ignore"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -40,7 +40,8 @@ LIBRARY = [
 ]
 """Packages of the library: a file may import its own and those before it."""
 APPLICATIONS = [
-    f"_apps/{name}" for name in ("io", "streaming", "report", "cli", "serve")
+    f"_apps/{name}"
+    for name in ("io", "streaming", "report", "cli", "serve", "integrations")
 ]
 """The storey above: it imports the library, and what comes before it here."""
 ROOMS = [*LIBRARY, *APPLICATIONS, "_apps", "__main__", "__init__"]
@@ -70,6 +71,7 @@ HEAVY = {
     "openpyxl": ["_apps/io/sheets"],
     "starlette": ["_apps/serve"],
     "uvicorn": ["_apps/serve"],
+    "mlflow": ["_apps/integrations/mlflow"],
     "python_multipart": ["_apps/serve"],
 }
 """Where a heavy package may be imported: packages of ours, or single files of one."""

@@ -61,6 +61,12 @@ def test_the_numbers_are_those_of_the_package():
     assert found.ece.observed == pytest.approx(ece, rel=1e-12)
     np.testing.assert_allclose(found.sums["rows"], np.bincount(y))
     np.testing.assert_allclose(found.sums["predicted_rows"], probs.sum(axis=0))
+    # class counts less expected ones, and their covariance sum of diag(x) - x x', rank c - 1
+    excess = np.bincount(y) - probs.sum(axis=0)
+    covariance = np.diag(probs.sum(axis=0)) - probs.T @ probs
+    expected = excess @ np.linalg.pinv(covariance, rcond=1e-10) @ excess
+    assert found.in_the_large_test.statistic == pytest.approx(expected, rel=1e-9)
+    assert found.in_the_large_test.df == 3
     # class 1's log odds against the last class, over the rows of class 1, and as predicted
     odds = np.log(probs[:, 1] / probs[:, 3])
     assert found.sums["log_odds"][1] == pytest.approx(odds[y == 1].sum())
@@ -123,6 +129,10 @@ def test_workers_send_themselves_or_their_state():
     for worker in workers:
         by_object.merge(pickle.loads(pickle.dumps(worker)))
         by_state.merge(worker.state)
+    zeros = StreamingCalibration(4, clip=1e-3).update([[1.0, 0.0, 0.0, 0.0]], [0])
+    assert (
+        StreamingCalibration(4, clip=1e-3).merge(zeros.state).compute().n_clipped == 3
+    )
     for merged in (by_object, by_state):
         assert merged.n_samples == 600
         assert merged.compute().metrics == pytest.approx(expected, rel=1e-9)
@@ -149,6 +159,8 @@ def test_reset_forgets_and_a_refused_batch_changes_nothing():
         seen.update([[0.6, 0.3, 0.3]], [0])
     with pytest.raises(InputError, match="y contains 3"):
         seen.update([[0.6, 0.3, 0.1]], [3])
+    with pytest.raises(InputError, match="each of the 3 classes; got 2"):
+        seen.update([[0.6, 0.4]], [0])
     np.testing.assert_array_equal(seen.state, before)
     assert seen.reset().n_samples == 0
     with pytest.raises(InputError, match="at least one row"):

@@ -315,6 +315,14 @@ def test_an_assessment_is_plain_values():
     assert content["data"] == expected["data"]
 
 
+def test_charts_are_of_the_curves_that_were_summed():
+    a = assess_blocks(blocks_of(rows(n=3000)[:2]), most_cells=0, subsample_rows=500)
+    top = mcllo.reliability_curve(whole(n=3000)).to_vega()["data"]["values"]
+    found = a.to_vega()["data"]["values"]
+    assert [row["rows"] for row in found] == [row["rows"] for row in top]
+    assert a.to_vega(by_class=True)["facet"]["sort"] == ["0", "1", "2", "3", "4"]
+
+
 def test_a_report_needs_the_rows():
     found = assess_blocks(toy_blocks(), seed=0)
     assert isinstance(found, Assessment)

@@ -61,6 +61,7 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
+from ..metrics._vega import reliability_chart
 from .details import DetailComputations, Details, compute_details
 from .report_text import assessment_text
 from .sentences import (
@@ -434,6 +435,36 @@ class Assessment(NotebookResult):
             **none_for_nonfinite(self.details.to_dict()),
             "data": self.data.to_dict(),
         }
+
+    def to_vega(self, *, by_class: bool = False) -> dict[str, Any]:
+        """Return the reliability diagram as a dictionary of Vega-Lite.
+
+        For Weights & Biases, notebooks and web pages, without matplotlib.
+
+        Parameters
+        ----------
+        by_class : bool
+            A panel for each class, in their order, instead of the most probable class.
+
+        Returns
+        -------
+        dict
+            Plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> import mcllo
+        >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+        >>> sorted(a.to_vega(by_class=True))
+        ['$schema', 'columns', 'data', 'description', 'facet', 'spec']
+        """
+        return reliability_chart(self._curves_to_draw(by_class))
+
+    def _curves_to_draw(self, by_class: bool) -> list[ReliabilityCurve]:
+        if by_class:
+            classes = self.predictions.classes
+            return [reliability_curve(self.predictions, label=k) for k in classes]
+        return [self.top_label_curve or reliability_curve(self.predictions)]
 
 
 @show_progress("assessing")

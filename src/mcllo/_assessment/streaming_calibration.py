@@ -41,6 +41,7 @@ from .._model.many_classes import is_full_hessian_affordable
 from .._utils.formatting import Table, format_number, pvalue_text
 from .._utils.linalg import whitening_matrix
 from .._utils.results import Floats, Result
+from .._validation.frames import column_names, n_columns
 from .._validation.labels import Classes, find_baseline_column
 from .._validation.predictions import Predictions
 from .._validation.probabilities import (
@@ -106,21 +107,21 @@ def flatten(sums: Any) -> Iterator[Floats]:
             yield np.ravel(np.nan if value is None else value).astype(np.float64)
 
 
-def unflatten(like: Any, numbers: Iterator[float]) -> Any:
+def unflatten(like: Any, parts: Iterator[Floats]) -> Any:
     """Return a dataclass of the shapes of `like`, filled with what `flatten` made of it."""
     found: dict[str, Any] = {}
     for field in fields(like):
         value = getattr(like, field.name)
         if is_dataclass(value):
-            found[field.name] = unflatten(value, numbers)
-        elif isinstance(value, np.ndarray):
-            own = [next(numbers) for _ in range(value.size)]
-            found[field.name] = np.array(own).reshape(value.shape)
+            found[field.name] = unflatten(value, parts)
+            continue
+        numbers = next(parts)
+        if isinstance(value, np.ndarray):
+            found[field.name] = numbers.reshape(value.shape)
         elif value is None:
-            number = next(numbers)
-            found[field.name] = None if np.isnan(number) else number
+            found[field.name] = None if np.isnan(numbers[0]) else float(numbers[0])
         else:
-            found[field.name] = type(value)(next(numbers))
+            found[field.name] = type(value)(numbers[0])
     return type(like)(**found)
 
 
@@ -380,6 +381,12 @@ class StreamingCalibration:
         >>> StreamingCalibration(2).update(logits=[[0.0, 1.5], [2.0, 0.0]], y=[1, 0])
         StreamingCalibration(n_classes=2, n_bins=15): 2 rows
         """
+        name = "probs" if logits is None else "logits"
+        table = probs if logits is None else logits
+        n_found = n_columns(table)
+        if n_found > 1 and n_found != self.n_classes and column_names(table) is None:
+            rule = f"have a column for each of the {self.n_classes} classes"
+            raise InputError(argument=name, rule=rule, found=str(n_found))
         simplex = simplex_from_arguments(
             probs, logits, self.classes, normalize=False, clip=self.clip
         )
@@ -419,15 +426,16 @@ class StreamingCalibration:
                     )
             self._sums = self._sums + other._sums
             return self
-        numbers = np.asarray(other, dtype=np.float64)
+        numbers = np.array(other, dtype=np.float64)  # a copy: the sums are kept
         empty = OnePassSums.of_no_rows(self.n_classes, self.n_bins)
-        size = sum(part.size for part in flatten(empty))
-        if numbers.shape != (size,):
+        ends = np.cumsum([part.size for part in flatten(empty)])
+        if numbers.shape != (ends[-1],):
             raise InputError(
                 f"other must be the state of a StreamingCalibration of {self.n_classes} classes, "
-                f"{size} numbers; got shape {numbers.shape}."
+                f"{ends[-1]} numbers; got shape {numbers.shape}."
             )
-        self._sums = self._sums + unflatten(empty, iter(numbers.tolist()))
+        parts = iter(np.split(numbers, ends[:-1]))
+        self._sums = self._sums + unflatten(empty, parts)
         return self
 
     def compute(self) -> StreamingResult:

@@ -8,9 +8,10 @@ from typing import Any
 
 from .._utils.formatting import Table, align_columns, format_count, pvalue_text
 from .._utils.notebook import NotebookResult
-from .._utils.results import Result
+from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Statement, drop_repeated_statements, select_statements
 from .._validation.predictions import Predictions
+from ..metrics._vega import SCHEMA, Chart, quantitative
 from .recommend import LOSS_TIE_TOL, Recommendation
 
 HIGHER_IS_BETTER = ("accuracy",)
@@ -234,6 +235,28 @@ class Comparison(NotebookResult):
             ],
         }
 
+    def to_vega(self) -> dict[str, Any]:
+        """Return p-value, ECE and log loss of each method as a dictionary of Vega-Lite.
+
+        For Weights & Biases, notebooks and web pages, without matplotlib.
+
+        Returns
+        -------
+        dict
+            Plain values, ready for JSON; the best log loss is on top.
+
+        Examples
+        --------
+        >>> import mcllo
+        >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+        >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+        >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+        >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+        >>> len(c.to_vega()["hconcat"])
+        3
+        """
+        return comparison_chart(self)
+
     @property
     def _input_notes(self) -> tuple[Statement, ...]:
         """What was assumed when the rows were read from files."""
@@ -354,3 +377,48 @@ def _format_pvalue(pvalue: float | None, method: str) -> str:
         return ""
     words = pvalue_text(pvalue, bound=method == "bound")
     return words.number if words.relation == "=" else str(words)
+
+
+def comparison_chart(comparison: Comparison) -> Chart:
+    """Return three panels that share their rows: p-value, ECE, log loss above the best."""
+    columns = ("method", "pvalue", "pvalue_corrected", "ece", "log_loss")
+    intervals = ("log_loss_difference", "difference_low", "difference_high")
+    rows = []
+    for row in comparison.ranked:
+        values = {name: getattr(row, name) for name in (*columns, *intervals)}
+        rows.append(none_for_nonfinite(values))
+    methods = [row["method"] for row in rows]
+    y: Chart = {"field": "method", "type": "nominal", "sort": methods, "title": None}
+    no_labels = {**y, "axis": None}
+    point = {"type": "point", "filled": True, "tooltip": True}
+    log_scale = {"type": "log"}
+    pvalue = {
+        "mark": point,
+        "encoding": {
+            "x": quantitative("pvalue", "p-value (log scale)", scale=log_scale),
+            "y": y,
+        },
+    }
+    ece = {
+        "mark": point,
+        "encoding": {"x": quantitative("ece", "ECE (probability)"), "y": no_labels},
+    }
+    title = "Log loss above the best (nats)"
+    low_to_high = {
+        "x": quantitative("difference_low", title),
+        "x2": {"field": "difference_high"},
+        "y": no_labels,
+    }
+    lead = {"x": quantitative("log_loss_difference", title), "y": no_labels}
+    log_loss = {
+        "layer": [
+            {"mark": {"type": "rule"}, "encoding": low_to_high},
+            {"mark": point, "encoding": lead},
+        ]
+    }
+    return {
+        "$schema": SCHEMA,
+        "description": "Recalibration methods on rows they did not learn from, the best on top.",
+        "data": {"values": rows},
+        "hconcat": [pvalue, ece, log_loss],
+    }

@@ -38,6 +38,7 @@ from .._validation.predictions import Predictions, predictions_for_scoring
 from .._validation.weights import count_row_repeats
 from ._binned import weight_and_sum_by_cell
 from ._bins import Binning, NBins, assign_bins, top_label
+from ._vega import reliability_chart
 
 MAX_RARE_PROB = 1.0 / 128.0
 """Probability below which eight sums of powers tell all of many rows: see
@@ -228,6 +229,22 @@ class ReliabilityCurve(NotebookResult):
             "edges": self.edges.tolist(),
             **columns,
         }
+
+    def to_vega(self) -> dict[str, Any]:
+        """Return the diagram as a dictionary of Vega-Lite, which draws without matplotlib.
+
+        Returns
+        -------
+        dict
+            Plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> curve = reliability_curve([[0.9, 0.1], [0.8, 0.2]], [0, 1], n_bins=4)
+        >>> curve.to_vega()["title"]
+        'Reliability of the most probable class'
+        """
+        return reliability_chart([self])
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         counts: NDArray[Any] = self.counts

@@ -15,10 +15,11 @@ from ._reliability_diagram import reliability, reliability_by_class
 
 
 class ReliabilityDisplay:
-    """Reliability diagram of a classifier of several classes, with the band of calibrated ones.
+    """Reliability diagram of a classifier of several classes, with a band.
 
     As `sklearn.calibration.CalibrationDisplay`, which is for two classes and has no band. Make one
-    with `from_estimator` or `from_predictions`; `plot` draws it again.
+    with `from_estimator` or `from_predictions`; `plot` draws it again, with ``curve="bins"`` say:
+    then boxes show where calibrated predictions would lie.
 
     Parameters
     ----------
@@ -99,6 +100,7 @@ class ReliabilityDisplay:
         >>> from sklearn.datasets import load_iris
         >>> from sklearn.naive_bayes import GaussianNB
         >>> X, y = load_iris(return_X_y=True)
+        >>> X = X[:, 1:2]  # the width of the sepals alone
         >>> classifier = GaussianNB().fit(X[::2], y[::2])
         >>> display = ReliabilityDisplay.from_estimator(classifier, X[1::2], y[1::2], by_class=True)
         >>> len(display.axes_)
@@ -152,9 +154,11 @@ class ReliabilityDisplay:
 
         Examples
         --------
-        >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0] * 5, [[0.7, 0.3]] * 20)
-        >>> display.assessment.n_samples
-        20
+        >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+        >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+        >>> display = ReliabilityDisplay.from_predictions(y, probs, curve="smooth", seed=0)
+        >>> display.assessment.verdict.kind
+        'inconclusive'
         """
         rows = predictions_for_scoring(
             y_true,
@@ -182,8 +186,10 @@ class ReliabilityDisplay:
 
         Examples
         --------
-        >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0] * 5, [[0.7, 0.3]] * 20)
-        >>> len(display.plot(by_class=True, curve="smooth").axes_)
+        >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+        >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+        >>> display = ReliabilityDisplay.from_predictions(y, probs, seed=0)
+        >>> len(display.plot(by_class=True, n_bins=5).axes_)
         2
         """
         if by_class:

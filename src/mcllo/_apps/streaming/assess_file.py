@@ -201,6 +201,9 @@ class BlockAssessment(Assessment):
         own = {"subsample": self.subsample, "reliability": self.reliability}
         return {**super().to_dict(alpha, tolerance), **none_for_nonfinite(own)}
 
+    def _curves_to_draw(self, by_class: bool) -> list[ReliabilityCurve]:
+        return self.reliability[1:] if by_class else self.reliability[:1]
+
 
 def assess_blocks(
     blocks: Blocks,

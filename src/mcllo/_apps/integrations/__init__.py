@@ -1,0 +1,1 @@
+"""What other programs look up by entry point and import by themselves; nothing here is public."""
