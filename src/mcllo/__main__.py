@@ -18,10 +18,22 @@ what was meant for it.
 
 from __future__ import annotations
 
+import sys
+from _signal import SIG_DFL, SIGINT  # type: ignore[import-not-found]
+from _signal import signal as set_signal
+
+# Before anything else is imported: Python's own answer to Ctrl-C is lost in the callbacks of an
+# import. Until `main` has a better one, it just ends the program; there is nothing to clean up.
+SCRIPT_NAMES = ("mcllo", "mcllo.exe", "mcllo-script.py")
+if (
+    __name__ == "__main__"
+    or sys.argv[0].replace("\\", "/").split("/")[-1] in SCRIPT_NAMES
+):
+    set_signal(SIGINT, SIG_DFL)
+
 import gc
 import io
 import os
-import sys
 import traceback
 from contextlib import suppress
 from typing import Any

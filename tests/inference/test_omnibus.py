@@ -259,3 +259,23 @@ def test_equal_looking_numbers_get_more_digits():
     assert str(test) == (
         "Hosmer-Lemeshow 171.04 (calibrated: 95 % below 171.01), p = 0.049 (simulated)"
     )
+
+
+@pytest.mark.parametrize("concentration", [1.0, 0.05])
+def test_groups_of_fewer_rows_than_classes_have_the_same_form(concentration):
+    """The covariance of counts is inverted as a matrix, in units of its diagonal."""
+    rng = np.random.default_rng(5)
+    n, c = 17, 210  # groups of one row and of two
+    probs = np.maximum(rng.dirichlet(np.full(c, concentration), n), 1e-9)
+    probs /= probs.sum(axis=1, keepdims=True)
+    form = HosmerLemeshow(Predictions.from_arrays(probs, np.zeros(n), classes=range(c)))
+    assert form._few_rows is not None
+    labels = rng.integers(0, c, (5, n))
+    expected = np.zeros(5)
+    for k, excess in enumerate(np.moveaxis(form.observed(labels), 1, 0)):
+        away = (excess - form.expected[k])[:, :-1]
+        covariance = form.spread[k][:-1, :-1]
+        unit = np.sqrt(np.diagonal(covariance))
+        inverse = np.linalg.pinv(covariance / unit / unit[:, None], 1e-14, True)
+        expected += np.einsum("bi,ij,bj->b", away / unit, inverse, away / unit)
+    np.testing.assert_allclose(form.of_labels(labels), expected, rtol=1e-7)

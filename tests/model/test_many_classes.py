@@ -501,3 +501,44 @@ def test_a_class_that_leaves_has_no_maximum(design, reverse):
     odds = log_odds_of(probs[:, ::-1] if reverse else probs)
     if eliminate_separated_classes(odds, codes):
         assert find_separating_direction(odds, codes) is not None
+
+
+@pytest.mark.parametrize("concentration", [1.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_few_rows_need_no_matrix_of_all_parameters(concentration, weighted):
+    """The form is that of the pseudo-inverse of the whole Hessian, in units of its diagonal."""
+    rng = np.random.default_rng(3)
+    n, c = 6, 90
+    probs = np.maximum(rng.dirichlet(np.full(c, concentration), n), 1e-9)
+    rows = Predictions.from_arrays(
+        probs, rng.integers(0, c, n), classes=range(c), normalize=True
+    )
+    weight = rng.uniform(0.5, 3.0, n) if weighted else None
+    at_identity = LogPartition(rows.log_odds, weight)(identity_theta(c - 1))
+    labels = rng.integers(0, c, (4, n))
+    drawn = [sufficient_statistic(rows.log_odds, y, weight) for y in labels]
+    scores = np.array(drawn) - at_identity.gradient
+    unit = np.sqrt(np.diagonal(at_identity.hessian))
+    scaled = at_identity.hessian / unit / unit[:, None]
+    inverse = np.linalg.pinv(scaled, 1e-13, hermitian=True)
+    expected = np.einsum("bi,ij,bj->b", scores / unit, inverse, scores / unit)
+    form = many.QuadraticFormOfScores(rows.log_odds, weight, identity_theta(c - 1))
+    np.testing.assert_allclose(form(scores), expected, rtol=1e-9)
+
+
+def test_few_rows_of_many_classes_are_tested_by_exact_scores():
+    """The p-value of a simulation is uniform where the rows are calibrated, at any size."""
+    rng = np.random.default_rng(4)
+    n, c = 5, 300  # 598 parameters, more than 20 a row
+    pvalues = []
+    for seed in range(200):
+        probs = rng.dirichlet(np.ones(c), n)
+        rows = Predictions.from_arrays(probs, draw(probs, rng), classes=range(c))
+        fit = fit_predictions(rows, penalty=1.0)
+        test = run_test(rows, fit, statistic="score", n_resamples=99, seed=seed)
+        assert test.method == "exact"
+        pvalues.append(test.pvalue)
+    # 10 expected below 0.05, standard deviation 3.1; 100 below 0.5, standard deviation 7.1
+    assert 1 <= np.sum(np.array(pvalues) <= 0.05) <= 20
+    assert 75 <= np.sum(np.array(pvalues) <= 0.5) <= 125
+    assert fit.information == "blocks"

@@ -44,7 +44,7 @@ def commands(folder):
 
 def start(words, said):
     program = [sys.executable, "-m", "mcllo", *map(str, words)]
-    environment = {**os.environ, "TMPDIR": str(said.parent), "COLUMNS": "80"}
+    environment = {**os.environ, "TMPDIR": str(said.parent), "PYTHONFAULTHANDLER": "1"}
     with said.open("w") as out:
         return subprocess.Popen(program, stdout=out, stderr=out, env=environment)
 
@@ -60,7 +60,9 @@ def stopped(words, delay, number, said):
     try:
         process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
-        process.kill()
+        process.send_signal(
+            signal.SIGABRT
+        )  # the standard library's faulthandler says where it is
         process.wait()
     return process.returncode, time.perf_counter() - begun
 
@@ -69,6 +71,13 @@ def names_beside(folder):
     """Return what is in the folder, and in the one above, which is that of temporary files."""
     found = [*folder.iterdir(), *folder.parent.iterdir()]
     return {path.name for path in found}
+
+
+def is_lost_by_python(code, said):
+    """Whether the signal came before the first line of the package: site, runpy."""
+    ignored = "ignored" in said and "KeyboardInterrupt" in said
+    is_own = f"{os.sep}mcllo{os.sep}" in said
+    return (code == 1 and "KeyboardInterrupt" in said and not is_own) or ignored
 
 
 def send_signals(folder, said, name, times, seed):
@@ -82,10 +91,12 @@ def send_signals(folder, said, name, times, seed):
         assert code in (0, 1, 3), said.read_text()
     names = names_beside(folder) | {said.name}  # other packages leave some of their own
     found = {"verb": name, "seconds": round(whole, 2), "sent": 0, "slowest": 0.0}
+    found |= {"in Python's own start": 0}
     found |= {"lost": [], "slow": [], "rude": [], "left": []}
-    for _ in range(times):
+    for k in range(times):
         number = rng.choice([signal.SIGINT, signal.SIGTERM])
-        delay = rng.uniform(0.0, whole)
+        # a third of them while the first modules are imported
+        delay = rng.uniform(0.0, whole if k % 3 else 0.15 * whole)
         code, seconds = stopped(words, delay, number, said)
         if code is None:
             continue
@@ -93,9 +104,12 @@ def send_signals(folder, said, name, times, seed):
         found["slowest"] = max(found["slowest"], round(seconds, 2))
         place = [round(delay, 3), int(number), code, round(seconds, 2)]
         text = said.read_text(errors="replace")
+        if is_lost_by_python(code, text):
+            found["in Python's own start"] += 1
+            continue
         is_end_of_serve = name == "serve" and code == 0 and "ended" in text
         if code not in CODES[number] and not is_end_of_serve:
-            found["lost"].append([*place, text[-300:]])
+            found["lost"].append([*place, text[:200]])
         if seconds > PROMISED_SECONDS:
             found["slow"].append(place)
         if "Traceback" in text and code not in (-signal.SIGINT, -signal.SIGTERM):

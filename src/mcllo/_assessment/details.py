@@ -49,6 +49,7 @@ from .._inference.effect_size import EffectSize, estimate_effect_size
 from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.posterior import CalibrationPosterior, bic_n_rows, posterior_of_fit
 from .._inference.robust import RobustTest
+from .._model.many_classes import has_far_fewer_rows
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.statements import Statement, suppress_warnings
@@ -321,6 +322,9 @@ def _reasons_to_skip_details(predictions: Predictions) -> dict[str, str]:
         skipped = dict.fromkeys(
             ("miscalibrated_classes", "nested_models", "class_tests"), why
         )
+    if has_far_fewer_rows(predictions.n_samples, 2 * (n_classes - 1)):
+        why = f"{predictions.n_samples:,} rows are too few for {n_classes:,} classes"
+        skipped["exchanged_columns"] = why
     n_entries = predictions.n_expanded_probs * n_classes  # of all baselines together
     if n_classes > 2 and (
         n_classes > MAX_BASELINES or n_entries > MAX_BASELINE_ENTRIES

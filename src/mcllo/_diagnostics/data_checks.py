@@ -41,6 +41,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._fit.fit import MCLLOFit
+from .._model.many_classes import has_far_fewer_rows
 from .._utils.formatting import ellipsis, join_words
 from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
@@ -120,6 +121,8 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
     sample = predictions.take(
         np.arange(0, predictions.n_samples, subsample_stride(predictions))
     )
+    if has_far_fewer_rows(sample.n_samples, 2 * (sample.n_classes - 1)):
+        return statements  # most classes have no label: `skipped` says so
     hits = _count_labels_by_top_class(sample)
     covariances = None
     # Where labels and most probable classes clearly belong together, they are those of these rows.

@@ -378,7 +378,8 @@ def _estimate_without_separated_classes(
         solution = Solution(theta, null, certain, 0.0, 0, True)
     total_weight = float(predictions.n_samples if weight is None else weight.sum())
     x = elimination.with_finite_parameters(theta, odds, codes, total_weight)[free]
-    gone = {predictions.compared[j] for j in np.flatnonzero(~classes)}
+    compared = predictions.compared
+    gone = {compared[j] for j in np.flatnonzero(~classes)}
     return Estimate(
         solution=replace(solution, x=x, start=null),
         hessian=NO_HESSIAN,

@@ -26,7 +26,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import numpy as np
 
 from .._model.kernel import Derivatives
-from .._model.many_classes import NO_HESSIAN, is_full_hessian_affordable
+from .._model.many_classes import (
+    NO_HESSIAN,
+    has_far_fewer_rows,
+    is_full_hessian_affordable,
+)
 from .._utils.formatting import Table
 from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
@@ -480,7 +484,9 @@ def assemble_fit(
     """Return the fit of an estimate, given what is known of the maximum."""
     cov_theta = NO_HESSIAN
     information: Literal["full", "blocks"] = "blocks"
-    if is_full_hessian_affordable(len(likelihood.free)):
+    size = len(likelihood.free)
+    few_rows = has_far_fewer_rows(rows.n_samples, size)
+    if is_full_hessian_affordable(size) and not few_rows:
         cov_theta = covariance_from_hessian(
             estimate.hessian, likelihood.free, existence.determined
         )

@@ -88,6 +88,7 @@ from .._model.many_classes import (
     LogPartitionOperator,
     PenalizedLikelihoodOperator,
     conjugate_gradients,
+    has_far_fewer_rows,
     is_full_hessian_affordable,
 )
 from .._model.newton import minimize
@@ -201,10 +202,14 @@ def temperature_mixture_pvalue(predictions: Predictions) -> float:
 
 
 def split_pvalue(predictions: Predictions) -> float:
-    """Return the bound of the identity against MCLLO; rows alternate between the halves."""
-    if predictions.n_samples < 4:
-        return 1.0
+    """Return the bound of the identity against MCLLO; rows alternate between the halves.
+
+    Few rows, or far fewer than there are parameters, learn nothing that the others could confirm.
+    """
     null = identity_theta(len(predictions.log_odds))
+    n = predictions.n_samples
+    if n < 4 or has_far_fewer_rows(n, len(null)):
+        return 1.0
     halves = []
     for first in (0, 1):
         rows = np.arange(first, predictions.n_samples, 2)
@@ -306,7 +311,8 @@ def run_test(
         found = TestResult(value, fit.df, chi2_sf(value, fit.df), "chi2")
     else:
         size = 2 * len(predictions.log_odds)
-        if not is_full_hessian_affordable(size):
+        has_score = statistic == "score" and _has_score_test(predictions)
+        if not (has_score or is_full_hessian_affordable(size)):
             message = (
                 "{found} needs the information of all parameters at once, and {size:,} are too "
                 "many; use {method:'chi2'}."
@@ -364,13 +370,23 @@ def choose_method(
     )
     if not why.wants_draws:
         return "chi2", why
-    whole = is_full_hessian_affordable(2 * (predictions.n_classes - 1))
+    size = 2 * (predictions.n_classes - 1)
+    whole = is_full_hessian_affordable(size)
+    if statistic == "score":
+        whole = _has_score_test(predictions)
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but("size")
     if prefers_score_test(predictions, statistic, why):
         why = why.with_notes(SCORE_INSTEAD_NOTE)
     return "chi2", why
+
+
+def _has_score_test(predictions: Predictions) -> bool:
+    """Whether a score statistic costs little: one matrix of all parameters, or few rows."""
+    size = 2 * (predictions.n_classes - 1)
+    few_rows = has_far_fewer_rows(predictions.n_samples, size)
+    return few_rows or is_full_hessian_affordable(size)
 
 
 def prefers_score_test(predictions: Predictions, statistic: str, why: Reason) -> bool:
@@ -380,7 +396,7 @@ def prefers_score_test(predictions: Predictions, statistic: str, why: Reason) ->
     """
     refits_are_too_many = "size" in why.limits
     is_chi2_far_off = why.errors < MIN_EXPECTED_ERRORS
-    has_score = is_full_hessian_affordable(2 * (predictions.n_classes - 1))
+    has_score = _has_score_test(predictions)
     return statistic == "lr" and refits_are_too_many and is_chi2_far_off and has_score
 
 
@@ -452,12 +468,16 @@ def compute_statistic(
     """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
     if statistic == "lr":
         return fit.statistic
-    if fit.information == "blocks":
+    size = 2 * len(fit.tau)
+    few_rows = has_far_fewer_rows(fit.n_samples, size)
+    has_score = few_rows or is_full_hessian_affordable(size)
+    has_score = has_score and statistic == "score"
+    if fit.information == "blocks" and not has_score:
         message = (
             "{found} needs the information of all {size:,} parameters at once, and they are too "
             "many; use {statistic:'lr'}."
         )
-        values = {"size": 2 * len(fit.tau)}
+        values = {"size": size}
         raise InputError(message, argument="statistic", value=statistic, values=values)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"

@@ -273,8 +273,30 @@ class HosmerLemeshow:
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
+        if self._few_rows is not None:
+            size = max(1, FEW_ROWS_ENTRIES // self.expected.size)
+            starts = range(0, len(labels), size)
+            parts = [self._of_few_rows(labels[k : k + size]) for k in starts]
+            return np.concatenate(parts)
         excess = (self.observed(labels) - self.expected)[:, :, :-1]
         return np.einsum("bki,kij,bkj->b", excess, self._inverse, excess, optimize=True)
+
+    def _of_few_rows(self, labels: NDArray[np.intp]) -> Floats:
+        assert self._few_rows is not None
+        excess = self.observed(labels) - self.expected
+        total = np.zeros(len(labels))
+        for k, form in enumerate(self._few_rows):
+            total += form(excess[:, k])
+        return total
+
+    @cached_property
+    def _few_rows(self) -> list[QuadraticFormOfFewRows] | None:
+        """The forms of groups that have far fewer rows than there are classes, else None."""
+        n, n_classes = self._probs.shape
+        if n_classes < MIN_CLASSES_OF_FEW_ROWS or 8 * n > n_classes * self.n_groups:
+            return None
+        groups = [self._probs[self.group == k] for k in range(self.n_groups)]
+        return [QuadraticFormOfFewRows(rows) for rows in groups]
 
     def observed(self, labels: NDArray[np.intp]) -> Floats:
         """Return counts of each class in each group, shape (n_draws, n_groups, n_classes)."""
@@ -285,6 +307,43 @@ class HosmerLemeshow:
         cells = labels + self.n_classes * self.group + offset
         counts = np.bincount(cells.ravel(), minlength=n_draws * n_cells)
         return counts.reshape(shape).astype(np.float64)
+
+
+MIN_CLASSES_OF_FEW_ROWS = 200
+"""Classes from which the form of few rows pays: a round number."""
+FEW_ROWS_ENTRIES = 500_000
+"""Counts that are made at a time there: 4 MB."""
+
+
+class QuadraticFormOfFewRows:
+    """``e' C^+ e`` of the counts of m rows, where there are far more classes than rows.
+
+    The covariance of the counts is ``C = D - P'P``, D the diagonal of the expected counts and P the
+    m rows. With the most expected class left out, which changes nothing, and ``Q = D^(-1/2) P'``,
+
+    ``C^-1 = D^(-1/2) (I + Q (I - Q'Q)^-1 Q') D^(-1/2)``
+
+    needs the inverse of m x m numbers. For one row it is Pearson's chi-square. Classes that are all
+    but impossible count nothing, as in a pseudo-inverse.
+    """
+
+    def __init__(self, probs: Floats) -> None:
+        expected = probs.sum(axis=0)
+        kept = expected > 1e-13 * expected.max()
+        kept[int(expected.argmax())] = False
+        self._kept = np.flatnonzero(kept)
+        self._root = np.sqrt(expected[self._kept])
+        self._q = (probs[:, self._kept] / self._root).T
+        values, vectors = np.linalg.eigh(self._q.T @ self._q)
+        rest = np.maximum(1.0 - values, np.finfo(np.float64).eps)
+        self._middle = (vectors / rest) @ vectors.T
+
+    def __call__(self, excess: Floats) -> Floats:
+        """Return the form of each row of excess counts, shape (n_draws, n_classes)."""
+        scaled = excess[:, self._kept] / self._root
+        seen = scaled @ self._q
+        own = np.einsum("bj,bj->b", scaled, scaled)
+        return own + np.einsum("bi,ij,bj->b", seen, self._middle, seen)
 
 
 @takes_row_options(TableOptions)

@@ -43,6 +43,7 @@ from .._utils.results import Codes, Floats
 from . import compiled
 from .kernel import Derivatives, LogPartition
 from .likelihood import NegativeLogLikelihood, RestrictedObjective, identity_theta
+from .many_classes import QuadraticFormOfScores, has_far_fewer_rows
 from .newton import Callback, MemoizedObjective, minimize
 
 RELATIVE_TIE_TOL = 1e-6
@@ -219,7 +220,11 @@ class LikelihoodRatio:
         if free is not None and not free.all():
             self.basis = np.eye(len(free))[:, free]
         self.origin = identity_theta(len(log_odds)) if origin is None else origin
-        self.origin_derivatives = self.partition()(self.origin)
+        partition = LogPartition(log_odds, weight)
+        if self._is_of_few_rows:  # a matrix of all parameters is not needed
+            self.origin_derivatives = partition.with_hessian_diagonal(self.origin)
+        else:
+            self.origin_derivatives = partition(self.origin)
 
     def partition(self) -> Partition:
         """Return A of the rows."""
@@ -228,9 +233,22 @@ class LikelihoodRatio:
     def score_statistics(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
         u = statistics - self.origin_derivatives.gradient
+        if self._is_of_few_rows:
+            return self._form_of_few_rows(u)
         if self.basis is not None:
             u = u @ self.basis
         return np.einsum("bi,bi->b", u @ self._inverse_hessian_at_origin, u)
+
+    @property
+    def _is_of_few_rows(self) -> bool:
+        is_table = self.basis is None and self.log_odds.ndim == 2
+        return is_table and has_far_fewer_rows(
+            self.log_odds.shape[-1], len(self.origin)
+        )
+
+    @cached_property
+    def _form_of_few_rows(self) -> QuadraticFormOfScores:
+        return QuadraticFormOfScores(self.log_odds, self.weight, self.origin)
 
     @cached_property
     def _inverse_hessian_at_origin(self) -> Floats:

@@ -41,6 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.linalg import TINY
 from .._utils.parallel import ordered_map
 from .._utils.results import Floats
 from . import compiled
@@ -52,6 +53,12 @@ MIN_CLASSES_FOR_PCG = 120
 """Classes from which whole Hessians cost more than products with them."""
 MAX_PARAMETERS_FOR_HESSIAN = 5000
 """Parameters beyond which no Hessian is computed: of so many it takes 200 MB."""
+MIN_PARAMETERS_OF_FEW_ROWS = 400
+PARAMETERS_PER_ROW = 20
+"""Of more parameters than both, nothing is asked that needs all of them at once. Round numbers: 5
+rows of 2,000 classes took minutes to say of 3,998 parameters that nothing is known."""
+SMALLEST_SEEN_SHARE = 1e-12
+"""Share of its unit below which information is rounding, as in `_utils/linalg`."""
 MAX_HESSIAN_PRODUCTS = 500
 """Products for one step. A round number."""
 PCG_DECREMENT_TOL = 1e-7
@@ -356,6 +363,65 @@ def is_full_hessian_affordable(n_parameters: int) -> bool:
     return n_parameters <= MAX_PARAMETERS_FOR_HESSIAN
 
 
+def has_far_fewer_rows(n_rows: int, n_parameters: int) -> bool:
+    """Whether rows say nothing of most of so many parameters, though a matrix of them costs much.
+
+    Of few parameters it costs next to nothing.
+    """
+    few = n_parameters > MIN_PARAMETERS_OF_FEW_ROWS
+    return few and PARAMETERS_PER_ROW * n_rows < n_parameters
+
+
+class QuadraticFormOfScores:
+    """``u' H^-1 u`` of many u, of far fewer rows than parameters: no matrix of all parameters.
+
+    With ``H = D - sum_i w_i a_i a_i'`` (above), T the inverse roots of the blocks of D, and
+    ``Q = T [sqrt(w_i) a_i]``, one column a row,
+
+    ``H^-1 = T' (I + Q (I - Q'Q)^-1 Q') T``.
+
+    Directions without information count nothing, as in a pseudo-inverse.
+    """
+
+    def __init__(
+        self, log_odds: NDArray[Any], weight: Floats | None, theta: Floats
+    ) -> None:
+        everything, _ = probabilities_and_log_sums(theta, log_odds)
+        g = everything[: len(log_odds)]  # without the baseline
+        row_weight = np.ones(g.shape[1]) if weight is None else weight
+        weighted = g * row_weight
+        blocks = np.empty((len(g), 2, 2))
+        blocks[:, 0, 0] = weighted.sum(axis=1)
+        blocks[:, 0, 1] = (weighted * log_odds).sum(axis=1)
+        blocks[:, 1, 0] = blocks[:, 0, 1]
+        blocks[:, 1, 1] = (weighted * log_odds**2).sum(axis=1)
+        self._roots = _inverse_roots(blocks)
+        a = np.stack([g, g * log_odds], axis=1) * np.sqrt(row_weight)
+        self._q = np.einsum("jst,jti->jsi", self._roots, a).reshape(2 * len(g), -1)
+        values, vectors = np.linalg.eigh(self._q.T @ self._q)
+        rest = 1.0 - values
+        is_seen = rest > SMALLEST_SEEN_SHARE
+        self._middle = (vectors[:, is_seen] / rest[is_seen]) @ vectors[:, is_seen].T
+
+    def __call__(self, u: Floats) -> Floats:
+        """Return the form of each row of `u`, shape (B, 2 K): shifts before slopes."""
+        by_class = u.reshape(len(u), 2, -1)
+        rotated = np.einsum("jst,btj->bjs", self._roots, by_class).reshape(len(u), -1)
+        seen = rotated @ self._q
+        own = np.einsum("bj,bj->b", rotated, rotated)
+        return own + np.einsum("bi,ij,bj->b", seen, self._middle, seen)
+
+
+def _inverse_roots(blocks: Floats) -> Floats:
+    """Return T with ``T' T`` the (pseudo) inverse of each 2 x 2 block, by its own units."""
+    units = np.sqrt(np.maximum(np.diagonal(blocks, axis1=1, axis2=2), TINY))
+    scaled = blocks / units[:, :, None] / units[:, None, :]
+    values, vectors = np.linalg.eigh(scaled)
+    is_seen = values > SMALLEST_SEEN_SHARE
+    inverse = np.where(is_seen, 1.0 / np.sqrt(np.where(is_seen, values, 1.0)), 0.0)
+    return inverse[:, :, None] * vectors.swapaxes(1, 2) / units[:, None, :]
+
+
 @dataclass(frozen=True, eq=False)
 class PCGFit:
     """Where the fit of many classes stopped, in all parameters; fixed ones are the start's."""
@@ -391,7 +457,9 @@ def fit_by_pcg(
     )
     solution = minimize_pcg(objective, start)
     whole = None
-    if compute_hessian and is_full_hessian_affordable(len(statistic)):
+    size = len(statistic)
+    few_rows = has_far_fewer_rows(log_odds.shape[1], size)
+    if compute_hessian and is_full_hessian_affordable(size) and not few_rows:
         whole = objective.hessian(solution.x)
     assert objective.first_blocks is not None
     return PCGFit(solution, whole, partition.blocks, objective.first_blocks)

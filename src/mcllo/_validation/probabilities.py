@@ -283,6 +283,21 @@ def refuse_flag_as_logits(logits: Any) -> None:
         )
 
 
+MAX_CLASSES = 20_000
+"""Classes of a table. A round number: of so many, 5 rows take a quarter of a minute, and what is
+asked of pairs of classes grows with their square."""
+
+
+def check_n_classes(n_classes: int) -> None:
+    """Refuse more classes than are worked on."""
+    if n_classes > MAX_CLASSES:
+        raise InputError(
+            "at most {most:,} classes are worked on; got {n_classes:,}.",
+            remedy="Check that the columns are classes, or join those that are rare.",
+            values={"most": MAX_CLASSES, "n_classes": n_classes},
+        )
+
+
 def check_shape(values: Array, name: str) -> None:
     """Refuse anything but (n >= 1, c >= 2)."""
     if values.ndim == 1 and len(values) > 0:
@@ -299,6 +314,7 @@ def check_shape(values: Array, name: str) -> None:
         )
     if len(values) == 0:
         raise InputError(argument=name, rule="have at least one row", found="none")
+    check_n_classes(values.shape[1])
     if values.shape[1] < 2:
         rule = "have at least two columns, one for each class"
         raise InputError(argument=name, rule=rule, found=str(values.shape[1]))

@@ -32,7 +32,11 @@ from ..._validation.frames import (
 )
 from ..._validation.labels import CLASS_RULE
 from ..._validation.missing_rows import dropped_rows_statement
-from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, SUM_RULE
+from ..._validation.probabilities import (
+    MAX_ROUNDING_ROW_ERROR,
+    SUM_RULE,
+    check_n_classes,
+)
 from ...exceptions import (
     DataLocation,
     FileFormatError,
@@ -108,6 +112,7 @@ class TableRows:
         self.logits = logits
         self.data_check_rows = data_check_rows
         self._tables: dict[int, Any] = {}  # read already, by the number of the file
+        check_n_classes(len(roles.numbers))  # before so many columns are read
         self.names = strip_prefix(prefix, roles.numbers)
         if roles.positive:
             self.names = self._find_two_classes()
