@@ -68,7 +68,12 @@ calibration; each has a page of its own: [scikit-learn](scikit-learn.md), [netca
 [probmetrics](probmetrics.md), [probcal](probcal.md). The tasks were chosen by the authors of mcllo;
 the last four are what others can do and mcllo cannot. Who is faster, and whose probabilities are
 better, is measured elsewhere: [time](../explanation/performance.md),
-[quality](../explanation/quality.md)."""
+[quality](../explanation/quality.md).
+
+These are packages for Python. "No test" is true of them, not of the field: R's `probcal` (0.2.0,
+July 2026; another package than the one here) tests several classes by a kernel, with debiased
+errors and bootstrap intervals, and Julia's `CalibrationTests.jl` has kernel tests. We have not run
+either."""
 
 
 class Task(NamedTuple):

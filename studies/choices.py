@@ -39,7 +39,7 @@ import mcllo
 from mcllo.metrics import expected_calibration_error, label_change
 
 from .pages import Row, Rows
-from .rule import Readings, Runs
+from .rule import Kept, Readings, Runs
 from .tables import LEVEL, METHODS, suppress_warnings
 
 Pair = tuple[mcllo.Predictions, mcllo.Predictions]
@@ -188,6 +188,16 @@ def readings(method: str, found: Mapping[Key, np.ndarray]) -> Readings:
     """
     own = {reading: true for (name, reading), true in found.items() if name == method}
     return Readings({reading: count(true) for reading, true in own.items()})
+
+
+def kept_readings(method: str, runs: Judged, ceiling: float) -> Readings:
+    """Return in how many splits the test keeps each reading, against what right maps reach."""
+    kept = not_rejected(runs)
+    own = {reading: true for (name, reading), true in kept.items() if name == method}
+    parts = {}
+    for reading, true in own.items():
+        parts[reading] = Kept(int(true.sum()), len(true), ceiling)
+    return Readings(parts)
 
 
 def count(true: np.ndarray) -> Runs:

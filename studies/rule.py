@@ -1,31 +1,47 @@
-"""The one rule by which every claim of the paper is judged; written before the results were seen.
+"""The one rule by which every claim of the paper is judged.
 
-A claim is quoted as it is made, and its evidence is one of these:
+Thresholds and margins were written down before the results of the first runs were seen; `Kept`,
+`Can`, `Both` and "one quotation, one row" were added after a review of the first verdicts, and
+before any was computed by them. A claim is quoted as it is made, and its evidence is one of these:
 
 ============  =====================================================  ==============================
 evidence      the claim                                              holds when
 ============  =====================================================  ==============================
 `Runs`        was seen in one table; the study was run many times    true in 80 % of them or more
+`Kept`        was seen in one table: "not rejected" after a fitted   true in 80 % or more of what
+              map                                                    an exactly right map reaches
+`Can`         something can happen                                   true in more than 20 % of the
+                                                                     runs
 `Check`       is said of every case                                  there is no exception
 `Beyond`      a number is above (below) a bound                      its 95 % interval is all there
 `Within`      two numbers are about the same                         the 95 % interval of what is
                                                                      between them is in the margin
-`Settings`    is general: networks, sizes, kinds of rows             it holds in every setting
+`Settings`    is general: networks, sizes, kinds of rows, studies    it holds in every setting
+`Both`        joins two things by "and" or "both"                    both hold
 `Readings`    rests on a choice that the paper does not give         it holds under every choice
 `Unknown`     rests on what is not public                            never: it cannot be told
 `Typo`        is an evident slip of the pen                          never: it is named, not scored
+`Opinion`     is advice, a definition, or a matter of taste          never: it is not scored
 ============  =====================================================  ==============================
 
 ``holds in part``: true in more than 20 % and less than 80 % of the runs, or in some settings and
 not in others. ``does not hold``: in 20 % of the runs or less, an exception, an interval on the
-wrong side, no setting. ``cannot be told``: an interval that reaches to both sides, under 10 runs,
-readings that disagree. Settings that cannot tell do not count beside some that can.
+wrong side, no setting; of what can happen, never. ``cannot be told``: an interval that reaches to
+both sides, under 10 runs, readings that disagree, what can happen and was seen rarely, half of a
+"both". Settings that cannot tell do not count beside some that can.
+
+One quotation is judged by one criterion and is one row: where several studies have evidence, each
+is a setting (`joint`).
 
 Margins, in the units of what is compared: log loss and ECE `MARGIN`, shares of rows `SHARE`. A test
 keeps its level when it rejects at most `LEVEL_MARGIN` more than that.
 
 >>> verdict(Runs(47, 50)), verdict(Runs(29, 50)), verdict(Runs(3, 50)), verdict(Runs(4, 5))
 ('holds', 'holds in part', 'does not hold', 'cannot be told')
+>>> verdict(Kept(31, 50, 0.75)), verdict(Runs(31, 50)), verdict(Can(11, 50)), verdict(Can(3, 50))
+('holds', 'holds in part', 'holds', 'cannot be told')
+>>> verdict(Both({"test": Runs(47, 50), "ECE": Runs(4, 5)}))
+'cannot be told'
 >>> verdict(Settings({"ours": Runs(47, 50), "public": Runs(10, 50)}))
 'holds in part'
 >>> verdict(Readings({"10 bins": Runs(47, 50), "20 bins": Runs(0, 50)}))
@@ -36,7 +52,7 @@ keeps its level when it rejects at most `LEVEL_MARGIN` more than that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .pages import Row, Rows, digits
@@ -66,6 +82,45 @@ class Runs:
     def __str__(self) -> str:
         """Return the evidence in words."""
         return f"{self.true:,} of {self.of:,}"
+
+
+@dataclass(frozen=True)
+class Kept(Runs):
+    """In how many runs a fitted map was not rejected, and the share that a right map reaches.
+
+    The plain test rejects maps that are exactly right, because they were estimated
+    (`studies.ceilings`): no method can be held to more than they reach.
+    """
+
+    ceiling: float
+
+    @property
+    def verdict(self) -> str:
+        """Return what the rule says."""
+        if self.of < LEAST_RUNS:
+            return UNTOLD
+        share = self.true / self.of / self.ceiling
+        return HOLDS if share >= MOST else FAILS if share <= FEW else PART
+
+    def __str__(self) -> str:
+        """Return the evidence in words."""
+        return f"{super().__str__()} (right maps {100 * self.ceiling:.0f} %)"
+
+
+@dataclass(frozen=True)
+class Can(Runs):
+    """In how many runs something happened that is said to be possible."""
+
+    @property
+    def verdict(self) -> str:
+        """Return what the rule says."""
+        if self.true == 0 and self.of >= LEAST_RUNS:
+            return FAILS
+        return HOLDS if self.true > FEW * self.of else UNTOLD
+
+    def __str__(self) -> str:
+        """Return the evidence in words."""
+        return f"seen in {super().__str__()}"
 
 
 @dataclass(frozen=True)
@@ -150,6 +205,13 @@ class Typo(Unknown):
 
 
 @dataclass(frozen=True)
+class Opinion(Unknown):
+    """Why a sentence is nothing that runs could judge."""
+
+    verdict: str = UNSCORED
+
+
+@dataclass(frozen=True)
 class Settings:
     """The evidence of several settings in which a general claim must come true."""
 
@@ -158,9 +220,7 @@ class Settings:
     @property
     def verdict(self) -> str:
         """Return what the rule says."""
-        found = {verdict(part) for part in self.parts.values()}
-        told = found - {UNTOLD} or {UNTOLD}
-        return told.pop() if len(told) == 1 else PART
+        return joint(verdict(part) for part in self.parts.values())
 
     def __str__(self) -> str:
         """Return the evidence in words."""
@@ -178,7 +238,72 @@ class Readings(Settings):
         return found.pop() if len(found) == 1 else UNTOLD
 
 
+@dataclass(frozen=True)
+class Both(Settings):
+    """The evidence of two things that a claim joins: it holds where both do."""
+
+    @property
+    def verdict(self) -> str:
+        """Return what the rule says."""
+        found = {verdict(part) for part in self.parts.values()}
+        if FAILS in found:
+            return FAILS
+        if UNTOLD in found:
+            return UNTOLD
+        return found.pop() if len(found) == 1 else PART
+
+    def __str__(self) -> str:
+        """Return the evidence in words."""
+        return f"both of {super().__str__()}"
+
+
 Evidence = Runs | Check | Beyond | Within | Unknown | Settings
+
+
+QUOTED = {
+    "comparable": (
+        '"MCLLO recalibration produces probability predictions that are comparable to or more '
+        "well-calibrated than those obtained from competing recalibration methods, as confirmed "
+        'by both the MCLLO LRT and ECE"',
+        "Section 4",
+    ),
+    "which_is_best": (
+        '"Our LRT approach can help researchers learn which recalibration strategy may be best in '
+        'a given situation"',
+        "Section 4.3.3",
+    ),
+    "maps_to_calibrated": (
+        '"if a predictive model does not produce well calibrated probability predictions, MCLLO '
+        "recalibration can map the outputted predictions to well-calibrated probability "
+        'predictions"',
+        "Section 5",
+    ),
+    "baseline_effects": (
+        'effects of the baseline: "Empirically, we have found these effects to be very small"',
+        "Section 5",
+    ),
+    "last_class": (
+        '"in all three studies, we select the baseline category to be the last category '
+        'alphabetically"',
+        "Section 4",
+    ),
+    "logits_temperature": (
+        'temperature scaling "can only be applied when the logits are available", and is "unusable '
+        'for probability scale predictions"',
+        "Section 1",
+    ),
+    "logits_vector": (
+        'vector scaling "can only be applied when the logits are available", and is "unusable for '
+        'probability scale predictions"',
+        "Section 1",
+    ),
+    "bins": (
+        '"a different number of bins can impact the resulting calibration metric greatly", and '
+        '"different choices of bin number can lead to different ECE scores"',
+        "Sections 1 and 5",
+    ),
+}
+"""Sentences that more than one study has evidence for, and where they stand."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +314,23 @@ class Claim:
     text: str
     where: str
     evidence: Evidence
+
+
+def joint(verdicts: Iterable[str]) -> str:
+    """Return the verdict of several settings; those that cannot tell do not count beside others.
+
+    >>> joint(["holds", "cannot be told"]), joint(["holds", "does not hold"])
+    ('holds', 'holds in part')
+    """
+    found = set(verdicts) - {UNSCORED} or {UNSCORED}
+    told = found - {UNTOLD} or {UNTOLD}
+    return told.pop() if len(told) == 1 else PART
+
+
+def quoted(key: str, evidence: Evidence) -> Claim:
+    """Return a claim of `QUOTED`, with what one study has to judge it."""
+    text, where = QUOTED[key]
+    return Claim(key, text, where, evidence)
 
 
 def verdict(evidence: Evidence) -> str:

@@ -1,7 +1,7 @@
 """The page of all claims, ``docs/studies/claims.md``: the rule, counts, every claim of every study.
 
 A study that has no ``results/verdicts.csv`` yet is left out. The verdicts are those of the studies;
-nothing is judged here.
+a sentence that several of them judge is one row, with the studies as its settings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ TITLES = {
     "obesity": "obesity",
     "ecology": "ecology",
 }
+SEVERAL = "several"
+"""Where a sentence stands that more than one study judges."""
 
 
 def all_rows(studies: Iterable[str], root: Path = ROOT) -> Rows:
@@ -33,6 +35,31 @@ def all_rows(studies: Iterable[str], root: Path = ROOT) -> Rows:
     return found
 
 
+def one_row_a_quotation(rows: Rows) -> Rows:
+    """Return the claims, those that stand in several studies joined.
+
+    >>> first = {"claim": "a", "where": "1", "study": "power", "verdict": "holds", "evidence": "x"}
+    >>> second = {**first, "study": "ecology", "evidence": "y"}
+    >>> [row] = one_row_a_quotation([first, second])
+    >>> row["study"], row["evidence"], row["verdict"]
+    ('several', '*simulation:* x *ecology:* y', 'holds')
+    """
+    joined = []
+    for claim in dict.fromkeys(row["claim"] for row in rows):
+        own = [row for row in rows if row["claim"] == claim]
+        if len(own) == 1:
+            joined += own
+            continue
+        parts = [f"*{TITLES[row['study']]}:* {row['evidence']}" for row in own]
+        found = {
+            "study": SEVERAL,
+            "evidence": " ".join(parts),
+            "verdict": rule.joint(row["verdict"] for row in own),
+        }
+        joined.append({**own[0], **found})
+    return joined
+
+
 def counts(rows: Rows) -> Rows:
     """Return how many claims of each study have each verdict, and of all of them.
 
@@ -40,11 +67,13 @@ def counts(rows: Rows) -> Rows:
     >>> counts(rows)[-1]["found"]["holds"], counts(rows)[-1]["claims"]
     (1, 2)
     """
-    studies = list(dict.fromkeys(row["study"] for row in rows))
-    return [
-        *(counted(study_name(study), of_study(rows, study)) for study in studies),
-        counted("all", rows),
+    studies = [*TITLES, SEVERAL]
+    found = [
+        counted(study_name(study), of_study(rows, study))
+        for study in studies
+        if of_study(rows, study)
     ]
+    return [*found, counted("all", rows)]
 
 
 def counted(name: str, rows: Rows) -> Row:
@@ -60,11 +89,14 @@ def of_study(rows: Rows, study: str) -> Rows:
 
 def study_name(study: str) -> str:
     """Return a study's name as a link to its page."""
-    return f"[{TITLES.get(study, study)}]({study}.md#what-holds)"
+    if study not in TITLES:
+        return study
+    return f"[{TITLES[study]}]({study}.md#what-holds)"
 
 
 def page_text(rows: Rows) -> str:
     """Return the page."""
+    rows = one_row_a_quotation(rows)
     facts = {
         "counts": counts(rows),
         "claims": [row | {"study": study_name(row["study"])} for row in rows],

@@ -73,6 +73,8 @@ def by_words(text):
 
     The joint verdict of several parts is that of settings, or that of readings.
     """
+    if text.startswith("both of "):
+        return both_by_words(text.removeprefix("both of "))
     parts = [part for part in text.split("; ") if part]
     if len(parts) > 1:
         found = [by_words(part.split(": ")[-1]) for part in parts]
@@ -93,6 +95,24 @@ def by_words(text):
             *(by_words(f"{end} of {span[3]}") for end in span.groups()[:2])
         )
         return found if len(found) == 1 else {"cannot be told"}
+    if counts := re.fullmatch(r"seen in (\d+) of (\d+)", words):
+        true, of = map(int, counts.groups())
+        if true == 0 and of >= 10:
+            return {"does not hold"}
+        return {"holds" if true / of > 0.2 else "cannot be told"}
+    if kept := re.fullmatch(r"(\d+) of (\d+) \(right maps (\d+) %\)", words):
+        true, of, ceiling = map(int, kept.groups())
+        told = set()
+        for exact in (ceiling - 0.5, ceiling + 0.5):  # it is printed rounded
+            share = 100 * true / of / exact
+            told |= {
+                "holds"
+                if share >= 0.8
+                else "does not hold"
+                if share <= 0.2
+                else "holds in part"
+            }
+        return told
     if counts := re.fullmatch(r"(\d+) of (\d+)", words):
         true, of = map(int, counts.groups())
         if of < 10:
@@ -123,6 +143,21 @@ def by_words(text):
     return {"cannot be told", "not scored"}
 
 
+def both_by_words(text):
+    """Return the verdicts that the words of a joined claim allow: its parts may have parts."""
+    names = ("LRT: ", "ECE: ")
+    halves = [by_words(part) for part in re.split("; (?=ECE: )", text)]
+    assert all(part.startswith(name) for part, name in zip(
+        re.split("; (?=ECE: )", text), names, strict=True))  # fmt: skip
+    if any(len(half) != 1 for half in halves):
+        return set(rule.VERDICTS)
+    found = set().union(*halves)
+    for worst in ("does not hold", "cannot be told"):
+        if worst in found:
+            return {worst}
+    return found if len(found) == 1 else {"holds in part"}
+
+
 @pytest.mark.parametrize("study", JUDGED)
 def test_every_verdict_follows_from_its_evidence_and_stands_on_the_page(study):
     rows, text = results(study, "verdicts"), page(study)
@@ -146,6 +181,8 @@ def test_the_verdicts_are_the_rule_applied_to_the_committed_tables(study):
 def test_words_of_evidence_are_read_as_the_rule_has_them():
     checked = [
         rule.Runs(47, 50), rule.Runs(29, 50), rule.Runs(3, 50), rule.Runs(4, 5),
+        rule.Kept(31, 50, 0.75), rule.Kept(5, 50, 0.75), rule.Kept(29, 50, 0.78),
+        rule.Can(11, 50), rule.Can(0, 50), rule.Can(3, 50),
         rule.Check(0), rule.Check(1, 40), rule.Beyond(0.01, 0.02), rule.Beyond(-0.01, 0.02),
         rule.Beyond(0.01, 0.02, 0.07, below=True), rule.Within(-0.001, 0.002),
         rule.Within(0.006, 0.1), rule.Within(0.004, 0.1),
@@ -161,6 +198,11 @@ def test_the_page_of_all_claims_has_each_of_them_and_counts_them():
     text = page("claims")
     assert text == verdicts.page_text(rows)
     assert len(rows) == sum(len(results(study, "verdicts")) for study in JUDGED)
+    # A sentence of several studies is one line, which has the words of each.
+    for row in rows:
+        assert row["evidence"] in text
+    rows = verdicts.one_row_a_quotation(rows)
+    assert len({row["claim"] for row in rows}) == len(rows)
     for row in rows:
         assert (
             f"| {row['claim']} ({row['where']}) | **{row['verdict']}** | {row['evidence']} |"

@@ -38,6 +38,7 @@ from mcllo.reproduce._result import (
 from mcllo.reproduce._tables import OBESITY_METHODS, CaseStudy, obesity
 
 from .. import choices, rule, tables
+from ..ceilings import ceiling_rows, ceilings
 from ..figures import Canvas, runs_figure, ticks
 from ..pages import Row, Rows, Tables, column, read, say
 from ..tables import LEVEL, fit_maximum_likelihood, suppress_warnings
@@ -96,6 +97,12 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
     made["choices"] = choices.choice_rows(runs)
     made["bins_moved"] = bins_moved([holdout for _, holdout in pairs])
     made["last_class"] = last_class(pairs)
+    made["without_logits"] = without_logits(pairs)
+    made["ceilings"] = ceiling_rows(
+        whole(load_obesity_forest()), {"mcllo": 500}, N_TRAIN
+    )
+    data = load_obesity_forest()
+    made["xu_readings"] = choices.xu_readings(data.train, data.holdout, envelope=True)
     sizes = {"everyone": N_EVERYONE, "train": N_TRAIN, "holdout": pairs[0][1].n_samples}
     made["verdicts"] = rule.claim_rows(verdicts.claims(made, runs, sizes))
     figures |= {"seeds": seeds_figure(seeds), "tradeoff": tradeoff_figure(seeds, PAPER)}
@@ -110,22 +117,43 @@ def readable(predictions: mcllo.Predictions) -> mcllo.Predictions:
     )
 
 
-def splits(data: Dataset) -> list[choices.Pair]:
-    """Return random splits of the 528 rows of one forest into rows to learn from and to judge."""
+def whole(data: Dataset) -> mcllo.Predictions:
+    """Return the 528 rows of one forest as one table."""
     parts = (data.train, data.holdout)
     codes = np.concatenate([part.codes for part in parts])
-    whole = mcllo.Predictions.from_arrays(
+    return mcllo.Predictions.from_arrays(
         np.concatenate([part.probs for part in parts]),
         np.array(data.train.classes)[codes],
         classes=data.train.classes,
         baseline=data.train.baseline,
     )
+
+
+def splits(data: Dataset) -> list[choices.Pair]:
+    """Return random splits of the 528 rows of one forest into rows to learn from and to judge."""
+    rows = whole(data)
     orders = [
-        np.random.default_rng(s).permutation(whole.n_samples) for s in range(N_SPLITS)
+        np.random.default_rng(s).permutation(rows.n_samples) for s in range(N_SPLITS)
     ]
     return [
-        (whole.take(order[:N_TRAIN]), whole.take(order[N_TRAIN:])) for order in orders
+        (rows.take(order[:N_TRAIN]), rows.take(order[N_TRAIN:])) for order in orders
     ]
+
+
+@suppress_warnings()
+def without_logits(pairs: Sequence[choices.Pair]) -> Rows:
+    """Return in how many splits a method of logits lowers the log loss with logs of the votes."""
+    rows = []
+    for name in ("temperature", "vector"):
+        lowered = 0
+        for learn, judge in pairs:
+            calibrator = mcllo.CALIBRATORS[name](on="log_probs").fit(learn)
+            after = judge.with_probs(calibrator.predict_proba(judge))
+            lowered += log_loss(None, after) < log_loss(None, judge)
+        rows.append(
+            {"method": name, "lowers_log_loss": int(lowered), "splits": len(pairs)}
+        )
+    return rows
 
 
 def bins(c: mcllo.Comparison) -> Rows:
@@ -422,6 +450,11 @@ def facts(t: Tables) -> dict[str, object]:
         "base": {row["baseline"]: row for row in t["baselines"]},
         "last": {row["what"]: row for row in t["last_class"]},
         "logs": {row["method"]: row["largest_change"] for row in t["logits"]},
+        "right": ceilings(t["ceilings"]),
+        "rejected_if_right": 1.0 - ceilings(t["ceilings"])["mcllo"],
+        "xu_readings": choices.xu_words(t["xu_readings"]),
+        "xu_n": len(t["xu_readings"]),
+        "xu_largest_change": column(t["xu_readings"], "label_change").max(),
     }
 
 

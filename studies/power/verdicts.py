@@ -84,6 +84,12 @@ def claims(t: Tables) -> list[Claim]:
             level(null),
         ),
         Claim(
+            "identifies",
+            'MCLLO recalibration can "identify well-calibrated data"',
+            "Section 1",
+            level(null),
+        ),
+        Claim(
             "ece_grows",
             '"the ECE of probability predictions X increases with greater effect size"',
             "Section 3.2",

@@ -277,3 +277,123 @@ def test_all_of_it(tmp_path):
     assert {path.stem for path in tmp_path.iterdir()} == set(ITEMS)
     for name in ITEMS:
         assert str(reproduce(name)).splitlines()[0] in text
+
+
+# ---- the supplement
+
+
+def test_the_boxes_of_every_n_are_those_of_figure_3_where_n_is_its():
+    made = reproduce("boxplots")
+    assert len(made.axes) == 6
+    assert len(made.table) == 2 * 30
+    own = [row for row in made.table.rows() if row["n"] == 5000]
+    assert own == reproduce("figure3").table.rows()
+    last = [patch.get_path().vertices[:, 1] for patch in made.axes[-1].patches]
+    assert min(last[0][:4]) == own[0]["quartile_1"]
+
+
+def test_the_baseline_is_nothing_to_a_test_where_nothing_is_wrong():
+    """Within 4 standard errors of 0.05 (0.0097 each), and far apart where slopes differ."""
+    made = reproduce("baseline")
+    rates = [name for name in made.table.columns if name.startswith("baseline_")]
+    for row in made.table.rows():
+        found = [row[name] for name in rates]
+        if row["labels"] == "nothing is wrong":
+            assert max(abs(rate - 0.05) for rate in found) < 0.04
+        if row["labels"] == "unequal slopes":
+            assert min(found) + 0.05 < found[-1] == max(found)
+
+
+def test_a_setting_of_the_baselines_again():
+    from studies.power import baselines
+
+    found = baselines.rejections(300, baselines.SLOPES["unequal slopes"], reps=40)
+    table = reproduce("baseline").table.rows()
+    row = next(r for r in table if (r["labels"], r["n"]) == ("unequal slopes", 300))
+    stored = np.array([row[f"baseline_{b}"] for b in range(1, 5)])
+    # the first 40 of the 500: within 4 standard errors
+    error = np.sqrt(stored * (1 - stored) / 40)
+    assert (abs(found / 40 - stored) < 4 * error + 0.02).all()
+
+
+def test_the_trade_off_is_that_of_the_tables():
+    made = reproduce("tradeoff")
+    for study, table in (("images", "table2"), ("obesity", "table4")):
+        known = {row["set"]: row for row in reproduce(table).table.rows()}
+        for row in made.table.rows():
+            if row["study"] == study:
+                own, before = known[row["set"]], known["uncalibrated"]
+                assert row["accuracy"] == own["accuracy"]
+                change = own["ece"] - before["ece"]
+                assert row["ece_change"] == pytest.approx(change, abs=1e-12)
+
+
+# ---- other predictions
+
+
+def written(folder, name, part, values):
+    """Write a part of a data set as its owner would."""
+    lines = [",".join([*map(str, part.classes), "label"])]
+    for row, code in zip(values, part.codes, strict=True):
+        lines.append(",".join([*(repr(float(v)) for v in row), part.classes[code]]))
+    (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_the_packages_own_predictions_from_files_give_its_own_tables(tmp_path):
+    images = mcllo.datasets.load_cifar10_vgg()
+    people = mcllo.datasets.load_obesity_forest()
+    for part in ("train", "holdout"):
+        own = getattr(images, part)
+        written(tmp_path, f"images_{part}_logits", own, own.logits)
+        own = getattr(people, part)
+        written(tmp_path, f"obesity_{part}", own, own.probs)
+    for name in ("table1", "table2", "table4"):
+        code, text = called(name, "--predictions", tmp_path)
+        assert code == 0
+        assert "the predictions that were given" in text
+        own = str(reproduce(name)).split("\n\n")[1]
+        assert text.split("\n\n")[1] == own
+
+
+def test_a_folder_with_one_study_makes_what_is_of_it(tmp_path):
+    people = mcllo.datasets.load_obesity_forest()
+    for part in ("train", "holdout"):
+        own = getattr(people, part)
+        written(tmp_path, f"obesity_{part}", own, own.probs)
+    out = tmp_path / "out"
+    code, _ = called("all", "--predictions", tmp_path, "-o", out)
+    assert code == 0
+    assert {path.stem for path in out.iterdir()} == {"table3", "table4", "figure6"}
+
+
+def test_classes_that_the_paper_does_not_have_stand_without_its_numbers():
+    probs = np.random.default_rng(3).dirichlet([2, 2, 2], size=300)
+    y = ["a", "b", "c"] * 100
+    pair = [
+        mcllo.Predictions.from_arrays(probs[part], y[part], classes=["a", "b", "c"])
+        for part in (slice(0, 200), slice(200, 300))
+    ]
+    made = reproduce("table1", data=tuple(pair))
+    assert [line[3] for line in made.shown[1:]] != ["-"] * 4
+    assert [line[2] for line in made.shown[1:]] == ["-"] * 4
+    # no logits: vector scaling is left out, as the paper does
+    heads = [line[0] for line in reproduce("table2", data=tuple(pair)).shown]
+    assert heads == ["", "X_t", "X_h", "MCLLO", "Xu", "EB", "TS"]
+
+
+def test_what_is_missing_in_a_folder_is_said(tmp_path, capsys):
+    def error(*arguments):
+        assert run_command_line(["reproduce", *map(str, arguments)]) == 2
+        return capsys.readouterr().err
+
+    assert "must hold images_train.csv" in error("all", "--predictions", tmp_path)
+    people = mcllo.datasets.load_obesity_forest()
+    written(tmp_path, "obesity_train", people.train, people.train.probs)
+    assert "it has no obesity_holdout.csv" in error("table4", "--predictions", tmp_path)
+    written(tmp_path, "obesity_holdout", people.holdout, people.holdout.probs)
+    assert "table2 needs images_train.csv" in error("table2", "--predictions", tmp_path)
+    assert "figure2 is not made from predictions" in error(
+        "figure2", "--predictions", tmp_path
+    )
+    with pytest.raises(InputError, match="power"):
+        reproduce("power", data=(people.train, people.holdout))

@@ -285,18 +285,8 @@ class Table(NotebookResult):
             form = usual if formats is None else formats.get(name, usual)
             cells.append(_latex_column_cells(values, form, digits))
             sides += "l" if has_non_numbers(values) else "r"
-        lines = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
-        lines += [_latex_row(heads), r"\midrule"]
-        lines += [_latex_row(row) for row in zip(*cells, strict=True)]
-        lines += [r"\bottomrule", r"\end{tabular}"]
-        if caption or label:
-            above = [r"\begin{table}", r"\centering"]
-            if caption:
-                above.append(rf"\caption{{{caption}}}")
-            if label:
-                above.append(rf"\label{{{label}}}")
-            lines = [*above, *lines, r"\end{table}"]
-        text = "\n".join(lines) + "\n"
+        rows = [heads, *zip(*cells, strict=True)]
+        text = latex_table(rows, sides, caption=caption, label=label)
         if path is not None:
             write_text(path, text)
         return text
@@ -387,6 +377,25 @@ def _latex_scientific(value: float, digits: int) -> str:
     """Return a number as a power of ten, without the dollars of formulas."""
     factor, exponent = f"{value:.{digits - 1}e}".split("e")
     return rf"{factor} \times 10^{{{int(exponent)}}}"
+
+
+def latex_table(
+    rows: Sequence[Iterable[str]], sides: str, *, caption: str = "", label: str = ""
+) -> str:
+    """Return cells that are LaTeX already as a table, heads first; it floats with either word."""
+    heads, *others = rows
+    lines = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
+    lines += [_latex_row(heads), r"\midrule"]
+    lines += [_latex_row(row) for row in others]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if caption or label:
+        above = [r"\begin{table}", r"\centering"]
+        if caption:
+            above.append(rf"\caption{{{caption}}}")
+        if label:
+            above.append(rf"\label{{{label}}}")
+        lines = [*above, *lines, r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def _latex_row(cells: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from .. import plot
 from .._comparison.comparison import Comparison
 from .._utils.formatting import Table
 from .._validation.predictions import Predictions
+from ..datasets import Dataset
 from ..metrics._reliability import reliability_curve
 from ..plot._comparison import draw_diagrams
 from ..plot._layout import SelfLayoutFigure, write_footer, write_title
@@ -40,9 +41,10 @@ from ._result import LONG_METHOD_NAMES, METHODS, Reproduction
 from ._tables import (
     ALPHA,
     IMAGES,
-    OBESITY,
     CaseStudy,
+    Pair,
     Row,
+    given_or,
     images,
     obesity,
     simulation,
@@ -153,7 +155,7 @@ def figure1() -> Reproduction:
         "The interval is the map's: where the number would lie if all images there are had been "
         "learned from."
     )
-    return _titled_figure(
+    return titled_figure(
         "figure1", "Figure 1", IMAGES, rows, shown, draw_planes(rows), note
     )
 
@@ -223,7 +225,7 @@ def figure3() -> Reproduction:
     study = simulation()
     drawn = plot.ece_boxplot(study, n=LARGEST_N, outliers=True)
     rows = [row for row in box_rows(study) if row["n"] == LARGEST_N]
-    return _titled_figure(
+    return titled_figure(
         "figure3",
         "Figure 3",
         SIMULATED.format(design=study.design),
@@ -268,8 +270,13 @@ def figure4() -> Reproduction:
     )
 
 
-def figure5() -> Reproduction:
+def figure5(data: Pair | None = None) -> Reproduction:
     """Return Figure 5: reliability of the images before and after each recalibration.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -304,11 +311,17 @@ def figure5() -> Reproduction:
         "histogram",
         "xu_davoine",
     )
-    return _reliability_figure("figure5", "Figure 5", IMAGES, images(), order, table2())
+    study = given_or(images, data)
+    return _reliability_figure("figure5", "Figure 5", study, order, table2(data))
 
 
-def figure6() -> Reproduction:
+def figure6(data: Pair | None = None) -> Reproduction:
     """Return Figure 6: reliability of the forest before and after each recalibration.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -336,9 +349,8 @@ def figure6() -> Reproduction:
     >>> figure6().save("figure6.svg")  # doctest: +SKIP
     """
     order = ("uncalibrated", "mcllo", "histogram", "xu_davoine")
-    return _reliability_figure(
-        "figure6", "Figure 6", OBESITY, obesity(), order, table4()
-    )
+    study = given_or(obesity, data)
+    return _reliability_figure("figure6", "Figure 6", study, order, table4(data))
 
 
 def power() -> Reproduction:
@@ -384,6 +396,7 @@ def power() -> Reproduction:
 def plane_probabilities(study: CaseStudy) -> list[Row]:
     """Return the probabilities of the two planes, likeliest class first, before and after."""
     data = study.data
+    assert isinstance(data, Dataset)  # which knows the number of each image
     parts = ((data.train, data.train_columns), (data.holdout, data.holdout_columns))
     rows: list[Row] = []
     for image in PLANES:
@@ -455,7 +468,6 @@ def _draw_plane(ax: Axes, image: int, rows: list[Row]) -> None:
 def _reliability_figure(
     name: str,
     title: str,
-    source: str,
     study: CaseStudy,
     order: tuple[str, ...],
     table: Reproduction,
@@ -466,7 +478,7 @@ def _reliability_figure(
     shown = [["", "ECE: paper", "ours", "p: paper", "ours"]]
     rows = []
     below = {}
-    for method in order:
+    for method in (name for name in order if name in row_of_method):
         line = printed_lines[METHODS[method]]
         own_ece, own_p = line[9], line[5]
         shown.append([line[0], line[8], own_ece, line[4], own_p])
@@ -476,7 +488,7 @@ def _reliability_figure(
         judged = {column: row_of_method[method][column] for column in PANEL_COLUMNS}
         rows += [{**judged, **bin_row} for bin_row in curve.to_table().rows()]
     drawn = draw_reliability(study.comparison, below)
-    return _titled_figure(name, title, source, rows, shown, drawn, DIAGRAMS)
+    return titled_figure(name, title, study.source, rows, shown, drawn, DIAGRAMS)
 
 
 @use_style
@@ -576,10 +588,10 @@ def _simulation_figure(
     rows = [{column: setting[column] for column in columns} for setting in settings]
     lines = _lines_by_sample_size(format_cell)
     source = SIMULATED.format(design=simulation().design)
-    return _titled_figure(name, title, source, rows, lines, drawn, note)
+    return titled_figure(name, title, source, rows, lines, drawn, note)
 
 
-def _titled_figure(
+def titled_figure(
     name: str,
     title: str,
     source: str,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,7 +20,13 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from .._utils.atomic_files import StrPath, write_text
-from .._utils.formatting import Table, align_columns, escape_latex, pvalue_text
+from .._utils.formatting import (
+    Table,
+    align_columns,
+    escape_latex,
+    latex_table,
+    pvalue_text,
+)
 from .._utils.results import none_for_nonfinite
 from ..exceptions import InputError
 from ..plot import save
@@ -232,29 +237,16 @@ class Reproduction:
         Examples
         --------
         >>> from mcllo.reproduce import table3
-        >>> print(table3().to_latex()[:32])
+        >>> print(table3().to_latex()[:33])
         \begin{table}
         \centering
         \caption
         """
-        heads, *rows = self.shown
         caption = " ".join((f"{self.title} of {PAPER}.", self.source, *self.notes))
-        caption = caption.replace("<=", "≤")
-        lines = [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\label{{tab:{self.name}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
-            r"\toprule",
-            _latex_line(heads),
-            r"\midrule",
-            *(_latex_line(row) for row in rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        text = "\n".join(lines) + "\n"
+        caption = escape_latex(caption.replace("<=", "≤"))
+        rows = [[_latex_cell(cell) for cell in line] for line in self.shown]
+        sides = "l" + "r" * (len(rows[0]) - 1)
+        text = latex_table(rows, sides, caption=caption, label=f"tab:{self.name}")
         if path is not None:
             write_text(path, text)
         return text
@@ -286,11 +278,6 @@ class Reproduction:
 
 LATEX_CELLS = {"X_t": "$X_t$", "X_h": "$X_h$", "-": "--"}
 """Cells that are formulas, and what is no number."""
-
-
-def _latex_line(cells: Iterable[str]) -> str:
-    """Return a line of a LaTeX table."""
-    return " & ".join(_latex_cell(cell) for cell in cells) + r" \\"
 
 
 def _latex_cell(text: str) -> str:

@@ -13,7 +13,7 @@ The three studies behind the paper's tables and figures are each computed once:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -31,6 +31,7 @@ from .._utils.formatting import Table
 from .._utils.statements import suppress_warnings
 from .._validation.predictions import Predictions
 from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
+from ..exceptions import InputError
 from ..metrics import maximum_calibration_error
 from ..simulate._study import PowerCell, PowerStudy
 from ._result import (
@@ -104,10 +105,14 @@ def probabilities_of_method(c: Comparison, method: str) -> Predictions:
 def parameter_rows(fit: MCLLOFit, paper: Iterable[Mapping[str, Any]]) -> list[Row]:
     """Return the paper's estimates, a row for each class, and ours."""
     printed_by_class = {row["class"]: row for row in paper}
+    unknown = dict.fromkeys(next(iter(printed_by_class.values())))
     rows = []
     for row in fit.parameters().rows():
         ours = {name: row[name] for name in PARAMETERS}
-        rows.append({**printed_by_class[row["class"]], **ours})
+        of_paper = printed_by_class.get(
+            row["class"], {**unknown, "class": row["class"]}
+        )
+        rows.append({**of_paper, **ours})
     return rows
 
 
@@ -123,11 +128,24 @@ CELL_COLUMNS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
 
 
 @dataclass(frozen=True, eq=False)
+class GivenData:
+    """Somebody's predictions in the place of the package's, for the paper's tables."""
+
+    train: Predictions
+    holdout: Predictions
+
+
+Pair = tuple[Predictions, Predictions]
+"""Rows to learn from, and rows to judge on."""
+
+
+@dataclass(frozen=True, eq=False)
 class CaseStudy:
     """A data set and its methods; fits and comparison are computed when they are asked for."""
 
-    data: Dataset
+    data: Dataset | GivenData
     methods: tuple[str, ...]
+    source: str = ""
 
     @cached_property
     def fit(self) -> MCLLOFit:
@@ -151,13 +169,46 @@ class CaseStudy:
 @cache
 def images() -> CaseStudy:
     """Return the study of CIFAR-10."""
-    return CaseStudy(load_cifar10_vgg(), IMAGE_METHODS)
+    return CaseStudy(load_cifar10_vgg(), IMAGE_METHODS, IMAGES)
 
 
 @cache
 def obesity() -> CaseStudy:
     """Return the study of the forest."""
-    return CaseStudy(load_obesity_forest(), OBESITY_METHODS)
+    return CaseStudy(load_obesity_forest(), OBESITY_METHODS, OBESITY)
+
+
+GIVEN = (
+    "Ours: the predictions that were given, {n_train:,} rows to learn from and "
+    "{n_holdout:,} to judge on."
+)
+
+
+def given_or(own: Callable[[], CaseStudy], data: Pair | None) -> CaseStudy:
+    """Return the package's study, or the same of predictions that were given.
+
+    Both parts refer to the baseline of the rows to learn from.
+    """
+    if data is None:
+        return own()
+    train, holdout = data
+    if train.classes != holdout.classes:
+        raise InputError(
+            "both parts of {argument} must have the same classes in the same order; got "
+            "{train} and {holdout}.",
+            argument="data",
+            values={
+                "train": list(train.classes)[:6],
+                "holdout": list(holdout.classes)[:6],
+            },
+        )
+    pair = GivenData(train, holdout.with_baseline(train.baseline))
+    source = GIVEN.format(n_train=train.n_samples, n_holdout=holdout.n_samples)
+    methods = own().methods
+    if train.logits is None or holdout.logits is None:
+        # as in the paper, which leaves out what needs logits where there are none
+        methods = tuple(name for name in methods if name != "vector")
+    return CaseStudy(pair, methods, source)
 
 
 @cache
@@ -221,8 +272,13 @@ HOW_TO_READ = (
 )
 
 
-def table1() -> Reproduction:
+def table1(data: Pair | None = None) -> Reproduction:
     """Return Table 1: delta and gamma of the image network, on X_t and X_h.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -251,18 +307,23 @@ def table1() -> Reproduction:
     >>> found.table["paper_gamma"][:2], len(found.table)
     ([0.705, 0.679], 18)
     """
-    study = images()
+    study = given_or(images, data)
     rows: list[Row] = []
     for part, fit in (("X_t", study.fit), ("X_h", study.holdout_fit)):
         paper = [row for row in printed("table1") if row["part"] == part]
-        rows += parameter_rows(fit, paper)
+        rows += [{**row, "part": part} for row in parameter_rows(fit, paper)]
     shown = format_parameter_rows(rows, "part")
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _reproduction("table1", "Table 1", IMAGES, rows, shown, note)
+    return _reproduction("table1", "Table 1", study.source, rows, shown, note)
 
 
-def table2() -> Reproduction:
+def table2(data: Pair | None = None) -> Reproduction:
     """Return Table 2: the image network before and after each recalibration.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -299,11 +360,16 @@ def table2() -> Reproduction:
         "temperature",
         "vector",
     ]
-    return _methods_table("table2", "Table 2", IMAGES, images(), order)
+    return _methods_table("table2", "Table 2", given_or(images, data), order)
 
 
-def table3() -> Reproduction:
+def table3(data: Pair | None = None) -> Reproduction:
     """Return Table 3: delta and gamma of the forest.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -332,15 +398,20 @@ def table3() -> Reproduction:
     >>> len(found.table)
     6
     """
-    study = obesity()
+    study = given_or(obesity, data)
     rows = parameter_rows(study.fit, printed("table3"))
     shown = format_parameter_rows(rows)
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _reproduction("table3", "Table 3", OBESITY, rows, shown, note)
+    return _reproduction("table3", "Table 3", study.source, rows, shown, note)
 
 
-def table4() -> Reproduction:
+def table4(data: Pair | None = None) -> Reproduction:
     """Return Table 4: the forest before and after each recalibration; TS is not in the paper's.
+
+    Parameters
+    ----------
+    data : pair of Predictions, optional
+        Rows to learn from and rows to judge on, instead of those that the package carries.
 
     Returns
     -------
@@ -376,11 +447,11 @@ def table4() -> Reproduction:
         "xu_davoine",
         "temperature",
     ]
-    return _methods_table("table4", "Table 4", OBESITY, obesity(), order)
+    return _methods_table("table4", "Table 4", given_or(obesity, data), order)
 
 
 def _methods_table(
-    name: str, title: str, source: str, study: CaseStudy, order: Sequence[str]
+    name: str, title: str, study: CaseStudy, order: Sequence[str]
 ) -> Reproduction:
     """Return a table of methods in the paper's order."""
     rows = compared_rows(study.comparison, COLUMNS, read_printed_rows_by_set(name))
@@ -388,7 +459,7 @@ def _methods_table(
         key=lambda row: order.index(row["set"])
     )  # the paper's tables differ in their order
     return _reproduction(
-        name, title, source, rows, format_method_rows(rows), HOW_TO_READ
+        name, title, study.source, rows, format_method_rows(rows), HOW_TO_READ
     )
 
 
@@ -422,6 +493,8 @@ def format_parameter_rows(rows: Iterable[Row], *lead: str) -> list[list[str]]:
 def _format_estimate(row: Row, name: str, error: str) -> str:
     """Return an estimate with its standard error, which a separated fit has not."""
     standard_error = row[error]
+    if row[name] is None:
+        return "-"
     if standard_error is None or np.isnan(standard_error):
         return f"{row[name]:.3g} (none)"
     return f"{row[name]:.3f} ({standard_error:.3f})"

@@ -250,7 +250,8 @@ DIRECTORY = typer.Argument(
 ITEM = typer.Argument(
     ...,
     metavar="NAME",
-    help="table1 to table4, figure1 to figure6, power (the table of rates), or all.",
+    help="table1 to table4, figure1 to figure6, power (the table of rates), boxplots, tradeoff, "
+    "ecology, baseline (of the supplement), or all.",
 )
 FOLDER = typer.Option(
     None,
@@ -258,6 +259,13 @@ FOLDER = typer.Option(
     "-o",
     metavar="DIR",
     help="Where to write: figures, and tables as CSV (or LaTeX).",
+)
+PAPER_PREDICTIONS = typer.Option(
+    None,
+    "--predictions",
+    metavar="DIR",
+    help="Other predictions than the package's: images_train.csv, images_holdout.csv, "
+    "obesity_train.csv, obesity_holdout.csv, a column for each class and one called label.",
 )
 FIGURE_FORMAT = typer.Option(
     "svg",

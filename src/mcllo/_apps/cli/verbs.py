@@ -235,6 +235,7 @@ def reproduce(
     name: str = options.ITEM,
     output: str | None = options.FOLDER,
     kind: str = options.FIGURE_FORMAT,
+    predictions: str | None = options.PAPER_PREDICTIONS,
     as_json: bool = options.JSON,
 ) -> None:
     """Make a table or figure of the paper again, its numbers beside ours.
@@ -246,6 +247,7 @@ def reproduce(
     from ...plot._files import FORMATS
     from ...reproduce import ITEMS
     from ...reproduce import reproduce as made
+    from ..io.paper_files import missing_paper_predictions, read_paper_predictions
 
     if kind not in (*FORMATS, "latex"):
         raise typer.BadParameter(
@@ -259,8 +261,11 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     is_all = name == "all"
     results = []
-    for item in ITEMS if is_all else (name,):
-        result = made(item)
+    given = {} if predictions is None else read_paper_predictions(predictions)
+    for item in given or ITEMS if is_all else (name,):
+        if predictions is not None and item not in given:
+            raise missing_paper_predictions(item, predictions)
+        result = made(item, data=given.get(item))
         results.append(result.to_dict())
         files = []
         if result.axes is not None:
