@@ -108,9 +108,11 @@ class PredictionSet(NamedTuple):
 
 
 def collect_prediction_sets(
-    result: Mapping[str, Assessment] | Comparison, n_bins: NBins, binning: Binning
+    result: Mapping[str, Assessment | Predictions] | Comparison,
+    n_bins: NBins,
+    binning: Binning,
 ) -> list[PredictionSet]:
-    """Return the sets to draw: assessments by name, or a comparison's rows before and after."""
+    """Return the sets to draw: assessments or predictions by name, or a comparison's rows."""
     sets: list[tuple[str, Predictions, float]] = []
     if isinstance(result, Comparison):
         ranked = sorted(result.ranked, key=lambda row: row.method != UNCALIBRATED)
@@ -118,8 +120,11 @@ def collect_prediction_sets(
             rows = result.recalibrated[row.method]
             sets.append((row.method.replace("_", " "), rows, row.ece))
     else:
-        for name, assessment in result.items():
-            sets.append((str(name), assessment.predictions, assessment.metrics["ece"]))
+        for name, one in result.items():
+            if isinstance(one, Predictions):
+                sets.append((str(name), one, _calibration_error(one, None)))
+            else:
+                sets.append((str(name), one.predictions, one.metrics["ece"]))
     if not 1 <= len(sets) <= len(SERIES):
         raise InputError(
             f"assessment must hold 1 to {len(SERIES)} assessments by name; got {len(sets)}. "
@@ -186,16 +191,25 @@ def draw_curve_of_each_set(
     return key
 
 
-def draw_counts_of_each_set(ax: Axes, lines: list[PredictionSet]) -> None:
-    """Draw how many rows of each set there are in each bin."""
+def draw_counts_of_each_set(ax: Axes, lines: list[PredictionSet], curve: str) -> None:
+    """Draw how many rows of each set there are: in its bins, or finer, as square roots."""
     style_axes(ax)
-    most = max(float(line.bins.counts.max()) for line in lines)
+    most = 0.0
     for k, line in enumerate(lines):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.3}
-        ax.stairs(line.bins.counts, line.bins.edges, label=f"_rows{k}", **look)
+        bins = line.bins
+        heights = bins.counts
+        if curve != "bins":  # few rows beside many would be invisible
+            bins = reliability_curve(line.rows, n_bins=N_STRIP_BARS)
+            heights = np.sqrt(bins.counts)
+        ax.stairs(heights, bins.edges, label=f"_rows{k}", **look)
+        most = max(most, float(heights.max()))
     ax.set_ylim(0.0, 1.1 * most)
-    set_ticks(ax.yaxis, [0.0, most], short_count)
     ax.set_ylabel("Rows")
+    if curve == "bins":
+        set_ticks(ax.yaxis, [0.0, most], short_count)
+    else:
+        set_ticks(ax.yaxis, [0.0, most], lambda root: short_count(round(root**2)))
 
 
 def check_curve_kind(curve: str) -> None:
@@ -341,9 +355,9 @@ def reliability(
     ----------
     probs : array-like, frame, Predictions, Assessment, Comparison, mapping or curve
         Predicted probabilities, shape (n_samples, n_classes), beside `y`; or what `mcllo.assess`
-        returned. Several assessments, by name, are lines on one diagram; so are the rows before and
-        after the methods of a comparison, the best seven at most. A `ReliabilityCurve`,
-        `SmoothCurve` or `IsotonicCurve` is drawn as it is.
+        returned. Several assessments or `Predictions`, by name, are lines on one diagram; so are
+        the rows before and after the methods of a comparison, the best seven at most. A
+        `ReliabilityCurve`, `SmoothCurve` or `IsotonicCurve` is drawn as it is.
     y : array-like of shape (n_samples,)
         The labels that came true, beside probabilities.
     label : label, optional
@@ -512,7 +526,7 @@ def _short_subtitle(drawing: ReliabilityPanel, long: str) -> str:
 
 
 def _draw_overlaid(
-    result: Mapping[str, Assessment] | Comparison,
+    result: Mapping[str, Assessment | Predictions] | Comparison,
     ax: Place,
     curve: Curve,
     n_bins: NBins,
@@ -528,7 +542,7 @@ def _draw_overlaid(
         figure = SelfLayoutFigure(5.8 + key_inches, 5.4)
         top, foot = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
         key = draw_curve_of_each_set(top, lines, curve, min_rows)
-        draw_counts_of_each_set(foot, lines)
+        draw_counts_of_each_set(foot, lines, curve)
         top.tick_params(labelbottom=False)
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
