@@ -180,7 +180,7 @@ def next_steps(
             NextStep("Until then, do not call these probabilities calibrated."),
         )
     if judged.omnibus_alone:
-        look = "Look at the pictures of single classes for points outside their boxes."
+        look = "Look at the pictures of single classes for curves whose band leaves out the line."
         return (NextStep(look), compare)
     nothing = NextStep(
         "Nothing to recalibrate on this evidence: use them, and keep the labels."
