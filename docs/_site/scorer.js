@@ -1,16 +1,15 @@
-"use strict";
 // Where a search leads first: a name and what to do with it, then what it means, studies and changes last.
 // Sphinx calls `score` for each page that was found; the numbers below it are its own defaults.
-const PLACES = [
+const SEARCH_PLACES = [
   [/^reference\/api\//, 12],
   [/^(how-to|tutorials|reference|gallery)\//, 8],
   [/^explanation\//, 4],
   [/^studies\//, -8],
   [/^(changes|contributing|fuzzing|architecture|overview)$/, -12],
 ];
-const Scorer = {
+var Scorer = { // no const: the page declares it once more
   score: ([page, , , , score]) => {
-    const place = PLACES.find(([pattern]) => pattern.test(page));
+    const place = SEARCH_PLACES.find(([pattern]) => pattern.test(page));
     return score + (place ? place[1] : 0);
   },
   objNameMatch: 11,

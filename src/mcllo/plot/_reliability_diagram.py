@@ -30,6 +30,7 @@ from .._comparison.comparison import Comparison
 from .._comparison.recommend import UNCALIBRATED
 from .._inference.consistency import IsotonicCurve, isotonic_curve
 from .._utils.formatting import format_number
+from .._validation.frames import n_columns
 from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE, TopLabelECE
@@ -445,9 +446,7 @@ def reliability(
                 bins_of_rows_on_disk(assessment, label), min_rows
             )
     else:
-        rows = predictions_for_scoring(
-            y, probs, classes=classes, sample_weight=sample_weight
-        )
+        rows = rows_to_draw(probs, y, classes, sample_weight)
         drawing = ReliabilityPanel.of_rows(rows, curve, label=label, seed=seed, **look)
     has_own_counts = ax is None and drawing.bins is not None
     if has_own_counts:
@@ -491,6 +490,18 @@ def refuse_beside_result(result: Any, **given: Any) -> None:
             raise InputError(
                 f"{name} must not be given beside a {type(result).__name__}; it holds its own."
             )
+
+
+def rows_to_draw(probs: Any, y: Any, classes: Any, sample_weight: Any) -> Predictions:
+    """Return arrays as `Predictions`; zeros stay zeros."""
+    if n_columns(probs) == 1 and n_columns(y) > 1:
+        raise InputError(
+            "probs must be a table and y its labels; they seem to be swapped. "
+            "Call with (probs, y)."
+        )
+    return predictions_for_scoring(
+        y, probs, classes=classes, sample_weight=sample_weight
+    )
 
 
 def bins_of_rows_on_disk(
@@ -687,9 +698,7 @@ def reliability_by_class(
         if seed is None:
             seed = probs.details.seed
     else:
-        predictions = predictions_for_scoring(
-            y, probs, classes=classes, sample_weight=sample_weight
-        )
+        predictions = rows_to_draw(probs, y, classes, sample_weight)
         shares = calibration_in_the_large(predictions)
     name, errors = class_errors_for_curve(predictions, curve)
     places = columns_worst_first(predictions, order, errors)
