@@ -13,7 +13,7 @@ KERNEL := hatch_build.py src/mcllo/_model/kernel.c
 .PHONY: help environments demo test test-all coverage lowest pythons fuzz mutants docs studies lint format wheels release bench quality clean
 
 help:
-	@echo "make demo      install, then assess, fit and apply on predictions from scikit-learn's digits"
+	@echo "make demo      install, then assess, fit and apply on handwritten digits, and a report on a network's photographs"
 	@echo "make test      install, then the suite of every commit: minutes, with nothing but Python and make"
 	@echo "make test-all  all tests: simulations, studies, exports, browsers, wheels, fuzzing, some mutants"
 	@echo "make coverage  how much of the package the suite of every commit runs through"

@@ -126,7 +126,8 @@ def page() -> str:
     lines = [
         "# The public names",
         "",
-        "Written by `docs/make_reference.py` from the docstrings; `help(mcllo.assess)` says more.",
+        "<!-- Written by docs/make_reference.py. -->",
+        "Every public name by task; `help(mcllo.assess)` says more.",
         "",
         *(line for section in sections() for line in listed(section)),
         *modules(),
@@ -216,7 +217,8 @@ def command_line() -> str:
     lines = [
         "# The command line",
         "",
-        "Written by `docs/make_reference.py` from what `mcllo VERB --help` prints. How verbs end:",
+        "<!-- Written by docs/make_reference.py. -->",
+        "What `mcllo VERB --help` prints, of every verb. How verbs end:",
         "[exit codes](exit-codes.md). What it reads and writes: [file formats](file-formats.md).",
         "",
         *explained("mcllo", whole),

@@ -180,3 +180,25 @@ def test_long_sentences_are_wrapped_and_tables_slide():
     assert is_sentences("A sentence " * 20)
     assert is_sentences("  When it says   75 %   99 %")
     assert not is_sentences("class   " + "0.25   " * 20)
+
+
+def test_search_puts_names_before_studies():
+    """The page declares a `var Scorer` where there is none; a `const` would end its script."""
+    text = (DOCS / "_site" / "scorer.js").read_text(encoding="utf-8")
+    assert re.search(r"^var Scorer = \{", text, re.MULTILINE)
+    places = re.findall(r"\[/(\^.+?)/, (-?\d+)\]", text)
+
+    def bonus(page):
+        found = (
+            int(n) for place, n in places if re.search(place.replace("\\/", "/"), page)
+        )
+        return next(found, 0)
+
+    pages = (
+        "reference/api/mcllo.assess",
+        "how-to/r",
+        "explanation/auto",
+        "studies/power",
+    )
+    bonuses = [bonus(page) for page in pages]
+    assert bonuses == sorted(set(bonuses), reverse=True)

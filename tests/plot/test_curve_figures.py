@@ -272,6 +272,8 @@ def test_what_a_result_holds_is_not_given_beside_it():
         reliability_by_class(a, classes=[0, 1, 2])
     with pytest.raises(InputError, match="label must not be given beside a dict"):
         reliability({"one": a}, label=1)
+    with pytest.raises(InputError, match=r"swapped. Call with \(probs, y\)"):
+        reliability(a.predictions.codes, a.predictions.probs)
 
 
 def test_words_of_two_diagrams_beside_each_other_do_not_collide():

@@ -168,3 +168,20 @@ def test_numpydoc():
         if found := [error for error in errors if error[0] in asked]:
             problems[name] = found
     assert problems == {}
+
+
+def test_every_parameter_is_written_out():
+    """Nobody is sent to another page for what an argument means."""
+    elsewhere = re.compile(r"described in|\bAs in\b|as in `(?!sklearn)")
+    for name, (thing, _) in PUBLIC.items():
+        told = sections(thing).get("Parameters", "")
+        assert not re.search(r"^\*\*data", told, re.MULTILINE), name
+        if (
+            name != "mcllo.compare"
+        ):  # whose labels are those of `assess`, described there too
+            assert not elsewhere.search(told), name
+    # the same words everywhere: those of the door
+    door = sections(mcllo.Predictions.from_arrays)["Parameters"]
+    (clip,) = re.findall(r"^clip : .*\n(?: {4}.*\n)+", door, re.MULTILINE)
+    for name in ("assess", "nested_models", "robust_test", "subgroups"):
+        assert clip in sections(getattr(mcllo, name))["Parameters"], name

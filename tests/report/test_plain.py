@@ -364,7 +364,7 @@ def test_a_comparison_judges_predictions_as_they_are_and_accuses_no_class():
     assert summary(overconfident).verdict.about == ""
     assert "The predictions as they are Miscalibrated" in first_screen(compared)
     assert summary(compared).wrong == ()
-    assert "assess these rows" in summary(compared).attribution.lead
+    assert "report of an assessment" in summary(compared).attribution.lead
 
 
 def test_the_example_is_the_surest_level_that_is_off():

@@ -243,13 +243,14 @@ each_drawn = pytest.mark.parametrize(
 
 @slow
 def test_which_pictures_there_are():
-    always = {"reliability", "parameters", "by_class", "map"}
+    both = {"reliability", "by_class"}
+    always = both | {"parameters", "map"}
     assert set(reported(overconfident).pictures) == {
         *always,
         "nested_models",
         "baselines",
     }
-    assert set(reported(compared).pictures) == {*always, "dots", "panels"}
+    assert set(reported(compared).pictures) == {*both, "effect", "dots", "panels"}
     assert set(reported(grouped).pictures) == always
     narrow = {key for key, p in reported(compared).pictures.items() if p.narrow}
     assert narrow == {"by_class", "panels"}  # drawn once more, for phones

@@ -3,6 +3,7 @@ behind.
 """
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from report_data import (
     calm,
     compared,
     grouped,
+    helped,
     one_off,
     overconfident,
     predictions,
@@ -24,6 +26,7 @@ from report_data import (
 )
 
 import mcllo
+from mcllo._apps.cli.options import FLAG_NAMES
 from mcllo._apps.report.classes import (
     attribute_miscalibration,
     attribution_part,
@@ -411,3 +414,61 @@ def test_words_of_the_details(approve):
     check_text(
         "details.txt", sections({k: shown(make()) for k, make in SAID.items()}), approve
     )
+
+
+def test_the_effect_is_that_of_the_map_which_was_judged():
+    c = helped()
+    effect = summarize(c).effect
+    assert (effect.method, effect.title) == (
+        c.best,
+        "What the recommended recalibration does",
+    )
+    before = c.holdout.probs
+    after = c.recalibrated[c.best].probs
+    labels = np.array(c.holdout.classes)
+    # shares by hand, the class that moves most first
+    change = np.abs(after - before).mean(axis=0)
+    order = np.argsort(-change)
+    assert [row[0].text for row in effect.classes.rows] == labels[order].tolist()
+    came_true = np.bincount(c.holdout.codes, minlength=len(labels)) / len(before)
+    for row, j in zip(effect.classes.rows, order, strict=True):
+        shares = [before[:, j].mean(), after[:, j].mean(), came_true[j], change[j]]
+        assert [cell.sort for cell in row[1:]] == pytest.approx(shares)
+    # the last example is the row that moves most: 0.5 sum |difference|
+    moved = 0.5 * np.abs(after - before).sum(axis=1)
+    last = effect.rows.rows[-1]
+    i = int(moved.argmax())
+    assert last[0].sort == i + 1
+    truth = c.holdout.codes[i]
+    assert last[3].text == labels[truth]
+    assert last[1].sort == before[i].max()
+    assert [last[4].sort, last[5].sort] == [before[i, truth], after[i, truth]]
+    moves = [moved[int(row[0].sort) - 1] for row in effect.rows.rows]
+    assert moves == sorted(moves)
+    assert f"moves {100 * moved.mean():.1f} % of a row's probability" in effect.lead
+
+
+def test_what_is_not_shown_to_help_is_no_recommendation():
+    c = compared()
+    assert not c.recommendation.improves
+    effect = summarize(c).effect
+    assert effect.title.startswith("What ")
+    assert effect.title.endswith(" would do")
+    assert "That it helps is not shown." in effect.lead
+    assert summarize(c).map is None
+    assert summarize(overconfident()).effect is None
+
+
+def test_commands_run_as_they_stand():
+    c = helped()
+    s = summarize(
+        c,
+        command="mcllo compare a.csv b.csv",
+        source=["a.csv", "b.csv"],
+        names=FLAG_NAMES,
+        reading={"label": "kind"},
+    )
+    typed = "\n".join(step.code for step in s.steps)
+    assert not re.search(r"\b(LABEL|NEW|BATCH|NAME|ROWS)\b", typed)
+    assert "mcllo apply model.json b.csv -o recalibrated.csv" in typed
+    assert "monitor add watch.db recalibrated.csv --label kind --batch first" in typed

@@ -251,9 +251,10 @@ def compare(
         Rows to learn from and rows to judge on; a dict has arguments of `Predictions.from_arrays`,
         such as ``{"y": y, "logits": z}``.
     y : array-like, optional
-        Labels of the rows to learn from with `cv`, as in `assess`: ``compare(probs, y=y, cv=5)``,
-        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``;
-        ``compare(probs, y)`` is cross-validated by 5 folds.
+        The labels that came true, of the rows to learn from, with `cv`:
+        ``compare(probs, y=y, cv=5)``, ``compare(y=y, logits=z, cv=5)``,
+        ``compare(frame, y="label", prefix="prob_", cv=5)``; ``compare(probs, y)`` is
+        cross-validated by 5 folds.
     methods : sequence or dict, optional
         Keys of `CALIBRATORS` and calibrators that are not fitted, of this package or another; a
         dict names them. By default all that suit the data. Vector and matrix scaling read log

@@ -274,9 +274,10 @@ def class_tests(
     seed : int or numpy Generator, optional
         Makes draws repeatable.
     method : {'auto', 'chi2', 'exact', 'sequential'}
-        How p-values are computed, as in `calibration_test`; instead of exact p-values, which a
-        hypothesis that leaves other parameters open does not have, shift and slope get a parametric
-        bootstrap.
+        How p-values are computed: by chi-square, by `n_resamples` draws of labels, or by draws that
+        stop once 50 were as extreme as the data. 'auto' takes chi-square where it can be trusted
+        and draws labels elsewhere. Instead of exact p-values, which a hypothesis that leaves other
+        parameters open does not have, shift and slope get a parametric bootstrap.
     work : float
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
         together; where that is not enough, p-values are chi-square's and `reason` says so.

@@ -585,8 +585,10 @@ def nested_models(
     seed : int or numpy Generator, optional
         Makes draws repeatable.
     method : {'auto', 'chi2', 'exact', 'sequential'}
-        How p-values are computed, as in `calibration_test`. Whether a model is enough is then
-        judged by parametric bootstrap, for it cannot be tested exactly.
+        How p-values are computed: by chi-square, by `n_resamples` draws of labels, or by draws that
+        stop once 50 were as extreme as the data. 'auto' takes chi-square where it can be trusted
+        and draws labels elsewhere. Whether a model is enough is then judged by parametric
+        bootstrap, for it cannot be tested exactly.
     alpha : float
         Probability with which closed testing may reject any true model.
     work : float

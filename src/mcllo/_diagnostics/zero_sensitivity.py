@@ -263,8 +263,10 @@ def zero_sensitivity(
     statistic : {'lr', 'score', 'wald'}
         Likelihood ratio (the paper's), score, or Wald.
     method : {'auto', 'chi2', 'exact', 'sequential'}
-        How p-values are computed, as in `calibration_test`. All floors share the draws, so that
-        p-values can be compared; 'auto' takes chi-square for large tables with enough information.
+        How p-values are computed: by chi-square, by `n_resamples` draws of labels, or by draws that
+        stop once 50 were as extreme as the data. 'auto' takes chi-square for large tables with
+        enough information, and draws labels elsewhere. All bounds share the draws, so that p-values
+        can be compared.
     n_resamples : int
         Most draws of labels for a p-value.
     seed : int or numpy Generator, optional

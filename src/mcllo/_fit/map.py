@@ -85,8 +85,10 @@ class RecalibrationMap(ABC):
             Predictions; a frame's columns are found by class name, in any order.
         logits : array-like or frame, optional
             Scores before the softmax, instead of `probs`.
-        normalize, clip
-            As in `Predictions.from_arrays`; a 0 is first clipped to 1e-6.
+        normalize : bool
+            Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+        clip : float, optional
+            Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
 
         Returns
         -------

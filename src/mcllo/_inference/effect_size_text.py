@@ -149,8 +149,9 @@ def _size_statement(
         return []
     if low <= 0.0 and not bounded:
         return []
-    confidence = f"{100.0 * effect_size.confidence:g} % confidence"
-    number, interval = amount_and_interval(value, low, high, unit, confidence)
+    number, interval = amount_and_interval(
+        value, low, high, unit, effect_size.confidence
+    )
     sentence = words.format(number, interval)
     numbers = {name: known[name] for name in (*names, "confidence")}
     return [Statement(kind, sentence, numbers=numbers)]
@@ -187,24 +188,25 @@ def _map_level_statements(effect_size: EffectSize) -> list[Statement]:
 
 
 def amount_and_interval(
-    value: float, low: float, high: float, unit: DisplayUnit, confidence_text: str
+    value: float, low: float, high: float, unit: DisplayUnit, confidence: float
 ) -> tuple[str, str]:
-    """Return a number in words, and what is known of it, to stand in brackets after it."""
+    """Return a number in words, and what is known of it, to stand in brackets after it.
+
+    An upper end alone leaves out one tail of the interval, not both.
+    """
+    one_sided = f" ({50.0 * (1.0 + confidence):g} % confidence)"
     informative_below = MIN_UNINFORMATIVE_BOUND if unit is POINTS else math.inf
     if not high < informative_below:
         some = _format_number(value, unit, _decimals_for_width(value, unit))
         return f"about {some}{unit.name}", ", but these rows set no bounds"
     decimals = _decimals_for_width(high - low, unit)
     if unit.factor * high < unit.least:
-        return f"less than {unit.least}{unit.name}", f" ({confidence_text})"
+        return f"less than {unit.least}{unit.name}", one_sided
     if low <= 0.0:
-        return (
-            f"at most {_format_number(high, unit, decimals)}{unit.name}",
-            f" ({confidence_text})",
-        )
+        return f"at most {_format_number(high, unit, decimals)}{unit.name}", one_sided
     number = _format_number(value, unit, decimals)
     ends = f"{_format_number(low, unit, decimals)} to {_format_number(high, unit, decimals)}"
-    return f"{number}{unit.name}", f" ({confidence_text}: {ends})"
+    return f"{number}{unit.name}", f" ({100.0 * confidence:g} % confidence: {ends})"
 
 
 def level_texts(

@@ -18,10 +18,12 @@ blocks need not be kept for it.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
-from inspect import get_annotations, signature
+from inspect import get_annotations, getdoc, signature
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -720,6 +722,31 @@ class Predictions:
         return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
+HOW_ROWS_ARE_READ = re.compile(
+    r"^( *)([\w, ]+) : optional\n +How rows are read; each is described in "
+    r"`Predictions\.from_arrays`\.\n",
+    re.MULTILINE,
+)
+"""What the docstring of a function has in the place of the options that all of them take."""
+
+
+def write_out_row_options(docstring: str) -> str:
+    """Return a docstring in which each option of the rows is described, in the words of the door.
+
+    `Predictions.from_arrays` describes them once; a reader of any other function, at `help` or on
+    its page, finds them there.
+    """
+    door = getdoc(Predictions.from_arrays) or ""
+    entries = re.finditer(r"^(\w+) : .*\n(?: {4}.*\n)+", door, re.MULTILINE)
+    texts = {entry[1]: entry[0] for entry in entries}
+
+    def described(place: re.Match[str]) -> str:
+        names = place[2].split(", ")
+        return "".join(textwrap.indent(texts[name], place[1]) for name in names)
+
+    return HOW_ROWS_ARE_READ.sub(described, docstring)
+
+
 def takes_row_options(options: type) -> Callable[[Function], Function]:
     """Show the names in `options` in the signature of a function of ``**data``; refuse others.
 
@@ -745,6 +772,8 @@ def takes_row_options(options: type) -> Callable[[Function], Function]:
                 raise _with_missing_remedy(error) from None
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
+        if function.__doc__ is not None:  # there is none under python -OO
+            checked.__doc__ = write_out_row_options(function.__doc__)
         return cast(Function, checked)
 
     return decorate

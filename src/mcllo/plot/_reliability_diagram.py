@@ -30,6 +30,7 @@ from .._comparison.comparison import Comparison
 from .._comparison.recommend import UNCALIBRATED
 from .._inference.consistency import IsotonicCurve, isotonic_curve
 from .._utils.formatting import format_number
+from .._validation.frames import n_columns
 from .._validation.predictions import Predictions, predictions_for_scoring
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE, TopLabelECE
@@ -108,9 +109,11 @@ class PredictionSet(NamedTuple):
 
 
 def collect_prediction_sets(
-    result: Mapping[str, Assessment] | Comparison, n_bins: NBins, binning: Binning
+    result: Mapping[str, Assessment | Predictions] | Comparison,
+    n_bins: NBins,
+    binning: Binning,
 ) -> list[PredictionSet]:
-    """Return the sets to draw: assessments by name, or a comparison's rows before and after."""
+    """Return the sets to draw: assessments or predictions by name, or a comparison's rows."""
     sets: list[tuple[str, Predictions, float]] = []
     if isinstance(result, Comparison):
         ranked = sorted(result.ranked, key=lambda row: row.method != UNCALIBRATED)
@@ -118,8 +121,11 @@ def collect_prediction_sets(
             rows = result.recalibrated[row.method]
             sets.append((row.method.replace("_", " "), rows, row.ece))
     else:
-        for name, assessment in result.items():
-            sets.append((str(name), assessment.predictions, assessment.metrics["ece"]))
+        for name, one in result.items():
+            if isinstance(one, Predictions):
+                sets.append((str(name), one, _calibration_error(one, None)))
+            else:
+                sets.append((str(name), one.predictions, one.metrics["ece"]))
     if not 1 <= len(sets) <= len(SERIES):
         raise InputError(
             f"assessment must hold 1 to {len(SERIES)} assessments by name; got {len(sets)}. "
@@ -186,16 +192,25 @@ def draw_curve_of_each_set(
     return key
 
 
-def draw_counts_of_each_set(ax: Axes, lines: list[PredictionSet]) -> None:
-    """Draw how many rows of each set there are in each bin."""
+def draw_counts_of_each_set(ax: Axes, lines: list[PredictionSet], curve: str) -> None:
+    """Draw how many rows of each set there are: in its bins, or finer, as square roots."""
     style_axes(ax)
-    most = max(float(line.bins.counts.max()) for line in lines)
+    most = 0.0
     for k, line in enumerate(lines):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "lw": 1.3}
-        ax.stairs(line.bins.counts, line.bins.edges, label=f"_rows{k}", **look)
+        bins = line.bins
+        heights = bins.counts
+        if curve != "bins":  # few rows beside many would be invisible
+            bins = reliability_curve(line.rows, n_bins=N_STRIP_BARS)
+            heights = np.sqrt(bins.counts)
+        ax.stairs(heights, bins.edges, label=f"_rows{k}", **look)
+        most = max(most, float(heights.max()))
     ax.set_ylim(0.0, 1.1 * most)
-    set_ticks(ax.yaxis, [0.0, most], short_count)
     ax.set_ylabel("Rows")
+    if curve == "bins":
+        set_ticks(ax.yaxis, [0.0, most], short_count)
+    else:
+        set_ticks(ax.yaxis, [0.0, most], lambda root: short_count(round(root**2)))
 
 
 def check_curve_kind(curve: str) -> None:
@@ -341,9 +356,9 @@ def reliability(
     ----------
     probs : array-like, frame, Predictions, Assessment, Comparison, mapping or curve
         Predicted probabilities, shape (n_samples, n_classes), beside `y`; or what `mcllo.assess`
-        returned. Several assessments, by name, are lines on one diagram; so are the rows before and
-        after the methods of a comparison, the best seven at most. A `ReliabilityCurve`,
-        `SmoothCurve` or `IsotonicCurve` is drawn as it is.
+        returned. Several assessments or `Predictions`, by name, are lines on one diagram; so are
+        the rows before and after the methods of a comparison, the best seven at most. A
+        `ReliabilityCurve`, `SmoothCurve` or `IsotonicCurve` is drawn as it is.
     y : array-like of shape (n_samples,)
         The labels that came true, beside probabilities.
     label : label, optional
@@ -431,9 +446,7 @@ def reliability(
                 bins_of_rows_on_disk(assessment, label), min_rows
             )
     else:
-        rows = predictions_for_scoring(
-            y, probs, classes=classes, sample_weight=sample_weight
-        )
+        rows = rows_to_draw(probs, y, classes, sample_weight)
         drawing = ReliabilityPanel.of_rows(rows, curve, label=label, seed=seed, **look)
     has_own_counts = ax is None and drawing.bins is not None
     if has_own_counts:
@@ -479,6 +492,18 @@ def refuse_beside_result(result: Any, **given: Any) -> None:
             )
 
 
+def rows_to_draw(probs: Any, y: Any, classes: Any, sample_weight: Any) -> Predictions:
+    """Return arrays as `Predictions`; zeros stay zeros."""
+    if n_columns(probs) == 1 and n_columns(y) > 1:
+        raise InputError(
+            "probs must be a table and y its labels; they seem to be swapped. "
+            "Call with (probs, y)."
+        )
+    return predictions_for_scoring(
+        y, probs, classes=classes, sample_weight=sample_weight
+    )
+
+
 def bins_of_rows_on_disk(
     assessment: Assessment, label: Hashable | None
 ) -> ReliabilityCurve:
@@ -512,7 +537,7 @@ def _short_subtitle(drawing: ReliabilityPanel, long: str) -> str:
 
 
 def _draw_overlaid(
-    result: Mapping[str, Assessment] | Comparison,
+    result: Mapping[str, Assessment | Predictions] | Comparison,
     ax: Place,
     curve: Curve,
     n_bins: NBins,
@@ -528,7 +553,7 @@ def _draw_overlaid(
         figure = SelfLayoutFigure(5.8 + key_inches, 5.4)
         top, foot = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
         key = draw_curve_of_each_set(top, lines, curve, min_rows)
-        draw_counts_of_each_set(foot, lines)
+        draw_counts_of_each_set(foot, lines, curve)
         top.tick_params(labelbottom=False)
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
@@ -673,9 +698,7 @@ def reliability_by_class(
         if seed is None:
             seed = probs.details.seed
     else:
-        predictions = predictions_for_scoring(
-            y, probs, classes=classes, sample_weight=sample_weight
-        )
+        predictions = rows_to_draw(probs, y, classes, sample_weight)
         shares = calibration_in_the_large(predictions)
     name, errors = class_errors_for_curve(predictions, curve)
     places = columns_worst_first(predictions, order, errors)

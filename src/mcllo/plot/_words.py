@@ -175,7 +175,7 @@ def caption(kind: str, result: Any, *, curve: str = "smooth") -> str:
         if curve in CURVES:
             words = SUBJECTS[kind] | {"independent": ""}
             if not isinstance(rows, Predictions):  # a curve alone: no points, no bars
-                return CURVES[curve].format(**words | {"points": ""})
+                return CURVES[curve].format(**words | {"distance": ""})
             words["independent"] = _explain_dependent_rows(rows)
             return (CURVES[curve] + ROWS[kind]).format(**words)
         words["boxes"] = _explain_boxes(rows)
@@ -291,23 +291,21 @@ SUBJECTS = {
         "what": "the most probable class",
         "below": "the predictions are overconfident",
         "above": "underconfident",
-        "points": " Hollow points: the same in bins of ten rows or more.",
-        "chance": "",
+        "distance": " Hollow points: the same in bins of ten rows or more.",
     },
     "reliability_by_class": {
         "what": "each class",
         "below": "it is predicted too often",
         "above": "too rarely",
-        "points": "",
-        "chance": " (in brackets: what 95 % of them show at most)",
+        "distance": " ICI: mean distance between curve and line; in brackets what 95 % of "
+        "calibrated rows show at most.",
     },
 }
 CURVES = {
     "smooth": "The curve shows how often {what} came true, by its predicted probability, from the "
     "tenth smallest prediction to the tenth largest; the shaded band holds the curves that "
     "these labels hardly tell from it (95 % at each point). On the dashed line both agree; below "
-    "it {below}, above it {above}.{points} ICI: mean distance between curve and line, above 0 for "
-    "calibrated predictions too{chance}.",
+    "it {below}, above it {above}.{distance}",
     "isotonic": "The curve shows how often {what} came true, by its predicted probability: the "
     "best one that never falls. Below the dashed line {below}, above it {above}. Grey: where "
     "95 % of such curves run if the predictions are calibrated; thick where this one does not. "

@@ -70,7 +70,13 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     apply_file(calibrator, holdout, folder / "recalibrated.csv")
     page = folder / "report.html"
     files = [train, holdout]
-    report(comparison, source=files, command="mcllo demo", names=FLAG_NAMES).write(page)
+    report(
+        comparison,
+        source=files,
+        command="mcllo demo",
+        names=FLAG_NAMES,
+        reading={"label": LABEL},
+    ).write(page)
     say(f"\n4. The report: {page}\n\n{format_next_commands(folder)}")
     return page
 

@@ -46,6 +46,10 @@ MISCALIBRATION_TEXTS = {
 }
 
 
+NOT_ASKED_REASON = "a comparison does not ask for it; assess these rows"
+"""Why the report of a comparison has no details of the judged rows."""
+
+
 def attribute_miscalibration(a: Assessment, judged: Verdict) -> ClassAttribution | None:
     """Return which classes are miscalibrated, after a rejection; None where that is not asked."""
     return a.miscalibrated_classes if allows_class_attribution(judged) else None
@@ -81,6 +85,11 @@ def attribution_part(
     if not judged.main_rejects:
         return Part(
             "No class is named: what is wrong is no shift or slope of single classes."
+        )
+    if a.details.skipped.get("miscalibrated_classes") == NOT_ASKED_REASON:
+        return Part(
+            "The predictions as they are, class by class. The report of an assessment of these "
+            "rows also says which classes are miscalibrated: see below."
         )
     if miscalibrated_classes is None:
         return Part(
@@ -208,6 +217,11 @@ def map_part(a: Assessment, judged: Verdict, order: tuple[Hashable, ...] = ()) -
         "here, for a "
         "fault of the baseline shows in every row."
     )
+    if judged.beyond:
+        lead += (
+            " More than chance is left after it: these are the nearest shifts and slopes, not a "
+            "description of what is wrong."
+        )
     if judged.kind == "inconclusive":
         lead += (
             " These rows cannot tell whether it is needed: read the numbers with doubt."

@@ -14,6 +14,7 @@ import numpy as np
 from ... import plot
 from ..._assessment.assessment import Assessment
 from ..._comparison.comparison import Comparison
+from ..._comparison.recommend import UNCALIBRATED
 from ..._utils.formatting import ellipsis, format_count, format_number
 from ...plot._layout import SelfLayoutFigure
 from ...plot._style import BLUE, plot_style, without_display
@@ -45,28 +46,40 @@ def pictures(
             "often it came true.",
             {"error": False},
         ),
-        "parameters": picture(
-            "parameters",
-            a.fit,
-            f"Forest plot of delta and gamma of {len(slopes)} classes against {base}. Slopes gamma "
-            f"run from {format_number(float(slopes.min()))} to "
-            f"{format_number(float(slopes.max()))}; 1 is calibrated.",
-            ordered,
-        ),
         "by_class": picture(
             "reliability_by_class",
             a,
             f"Reliability diagrams class by class, the worst of {a.predictions.n_classes} first.",
             *(ordered | panels for panels in PANELS),
         ),
-        "map": picture(
+    }
+    if comparison is None:
+        made["parameters"] = picture(
+            "parameters",
+            a.fit,
+            f"Forest plot of delta and gamma of {len(slopes)} classes against {base}. Slopes gamma "
+            f"run from {format_number(float(slopes.min()))} to "
+            f"{format_number(float(slopes.max()))}; 1 is calibrated.",
+            ordered,
+        )
+        made["map"] = picture(
             "calibration_map",
             a.fit,
             f"Curves of the recalibrated against the predicted share of each class, beside {base}.",
             ordered,
-        ),
-    }
-    if comparison is not None:
+        )
+    else:
+        if comparison.best != UNCALIBRATED:
+            after = comparison.best.replace("_", " ")
+            made["effect"] = picture(
+                "reliability",
+                {
+                    "as predicted": comparison.recalibrated[UNCALIBRATED],
+                    after: comparison.recalibrated[comparison.best],
+                },
+                f"Reliability of the most probable class as predicted and after {after}.",
+                key="effect",
+            )
         n_judged = len(comparison.judged)
         made["dots"] = picture(
             "comparison_dots",
@@ -125,8 +138,14 @@ def small_diagram(a: Assessment) -> str:
     return plot.to_svg(ax, alt=alt, salt="card", themed=True)
 
 
-def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Picture:
-    """Draw with `mcllo.plot`'s function of that name; the second `options` are for a phone."""
+def picture(
+    kind: str, result: Any, alt: str, *options: Mapping[str, Any], key: str = ""
+) -> Picture:
+    """Draw with `mcllo.plot`'s function of that name; the second `options` are for a phone.
+
+    `key` names a figure where another of its kind is on the page.
+    """
+    key = key or kind
     drawn = []
     for each, end in zip(options or [{}], ("", "-phone"), strict=False):
         with without_display():
@@ -137,8 +156,8 @@ def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Pi
                     axis.set_label_coords(
                         0.5, 0.5
                     )  # or matplotlib finds a place for no words
-        text = plot.to_svg(axes, alt=alt, salt=kind + end, themed=True)
+        text = plot.to_svg(axes, alt=alt, salt=key + end, themed=True)
         drawn.append(
             text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})")
         )  # on a dark page
-    return Picture(kind, drawn[0], "".join(drawn[1:]), plot.caption(kind, result), alt)
+    return Picture(key, drawn[0], "".join(drawn[1:]), plot.caption(kind, result), alt)

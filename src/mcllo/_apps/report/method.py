@@ -37,11 +37,12 @@ REFERENCES = (
         "the split likelihood ratio and its guaranteed bound",
     ),
     Fact(
-        "brocker2007",
-        "J. Bröcker and L. A. Smith (2007). Increasing the reliability of reliability diagrams. "
-        "Weather and Forecasting 22, 651–661.",
-        "https://doi.org/10.1175/WAF993.1",
-        "the bands of the reliability diagrams",
+        "austin2019",
+        "P. C. Austin and E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and "
+        "related metrics for quantifying the calibration of logistic regression models. Statistics "
+        "in Medicine 38, 4051–4065.",
+        "https://doi.org/10.1002/sim.8281",
+        "smooth reliability curves and their distance from the line",
     ),
     Fact(
         "marcus1976",
@@ -179,13 +180,13 @@ _PAIRED = Fact(
     "Comparing recalibrations",
     "difference = log loss − log loss of the best recalibration",
     "The difference is taken row by row, so that what the recalibrations share cancels. The "
-    "intervals are "
-    "Student's, with standard errors by group where there are groups and with Bonferroni's "
-    "correction: with 95 % confidence all of them hold at once, whichever recalibration is picked "
-    "after "
-    "looking. Recalibrations whose interval reaches 0, or whose difference four decimals do not "
-    "show, "
-    "cannot be told from the best.",
+    "intervals hold every difference that the labels do not contradict, in the family of "
+    "distributions that tilts the mean of all predictions towards one recalibration or the other, "
+    "so that errors which might have happened count too; rows that vary more than this family "
+    "says, or in groups, widen them. The quantile is that of the largest of all differences over "
+    "its standard error (max-t): with 95 % confidence all of them hold at once, whichever "
+    "recalibration is picked after looking. Recalibrations whose interval reaches 0, or whose "
+    "difference four decimals do not show, cannot be told from the best.",
 )
 
 

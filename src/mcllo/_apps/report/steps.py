@@ -100,11 +100,13 @@ class CodeLanguage(NamedTuple):
         """Fit a recalibration and apply it."""
         if self.shell:
             rows = self.file(0, "ROWS.csv")
+            learn = self.read(*JUDGED_OPTIONS, "baseline")
+            new_rows = (
+                f"{self.file(1, 'NEW.csv')}{self.read(*OPTIONS_OF_LABELLED_ROWS)}"
+            )
             return (
-                f"mcllo fit {rows}{self.read(*JUDGED_OPTIONS, 'baseline')} --method {method} "
-                "-o model.json\n"
-                f"mcllo apply model.json NEW.csv{self.read(*OPTIONS_OF_LABELLED_ROWS)} -o "
-                "recalibrated.csv"
+                f"mcllo fit {rows}{learn} --method {method} -o model.json\n"
+                f"mcllo apply model.json {new_rows} -o recalibrated.csv"
             )
         return (
             f"calibrator = mcllo.CALIBRATORS[{method!r}]().fit(probs, y)\n"
@@ -118,12 +120,12 @@ class CodeLanguage(NamedTuple):
             return f"mcllo assess recalibrated.csv{read} --html after.html"
         return "after = mcllo.assess(recalibrated, new_y)\nmcllo.report(after).write('after.html')"
 
-    def monitor(self) -> str:
-        """Watch batches as their labels arrive."""
+    def monitor(self, batch: str) -> str:
+        """Watch batches as their labels arrive, of which `batch` is the first."""
         if self.shell:
             return (
                 "mcllo monitor start watch.db\n"
-                "mcllo monitor add watch.db BATCH.csv --label LABEL --batch NAME"
+                f"mcllo monitor add watch.db {batch}{self.read()} --batch first"
             )
         return (
             "monitor = mcllo.Monitor.start('watch.db')\n"
@@ -178,12 +180,12 @@ def next_steps(
             NextStep("Until then, do not call these probabilities calibrated."),
         )
     if judged.omnibus_alone:
-        look = "Look at the pictures of single classes for points outside their boxes."
+        look = "Look at the pictures of single classes for curves whose band leaves out the line."
         return (NextStep(look), compare)
     nothing = NextStep(
         "Nothing to recalibrate on this evidence: use them, and keep the labels."
     )
-    return (nothing, _monitor_step(tongue))
+    return (nothing, _monitor_step(tongue, tongue.file(0, "ROWS.csv")))
 
 
 def _do_not_trust_probabilities_step(a: Assessment, judged: Verdict) -> NextStep:
@@ -200,13 +202,13 @@ def _do_not_trust_probabilities_step(a: Assessment, judged: Verdict) -> NextStep
     )
 
 
-def _monitor_step(tongue: CodeLanguage) -> NextStep:
+def _monitor_step(tongue: CodeLanguage, batch: str) -> NextStep:
     """Return how to go on: a test of each new batch would sooner or later be a false alarm."""
     words = (
         "Watch the batches to come with a monitor, which may be asked after each of them; this "
         "test is for one look."
     )
-    return NextStep(words, tongue.monitor())
+    return NextStep(words, tongue.monitor(batch))
 
 
 def _collect_more_rows_step(a: Assessment) -> NextStep:
@@ -234,9 +236,16 @@ def recalibration_steps(
             f"Fit {method_title(c.best)} on all rows whose labels you know, and apply it to "
             "new ones."
         )
-        after = "Assess the recalibrated predictions on rows that took no part in this comparison."
+        after = (
+            "Assess what comes out when its labels are known; rows that took part in this "
+            "comparison flatter it."
+        )
         check = NextStep(after, tongue.assess_recalibrated())
-        return (NextStep(words, tongue.fit(c.best)), check, _monitor_step(tongue))
+        return (
+            NextStep(words, tongue.fit(c.best)),
+            check,
+            _monitor_step(tongue, "recalibrated.csv"),
+        )
     if judged.kind == "inconclusive":
         return next_steps(a, judged, tongue)
     if judged.kind != "miscalibrated":

@@ -22,6 +22,7 @@ from ...exceptions import PYTHON, InputError, Names
 from . import classes, details_section, plain, tables
 from .facts import Command, Sources, data_facts, input_names, reproduce_facts, today
 from .method import method_facts, references
+from .recalibration_effect import summarize_effect
 from .recalibrations import summarize_comparison
 from .steps import CodeLanguage, next_steps, recalibration_steps
 from .subgroups_section import subgroup_steps, subgroups_part
@@ -34,10 +35,6 @@ DETAILS_SUMMARY = (
     "what hangs on the "
     "baseline and on zeros are in the report of an assessment of the same rows:"
 )
-
-
-NOT_ASKED_REASON = "a comparison does not ask for it; assess these rows"
-"""Why the report of a comparison has no details of the judged rows."""
 
 
 def assessment_to_report(
@@ -60,7 +57,7 @@ def assessment_to_report(
             method="chi2",
             seed=result.seed,
             alpha=alpha,
-            left_out=NOT_ASKED_REASON,
+            left_out=classes.NOT_ASKED_REASON,
         )
     row = result["uncalibrated"]
     why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_REPEATED)[1]
@@ -156,7 +153,8 @@ def summarize(
         shares=classes.shares_table(a, alpha, order),
         expected=tables.expected_table(a),
         null_distributions=tables.null_distributions_part(a),
-        map=classes.map_part(a, judged, order),
+        map=classes.map_part(a, judged, order) if comparison is None else None,
+        effect=None if comparison is None else summarize_effect(comparison),
         details=behind,
         more=more,
         recalibrations=None

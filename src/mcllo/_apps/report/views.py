@@ -175,6 +175,17 @@ class Recalibrations:
 
 
 @dataclass(frozen=True)
+class RecalibrationEffect:
+    """What the recommended recalibration does to the judged rows, and to which classes."""
+
+    method: str
+    title: str
+    lead: str
+    classes: TableView
+    rows: TableView
+
+
+@dataclass(frozen=True)
 class Picture:
     """A figure as SVG, how to read it, and what it shows for people who hear the page.
 
@@ -256,8 +267,10 @@ class Summary:
         Predicted and observed shares.
     expected, null_distributions : TableView, Part
         What is expected under calibration; what calibrated predictions would show.
-    map : Part
-        Estimates against the baseline.
+    map : Part or None
+        Estimates against the baseline; None for a comparison, whose map is the one that it judged.
+    effect : RecalibrationEffect or None
+        What the best recalibration of a comparison does.
     details : DetailsView or None
         What lies behind the verdict; None for a comparison, which does not ask.
     more : Step or None
@@ -288,7 +301,8 @@ class Summary:
     shares: TableView
     expected: TableView
     null_distributions: Part
-    map: Part
+    map: Part | None
+    effect: RecalibrationEffect | None
     details: DetailsView | None
     more: NextStep | None
     recalibrations: Recalibrations | None

@@ -71,8 +71,9 @@ class CrossFittedGain(Result):
         if not self.low > 0.0:
             words = f"{lead} does not lower the log loss of the others beyond chance."
             return Statement("effect_size.recalibration", words, numbers=numbers)
-        sure = f"{100.0 * self.confidence:g} % confidence"
-        value, known = amount_and_interval(self.gain, self.low, self.high, NATS, sure)
+        value, known = amount_and_interval(
+            self.gain, self.low, self.high, NATS, self.confidence
+        )
         words = f"{lead} lowers the log loss of the others by {value} a row{known}."
         return Statement("effect_size.recalibration", words, numbers=numbers)
 
