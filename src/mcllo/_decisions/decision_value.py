@@ -519,10 +519,10 @@ def value_decisions(
     shortfall = realised - promised
     shortfall[np.abs(shortfall) <= ROUNDING * most] = 0.0
 
-    folds, why_none = _choose_folds(predictions, seed)
+    folds, why_none = choose_folds(predictions, seed)
     constant = _constant_actions(predictions, costs, folds)
     constant_costs = matrix[constant, codes]
-    name = _calibrator_name(calibrator)
+    name = calibrator_name(calibrator)
     recalibrated = None
     price = None
     changed = 0.0
@@ -564,14 +564,15 @@ def value_decisions(
     )
 
 
-def _calibrator_name(calibrator: Any) -> str:
+def calibrator_name(calibrator: Any) -> str:
+    """Return what a calibrator is called; nothing where there is none."""
     if calibrator is None:
         return ""
     own = make_calibrator(calibrator, CALIBRATORS)
     return str(own.method if is_mcllo_calibrator(own) else type(own).__name__)
 
 
-def _choose_folds(predictions: Predictions, seed: int) -> tuple[Codes | None, str]:
+def choose_folds(predictions: Predictions, seed: int) -> tuple[Codes | None, str]:
     """Return a fold for each row, or None and why there are none."""
     what = "rows"
     n_units = predictions.n_samples
