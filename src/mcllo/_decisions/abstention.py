@@ -126,6 +126,7 @@ class AbstentionCurve(Result, NotebookResult):
     --------
     abstention_curve : Makes it.
     abstention_threshold : A threshold with a guarantee.
+    mcllo.plot.abstention : Draws it.
 
     Examples
     --------

@@ -71,6 +71,7 @@ class DecisionCurve(Result, NotebookResult):
     --------
     decision_curve : Makes it.
     decision_value : The same for one table of costs, and more than two classes.
+    mcllo.plot.decision_curve : Draws it.
 
     Examples
     --------

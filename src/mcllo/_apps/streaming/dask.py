@@ -370,6 +370,8 @@ def assess_dask(
         "groups": data.pop("groups", None) is not None,
         "by": by is not None,
         "weight_kind": is_noncount_weight(weight_kind),
+        "costs": options.pop("costs", None) is not None,
+        "cost_tolerance": options.pop("cost_tolerance", None) is not None,
     }
     shown = {"baseline": rule, "weight_kind": weight_kind}
     for argument, is_given in needs_all_rows.items():
