@@ -116,3 +116,15 @@ def test_figures_show_the_tables():
     assert drawn["as predicted"].get_ydata().tolist() == benefits
     assert drawn["treat all"].get_ydata().tolist() == net.table["treat_all"]
     assert drawn["recalibrated"].get_ydata().tolist() == net.table["recalibrated"]
+
+
+def test_the_report_has_the_statement_the_figure_and_the_table():
+    page = mcllo.report(assessed(costs=SHORT))
+    html = page.html()
+    assert 'data-test-part="decisions"' in html
+    assert "Cost of a case" in html  # of the figure
+    # numbers are typeset
+    for words in ("Recalibration would save", "always 1", "more than promised"):
+        assert words in html
+        assert words in page.markdown()
+    assert 'data-test-part="decisions"' not in mcllo.report(assessed()).html()

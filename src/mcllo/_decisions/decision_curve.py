@@ -38,7 +38,7 @@ from .decision_value import (
     choose_folds,
     cross_fitted_probs,
 )
-from .mean_costs import Units, estimate_mean_cost
+from .mean_costs import Units, estimate_mean_cost, expected_standard_error
 
 THRESHOLDS = tuple(k / 100 for k in range(1, 100))
 """Thresholds where none are given: 1 % to 99 %."""
@@ -200,7 +200,9 @@ def decision_curve(
     rows = []
     for cutoff in cutoffs:
         odds = cutoff / (1.0 - cutoff)
-        before = _benefits(predictions.probs[:, column], is_case, cutoff)
+        acts = _acts(predictions.probs[:, column], cutoff)
+        benefit = np.where(is_case, 1.0, -odds)
+        before = acts * benefit
         found = estimate_mean_cost(before, units, (-odds, 1.0), confidence)
         row: dict[str, float] = {
             "threshold": cutoff,
@@ -210,10 +212,19 @@ def decision_curve(
             "treat_all": prevalence - (1.0 - prevalence) * odds,
         }
         if after is not None:
-            own = _benefits(after, is_case, cutoff)
+            acts_after = _acts(after, cutoff)
+            own = acts_after * benefit
             other = estimate_mean_cost(own, units, (-odds, 1.0), confidence)
-            bounds = (-1.0 - odds, 1.0 + odds)
-            gain = estimate_mean_cost(own - before, units, bounds, confidence)
+            # as for the price of miscalibration: few rows cross the threshold
+            change = (acts_after - acts)[:, None] * np.array([-odds, 1.0])
+            risks = np.column_stack([1.0 - after, after])
+            gain = estimate_mean_cost(
+                own - before,
+                units,
+                (-1.0 - odds, 1.0 + odds),
+                confidence,
+                expected_standard_error(change, risks, units),
+            )
             row |= {
                 "recalibrated": other.value,
                 "recalibrated_low": other.low,
@@ -234,12 +245,9 @@ def decision_curve(
     )
 
 
-def _benefits(risks: Floats, is_case: Any, cutoff: float) -> Floats:
-    """Return each row's share in the net benefit."""
-    acts = risks >= cutoff - ROUNDING_OF_RISK
-    value = np.where(is_case, 1.0, -cutoff / (1.0 - cutoff))
-    benefits: Floats = np.where(acts, value, 0.0)
-    return benefits
+def _acts(risks: Floats, cutoff: float) -> Floats:
+    """Return 1 for each row whose risk reaches the threshold, else 0."""
+    return (risks >= cutoff - ROUNDING_OF_RISK).astype(np.float64)
 
 
 def _checked_thresholds(thresholds: Sequence[float] | None) -> list[float]:
