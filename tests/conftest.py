@@ -22,7 +22,7 @@ def pytest_addoption(parser):
     )
 
 
-PAGES_THAT_NEED = {"dask.md": "dask"}
+PAGES_THAT_NEED = {"dask.md": "dask", "mapie.md": "mapie"}
 """Pages whose examples need a package that `make test` does not install."""
 
 
