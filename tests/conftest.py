@@ -25,6 +25,7 @@ def pytest_addoption(parser):
 PAGES_THAT_NEED = {
     "dask.md": "dask",
     "huggingface.md": "evaluate",
+    "mapie.md": "mapie",
     "mlflow.md": "mlflow",
     "training-loops.md": "torchmetrics",
 }

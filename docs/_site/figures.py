@@ -30,6 +30,7 @@ ORDER = (
         "nested_models",
         "baselines",
     ),
+    *("decision_costs", "abstention", "decision_curves"),
     *("subgroups", "monitor", "power", "error_boxes", "own_page"),
 )
 """The scripts in the order of the gallery."""

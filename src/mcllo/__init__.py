@@ -42,6 +42,9 @@ _NAMES = {
     "_decisions.costs": "Costs",
     "_decisions.decide": "Decisions decide",
     "_decisions.classifier": "DecisionClassifier",
+    "_decisions.abstention": "AbstentionCurve AbstentionThreshold abstention_curve "
+    "abstention_threshold",
+    "_decisions.decision_curve": "DecisionCurve decision_curve",
     "_decisions.decision_value": "DecisionValue decision_value",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
@@ -93,10 +96,16 @@ if TYPE_CHECKING:
     from ._comparison.compare import compare as compare
     from ._comparison.comparison import Comparison as Comparison
     from ._comparison.recommend import Recommendation as Recommendation
+    from ._decisions.abstention import AbstentionCurve as AbstentionCurve
+    from ._decisions.abstention import AbstentionThreshold as AbstentionThreshold
+    from ._decisions.abstention import abstention_curve as abstention_curve
+    from ._decisions.abstention import abstention_threshold as abstention_threshold
     from ._decisions.classifier import DecisionClassifier as DecisionClassifier
     from ._decisions.costs import Costs as Costs
     from ._decisions.decide import Decisions as Decisions
     from ._decisions.decide import decide as decide
+    from ._decisions.decision_curve import DecisionCurve as DecisionCurve
+    from ._decisions.decision_curve import decision_curve as decision_curve
     from ._decisions.decision_value import DecisionValue as DecisionValue
     from ._decisions.decision_value import decision_value as decision_value
     from ._diagnostics.attribution import ClassAttribution as ClassAttribution

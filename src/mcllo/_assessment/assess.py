@@ -28,6 +28,8 @@ def assess(
     by: Any = None,
     alpha: float = 0.05,
     full: bool = False,
+    costs: Any = None,
+    cost_tolerance: float | None = None,
     **data: Unpack[RowOptions],
 ) -> Assessment:
     """Judge predictions: test calibration, estimate what is wrong, and measure it.
@@ -59,6 +61,12 @@ def assess(
         Level at which it is printed, and at which miscalibrated classes are looked for.
     full : bool
         Compute also what only the full text prints: nested models and tests of single classes.
+    costs : array-like, frame, mapping or Costs, optional
+        What each action costs where each class is true, in any form of `Costs`: what acting on the
+        predictions costs, and what recalibration would save, is then said too.
+    cost_tolerance : float, optional
+        Cost of a case that is too little to matter: the verdict is then "negligible" where
+        recalibration would save no more, whatever the size of the error.
     logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
@@ -80,6 +88,7 @@ def assess(
     --------
     calibration_test : The test alone.
     compare : Recalibration methods beside each other.
+    decision_value : What acting on predictions costs, by itself.
     report : A page that can be read without statistics.
     Predictions : Each option of how rows are read.
 
@@ -112,6 +121,7 @@ def assess(
     rule, baseline = split_baseline_rule(baseline)
     options: dict[str, Any] = {"statistic": statistic, "method": method}
     options |= {"n_resamples": n_resamples, "seed": seed, "alpha": alpha, "full": full}
+    options |= {"costs": costs, "cost_tolerance": cost_tolerance}
     if any(map(is_dask, (probs, y, by, *data.values()))):
         dask_rows = load_application("streaming.dask")
         return dask_rows.assess_dask(probs, y, rule, baseline, by, options, **data)

@@ -11,7 +11,7 @@ comes from `DataFacts` (`_validation/predictions`), all that is kept of rows tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,9 @@ from .sentences import (
 )
 from .subgroup_results import Subgroups, check_subgroups_testable
 from .verdict import TOLERANCE, Verdict, decide_verdict
+
+if TYPE_CHECKING:
+    from .._decisions.decision_value import DecisionValue
 
 MAX_EXPANDED_ROWS_OF_CURVE = 10_000_000
 """Rows up to which weights are written out for the bands of a curve: a round number."""
@@ -179,8 +182,16 @@ class Assessment(NotebookResult):
         """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
         return self.details.subgroups
 
+    @property
+    def decision_value(self) -> DecisionValue | None:
+        """What acting on the predictions costs; None where `assess` was given no costs."""
+        return self.details.decision_value
+
     def decide(
-        self, alpha: float | None = None, tolerance: float = TOLERANCE
+        self,
+        alpha: float | None = None,
+        tolerance: float = TOLERANCE,
+        cost_tolerance: float | None = None,
     ) -> Verdict:
         """Return the verdict at level `alpha` with this tolerance.
 
@@ -193,6 +204,9 @@ class Assessment(NotebookResult):
             `assess` when not given.
         tolerance : float
             Mean change of a probability that is too little to matter.
+        cost_tolerance : float, optional
+            Cost of a case that is too little to matter, in its place. That of `assess` when not
+            given.
 
         Returns
         -------
@@ -200,6 +214,13 @@ class Assessment(NotebookResult):
             `kind`, and the numbers it rests on.
         """
         alpha = self.alpha if alpha is None else alpha
+        if cost_tolerance is None:
+            cost_tolerance = self.details.cost_tolerance
+        value = self.decision_value
+        if cost_tolerance is not None and value is None:
+            raise InputError(
+                "cost_tolerance needs costs; pass them to assess(..., costs=)."
+            )
         return decide_verdict(
             self.test,
             self.effect_size,
@@ -209,6 +230,8 @@ class Assessment(NotebookResult):
             obstacle=_why_robust_test_cannot_reject(self.details.robust, alpha),
             other=rejecting_omnibus_tests(self, alpha),
             goodness_of_fit=self.goodness_of_fit,
+            price=None if value is None else value.price,
+            cost_tolerance=cost_tolerance,
         )
 
     def verdicts(
@@ -420,6 +443,9 @@ class Assessment(NotebookResult):
             "subgroups": None
             if divided is None
             else divided.to_dict(verdict.alpha, tolerance),
+            "decision_value": None
+            if self.decision_value is None
+            else self.decision_value.to_dict(),
             "data_checks": [hint.text for hint in self.details.data_checks],
             "test": none_for_nonfinite(self.test.to_dict()),
             "fit": none_for_nonfinite(self.fit.to_dict()),
@@ -480,6 +506,8 @@ def assess_predictions(
     alpha: float = 0.05,
     full: bool = False,
     left_out: str = "",
+    costs: Any = None,
+    cost_tolerance: float | None = None,
 ) -> Assessment:
     """Assess validated predictions; `rule` "auto" chooses their baseline.
 
@@ -487,6 +515,11 @@ def assess_predictions(
     """
     check_subgroups_testable(predictions)
     entropy = seed_entropy(seed)
+    value = None
+    if costs is not None:
+        value = _decision_value(predictions, costs)
+    elif cost_tolerance is not None:
+        raise InputError("cost_tolerance needs costs; pass costs= too.")
     fitted = fit_and_test(
         undo_rounding(predictions),
         rule,
@@ -499,6 +532,15 @@ def assess_predictions(
     null_distributions, omnibus_tests = _null_distributions_and_omnibus_tests(
         predictions, n_resamples, entropy
     )
+    details = compute_details(
+        fitted,
+        n_resamples=n_resamples,
+        seed=entropy,
+        alpha=alpha,
+        full=full,
+        left_out=left_out,
+    )
+    details = replace(details, decision_value=value, cost_tolerance=cost_tolerance)
     return Assessment(
         test=fitted.test,
         fit=fitted.fit,
@@ -508,16 +550,19 @@ def assess_predictions(
         omnibus_tests=omnibus_tests,
         in_the_large=calibration_in_the_large(predictions),
         top_label_curve=_top_label_reliability_curve(predictions),
-        details=compute_details(
-            fitted,
-            n_resamples=n_resamples,
-            seed=entropy,
-            alpha=alpha,
-            full=full,
-            left_out=left_out,
-        ),
+        details=details,
         predictions=predictions,
     )
+
+
+def _decision_value(predictions: Predictions, costs: Any) -> DecisionValue:
+    """Return what acting on the predictions costs."""
+    # calibrators load scikit-learn, which an assessment without costs does not need
+    from .._decisions.costs import Costs
+    from .._decisions.decision_value import value_decisions
+
+    table = Costs.from_table(costs, predictions.classes)
+    return value_decisions(predictions, table)
 
 
 def _why_robust_test_cannot_reject(

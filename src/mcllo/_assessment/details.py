@@ -6,6 +6,7 @@ recalibration_gain     what a recalibration gains             of rows in blocks 
 goodness_of_fit        is anything left after the map?        of rows in blocks from a subsample
 data_checks            mistakes in the rows                   of rows in blocks from a subsample
 subgroups              is it one map, and which is off?       only where rows are divided (`by`)
+decision_value         what acting on the rows costs          only where there are costs
 robust                 score test for dependent rows          only for groups and survey weights
 miscalibrated_classes  which classes are miscalibrated        after a rejection at `alpha`; not for
                                                               dependent rows, to 200 classes
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._diagnostics.attribution import ClassAttribution, attribute_miscalibration
 from .._diagnostics.baseline_sensitivity import (
@@ -57,6 +58,9 @@ from .._validation.predictions import Predictions
 from ..calibrators._auto.gain import CrossFittedGain, cross_fitted_gain
 from .subgroup_results import Subgroups, assess_fitted_subgroups
 from .verdict import why_test_cannot_reject
+
+if TYPE_CHECKING:
+    from .._decisions.decision_value import DecisionValue
 
 MAX_CLASSES_OF_DETAILS = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
@@ -99,6 +103,10 @@ class Details:
         Which kind of miscalibration, where the main test rejects or where it was asked for.
     class_tests : ClassTests or None
         A test for each class, where it was asked for.
+    decision_value : DecisionValue or None
+        What acting on the predictions costs, where costs were given.
+    cost_tolerance : float or None
+        Cost of a case that is too little to matter, where the verdict goes by it.
     skipped : dict of str to str
         What was left out, and why.
     alpha : float
@@ -145,6 +153,8 @@ class Details:
     nested_models: NestedModels | None = None
     class_tests: ClassTests | None = None
     skipped: dict[str, str] = field(default_factory=dict)
+    decision_value: DecisionValue | None = None
+    cost_tolerance: float | None = None
 
     @property
     def not_computed(self) -> tuple[str, ...]:

@@ -116,6 +116,10 @@ def _answer_lines(
         if n_left_out > 0:
             wrong = [*wrong[:MAX_LISTED_CLASSES], f"... and {n_left_out} more classes"]
         lines += ["", "What is wrong", *indent_lines(wrap_with_hanging_indent(wrong))]
+    value = [statement.text for statement in select_statements(said, "value")]
+    if value:
+        lines += ["", "What decisions cost"]
+        lines += indent_lines(wrap_with_hanging_indent(value))
     lines += _subgroup_lines(a, verdict, said, full)
     if verdict.kind != "not_detected" or select_statements(said, "other.by"):
         todo = " ".join(

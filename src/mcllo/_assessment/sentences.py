@@ -9,6 +9,7 @@ size, effect_size.*         how large the departure is, and how often it is righ
 data_check.*                what looks like a mistake in the rows rather than in the model
 attribution, attribution.*  after a rejection: which classes are miscalibrated, or why nobody can be
                             named
+value, value.*              what acting on the predictions costs, where costs were given
 remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
 omnibus, map_fit            omnibus tests, and the test of what the fitted map leaves
@@ -57,6 +58,8 @@ def assessment_statements(
     said = [_data_size_statement(a), *_verdict_statements(a, verdict)]
     said += d.data_checks
     said += _effect_size_statements(a, verdict)
+    if a.decision_value is not None:
+        said += a.decision_value.statements(verdict.cost_tolerance)
     if classes is not None:
         said += classes.statements(fits=fits)
     is_other_level = alpha != d.alpha and "miscalibrated_classes" not in d.skipped
@@ -183,6 +186,13 @@ def verdict_meaning(a: Assessment, verdict: Verdict, error_family: str = FAMILY)
     if verdict.kind == "miscalibrated":
         return (
             "Labels do not follow these probabilities: do not read them as frequencies."
+        )
+    if verdict.kind == "negligible" and verdict.is_cheap:
+        most = format_number(max(verdict.cost_high, 0.0))
+        return (
+            "Labels do not quite follow these probabilities, but for decisions of these costs it "
+            f"hardly matters: recalibration would save {most} a case at most, within the tolerance "
+            f"of {verdict.cost_tolerance:g}."
         )
     if verdict.kind == "negligible":
         return (

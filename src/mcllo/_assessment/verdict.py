@@ -11,7 +11,8 @@ inconclusive   there is one row; there is no p-value, none as small as alpha is 
                `MEAN_CHANGE_FOR_POWER` would be found with a chance below `MIN_POWER`
 miscalibrated  p <= alpha, and high >= tolerance (or unknown); or an omnibus test rejects, and
                at_least > tolerance
-negligible     p <= alpha, and high < tolerance
+negligible     p <= alpha, and high < tolerance; with a tolerance in units of cost: miscalibrated,
+               and recalibration would save no more (`_decisions/decision_value`)
 not_detected   none of these; never called calibrated
 =============  =================================================================================
 
@@ -34,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER, EffectSize
@@ -45,6 +46,9 @@ from .._utils.results import Result
 from .._utils.statements import Statement
 from ..exceptions import InputError
 from . import TOLERANCE as TOLERANCE
+
+if TYPE_CHECKING:
+    from .._decisions.mean_costs import CostEstimate
 
 Kind = Literal["miscalibrated", "negligible", "not_detected", "inconclusive"]
 MIN_ROWS = 2
@@ -80,6 +84,10 @@ class Verdict(Result):
         Of the test that nothing is left after the fitted map; NaN where there is none.
     at_least : float
         Lower limit of the mean change, whatever the shape of the error.
+    cost_tolerance : float or None
+        Cost of a case that is too little to matter, where the verdict goes by that.
+    cost_high : float
+        Upper end of the interval of what recalibration would save; NaN where nobody asked.
 
     See Also
     --------
@@ -112,6 +120,15 @@ class Verdict(Result):
     other: tuple[str, ...] = ()
     map_pvalue: float = math.nan
     at_least: float = 0.0
+    cost_tolerance: float | None = None
+    cost_high: float = math.nan
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether recalibration would save no more than the tolerance of costs."""
+        if self.cost_tolerance is None:
+            return False
+        return self.cost_high <= self.cost_tolerance
 
     @property
     def rejected(self) -> bool:
@@ -164,6 +181,8 @@ def decide_verdict(
     obstacle: Statement | None = None,
     other: tuple[str, ...] = (),
     goodness_of_fit: GoodnessOfFit | None = None,
+    price: CostEstimate | None = None,
+    cost_tolerance: float | None = None,
 ) -> Verdict:
     """Return the verdict.
 
@@ -183,6 +202,10 @@ def decide_verdict(
         Omnibus tests that reject.
     goodness_of_fit : GoodnessOfFit, optional
         The test of what is left after the fitted map.
+    price : CostEstimate, optional
+        What recalibration would save a case.
+    cost_tolerance : float, optional
+        Cost of a case that is too little to matter; takes the place of `tolerance`.
     """
     if not 0.0 < tolerance < 1.0:
         raise InputError(
@@ -206,13 +229,16 @@ def decide_verdict(
         obstacle = why_test_cannot_reject(test, alpha)
     if obstacle is None and not (rejected or seen or equivalent):
         obstacle = _why_power_is_too_low(size)
+    cost_high = math.nan if price is None else price.high
+    is_negligible = equivalent
+    if cost_tolerance is not None:
+        _check_cost_tolerance(cost_tolerance)
+        is_negligible = cost_high <= cost_tolerance
     kind: Kind = "not_detected"
     if obstacle is not None:
         kind = "inconclusive"
-    elif rejected:
-        kind = "negligible" if equivalent else "miscalibrated"
-    elif seen:
-        kind = "miscalibrated"
+    elif rejected or seen:
+        kind = "negligible" if is_negligible else "miscalibrated"
     return Verdict(
         kind=kind,
         pvalue=test.pvalue,
@@ -224,7 +250,19 @@ def decide_verdict(
         other=other,
         map_pvalue=map_pvalue,
         at_least=size.at_least,
+        cost_tolerance=cost_tolerance,
+        cost_high=cost_high,
     )
+
+
+def _check_cost_tolerance(cost_tolerance: float) -> None:
+    """Refuse a tolerance that is no cost."""
+    if not 0.0 <= cost_tolerance < math.inf:
+        raise InputError(
+            argument="cost_tolerance",
+            rule="be a cost, finite and not negative",
+            value=cost_tolerance,
+        )
 
 
 def why_test_cannot_reject(test: CalibrationTest, alpha: float) -> Statement | None:

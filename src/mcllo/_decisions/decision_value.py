@@ -143,6 +143,7 @@ class DecisionValue(Result, NotebookResult):
     decision_value : Makes it.
     decide : The actions alone.
     Assessment : Whether the probabilities are calibrated.
+    mcllo.plot.decision_value : Draws it.
 
     Examples
     --------
@@ -501,8 +502,7 @@ def value_decisions(
     units = Units.of(predictions)
     matrix = costs.matrix
     codes = predictions.codes
-    least = float(matrix.min())
-    most = float(matrix.max())
+    least, most = _range_of(matrix)
 
     def of_costs(values: Floats) -> CostEstimate:
         return estimate_mean_cost(values, units, (least, most), confidence)
@@ -519,10 +519,10 @@ def value_decisions(
     shortfall = realised - promised
     shortfall[np.abs(shortfall) <= ROUNDING * most] = 0.0
 
-    folds, why_none = _choose_folds(predictions, seed)
+    folds, why_none = choose_folds(predictions, seed)
     constant = _constant_actions(predictions, costs, folds)
     constant_costs = matrix[constant, codes]
-    name = _calibrator_name(calibrator)
+    name = calibrator_name(calibrator)
     recalibrated = None
     price = None
     changed = 0.0
@@ -544,15 +544,17 @@ def value_decisions(
         realised=of_costs(realised),
         shortfall=of_difference(shortfall),
         by_action=_value_by_action(
-            costs, actions, promised, shortfall, units, confidence
+            predictions, costs, actions, promised, shortfall, units, confidence
         ),
-        constant=of_costs(constant_costs),
+        constant=estimate_mean_cost(
+            constant_costs, units, _range_of(matrix[np.unique(constant)]), confidence
+        ),
         constant_action=costs.actions[int(chosen.argmax())],
         over_constant=of_difference(constant_costs - realised),
         perfect=estimate_mean_cost(
             of_truth[codes],
             units,
-            (float(of_truth.min()), float(of_truth.max())),
+            _range_of(of_truth),
             confidence,
         ),
         recalibrated=recalibrated,
@@ -564,14 +566,20 @@ def value_decisions(
     )
 
 
-def _calibrator_name(calibrator: Any) -> str:
+def _range_of(costs: Floats) -> tuple[float, float]:
+    """Return the least and the largest of some costs."""
+    return float(costs.min()), float(costs.max())
+
+
+def calibrator_name(calibrator: Any) -> str:
+    """Return what a calibrator is called; nothing where there is none."""
     if calibrator is None:
         return ""
     own = make_calibrator(calibrator, CALIBRATORS)
     return str(own.method if is_mcllo_calibrator(own) else type(own).__name__)
 
 
-def _choose_folds(predictions: Predictions, seed: int) -> tuple[Codes | None, str]:
+def choose_folds(predictions: Predictions, seed: int) -> tuple[Codes | None, str]:
     """Return a fold for each row, or None and why there are none."""
     what = "rows"
     n_units = predictions.n_samples
@@ -648,6 +656,7 @@ def _price(
 
 
 def _value_by_action(
+    predictions: Predictions,
     costs: Costs,
     actions: Codes,
     promised: Floats,
@@ -655,14 +664,17 @@ def _value_by_action(
     units: Units,
     confidence: float,
 ) -> tuple[ActionValue, ...]:
-    """Return promised and realised costs of the rows of each action that is taken."""
+    """Return promised and realised costs of the rows of each action that is taken.
+
+    Of a rare action no row may have gone wrong: the spread of its shortfall is at least what the
+    probabilities expect of labels.
+    """
     shares = np.bincount(actions, units.weight, len(costs.actions)) / units.weight.sum()
     found = []
     for code in np.flatnonzero(shares > 0.0).tolist():
         rows = np.flatnonzero(actions == code)
         own = units.take(rows)
-        least = float(costs.matrix[code].min())
-        most = float(costs.matrix[code].max())
+        least, most = _range_of(costs.matrix[code])
         said = promised[rows]
         off = shortfall[rows]
         bounds = (least, most)
@@ -673,7 +685,13 @@ def _value_by_action(
                 promised=estimate_mean_cost(said, own, bounds, confidence),
                 realised=estimate_mean_cost(said + off, own, bounds, confidence),
                 shortfall=estimate_mean_cost(
-                    off, own, (least - most, most - least), confidence
+                    off,
+                    own,
+                    (least - most, most - least),
+                    confidence,
+                    expected_standard_error(
+                        costs.matrix[code] - said[:, None], predictions.probs[rows], own
+                    ),
                 ),
             )
         )

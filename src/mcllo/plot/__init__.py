@@ -12,6 +12,9 @@
 `comparison`            reliability before and after each method
 `comparison_dots`       p-value, ECE and log loss of each method
 `subgroups`             slope and size of each subgroup
+`decision_value`        what decisions cost, beside what else could be done
+`abstention`            error of the answers against the share answered
+`decision_curve`        net benefit by threshold
 `ternary`               three classes on a triangle, with arrows of the recalibration
 `monitor`               evidence, size, classes and reliability over time
 `power`, `ece_boxplot`  power studies
@@ -31,6 +34,7 @@ from .._utils.optional import PLOT_EXTRA, import_optional
 import_optional("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
 
 from ._comparison import comparison, comparison_dots
+from ._decisions import abstention, decision_curve, decision_value
 from ._details import baselines, calibration_map, nested_models, parameters
 from ._display import ReliabilityDisplay
 from ._files import save, to_svg
@@ -43,11 +47,14 @@ from ._words import caption
 
 __all__ = [
     "ReliabilityDisplay",
+    "abstention",
     "baselines",
     "calibration_map",
     "caption",
     "comparison",
     "comparison_dots",
+    "decision_curve",
+    "decision_value",
     "ece_boxplot",
     "ece_difference",
     "monitor",

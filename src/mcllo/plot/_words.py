@@ -189,6 +189,8 @@ def caption(kind: str, result: Any, *, curve: str = "smooth") -> str:
         words = {"drawn": drawn, "n": format_count(rows.n_samples)}
     elif kind == "baselines":
         words["p"] = format_pvalue(of.pvalue)
+    elif kind == "decision_value":
+        of = getattr(result, "decision_value", result)
     elif kind == "subgroups":
         of = getattr(result, "subgroups", result)
         words = {"by": fit_label(of.by), "p": str(of.test.p_words)}
@@ -268,6 +270,19 @@ CAPTIONS = {
     "solid "
     "line is that of all rows. Right: how far its probabilities are off on average. Lines are "
     "intervals that hold for all subgroups at once (95 %). One map for all: p {p}.",
+    "decision_value": "Mean realised cost of a case, with intervals: acting on the probabilities "
+    "as they are, on recalibrated ones ({of.calibrator}, each row by a map fitted to other rows), "
+    "always taking the action that is best by the frequencies of the classes, and knowing the "
+    "truth. The cross is what the probabilities promise: it lies left of the circle where they are "
+    "overconfident.",
+    "abstention": "Rows are answered from the surest one on; the line shows the error of the rows "
+    "that are answered, bands its intervals at each point ({of.n_samples} rows). Recalibration "
+    "moves the line only where it changes the order of the rows or the answers. A threshold picked "
+    "here after looking promises too much.",
+    "decision_curve": "Net benefit of acting where the risk reaches the threshold: true positives "
+    "a patient, less false positives, which count t / (1 - t) each. Bands are intervals at each "
+    "threshold. Above both grey lines the risks are of use; choose the range of thresholds before "
+    "looking.",
     "power": "How often the likelihood ratio test rejects calibration in simulated data sets "
     "({of.design}; {of.n_classes} classes). Bands are the 95 % intervals of the simulation. Where "
     "the predictions are calibrated, the line should meet the dashed one.",

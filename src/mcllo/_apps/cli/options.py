@@ -46,6 +46,7 @@ SAME_NAMES = (
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},
+    "cost_tolerance": "--cost-tolerance",
     "delta_1": "--delta1",
     "n_classes": "--n-classes",
     "n_jobs": "--workers",
@@ -317,6 +318,20 @@ TOLERANCE = typer.Option(
     DEFAULT_TOLERANCE,
     help="Average error of the probabilities that is too little to matter: 0.01 is one percentage "
     "point.",
+)
+COSTS_HELP = (
+    "a row for each action, a column for each class, and one with the names of the actions; or "
+    'JSON, as in {"miss": {"cancer": 50}, "default": 1}.'
+)
+COSTS = typer.Option(
+    None,
+    "--costs",
+    metavar="COSTS",
+    help=f"Also say what decisions cost. Table of costs: {COSTS_HELP}",
+)
+COST_TOLERANCE = typer.Option(
+    None,
+    help="With --costs: cost of a case that is too little to matter, in the place of --tolerance.",
 )
 GATE_LEVEL = typer.Option(
     None, help="Recalibrate only if calibration is rejected at this level, say 0.05."

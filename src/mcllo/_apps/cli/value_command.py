@@ -14,8 +14,7 @@ COSTS = typer.Option(
     ...,
     "--costs",
     metavar="COSTS",
-    help="Table of costs: a row for each action, a column for each class, and one with the names "
-    'of the actions; or JSON, as in {"miss": {"cancer": 50}, "default": 1}.',
+    help=f"Table of costs: {options.COSTS_HELP}",
 )
 ABSTAIN = typer.Option(
     None, help="Cost of answering nothing: adds an action of this name."

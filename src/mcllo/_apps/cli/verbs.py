@@ -360,6 +360,8 @@ def assess(
     show: bool = options.OPEN,
     alpha: float = options.ALPHA,
     tolerance: float = options.TOLERANCE,
+    costs: str | None = options.COSTS,
+    cost_tolerance: float | None = options.COST_TOLERANCE,
     gate: bool = options.GATE,
     strict: bool = options.STRICT,
     statistic: str = options.STATISTIC,
@@ -375,6 +377,8 @@ def assess(
     options.check_report_output(html, show)
     options.check_between_0_and_1(alpha, "--alpha")
     options.check_between_0_and_1(tolerance, "--tolerance")
+    if cost_tolerance is not None and costs is None:
+        raise typer.BadParameter("it needs --costs.", param_hint="--cost-tolerance")
     reading["label"] = label
     rule, named = split_baseline_rule(reading["baseline"])
     options.preload_matplotlib(html)
@@ -391,6 +395,8 @@ def assess(
             seed=seed,
             alpha=alpha,
             full=full,
+            costs=costs,
+            cost_tolerance=cost_tolerance,
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     if as_json:

@@ -103,6 +103,13 @@ def pictures(
             "has the numbers.",
             judged or {},
         )
+    if (value := a.decision_value) is not None:
+        made["decision_value"] = picture(
+            "decision_value",
+            value,
+            f"Mean realised cost of {len(value.table)} ways to act; the table below has the "
+            "numbers.",
+        )
     if (nested_models := a.details.nested_models) is not None:
         made["nested_models"] = picture(
             "nested_models",

@@ -20,6 +20,7 @@ from ..._utils.statements import select_statements, suppress_warnings
 from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Names
 from . import classes, details_section, plain, tables
+from .decisions_section import decisions_part
 from .facts import Command, Sources, data_facts, input_names, reproduce_facts, today
 from .method import method_facts, references
 from .recalibration_effect import summarize_effect
@@ -129,6 +130,7 @@ def summarize(
             posterior=details_section.posterior_part(a),
             robust=details_section.robust_part(a),
             subgroups=subgroups_part(a, said, alpha, tolerance),
+            decisions=decisions_part(a, said),
         )
     else:
         steps = recalibration_steps(comparison, a, judged, tongue)

@@ -104,6 +104,7 @@ class DetailsView:
     posterior: Part
     robust: Part | None
     subgroups: Part | None
+    decisions: Part | None = None
 
 
 @dataclass(frozen=True)

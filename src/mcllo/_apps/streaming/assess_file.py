@@ -81,6 +81,7 @@ from ...calibrators._auto.gain import cross_fitted_gain
 from ...exceptions import InputError
 from ...metrics._bins import resolve_n_bins
 from ...metrics._reliability import ReliabilityCurve
+from ..io.cost_table import read_costs
 from ..io.read import check_rows_fit_memory, open_sources, read_sources
 from ..io.source import Source
 from .blocks import Blocks, StreamedBlocks
@@ -470,8 +471,10 @@ def assess_file(
 ) -> Assessment:
     """Assess a file; `reading` is for `read_predictions`, `options` are those of `assess`.
 
-    `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
+    `whole` asks for an `Assessment` with all rows in memory, as a report needs it; ``costs`` is the
+    file of a table.
     """
+    costs = options.pop("costs", None)
     kind = reading.get("weight_kind")
     needs = {
         "{groups}": reading.get("groups") is not None,
@@ -479,9 +482,14 @@ def assess_file(
         "{weight_kind:{kind!r}}": is_noncount_weight(kind)
         and reading.get("weight") is not None,
         "{baseline:{rule!r}}": bool(rule),
+        "{costs}": costs is not None,
         "a report": whole,
     }
     file = OpenedFile(path, reading)
     if file.reads_all_rows(needs, {"kind": kind, "rule": rule}):
-        return assess(file.read(), baseline=rule or None, **options)
+        predictions = file.read()
+        if costs is not None:
+            options["costs"] = read_costs(costs, predictions.classes)
+        return assess(predictions, baseline=rule or None, **options)
+    options.pop("cost_tolerance", None)
     return assess_blocks(file.blocks(workers), **options)

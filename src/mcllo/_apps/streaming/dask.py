@@ -372,6 +372,8 @@ def assess_dask(
         "by": by is not None,
         "weight_kind": is_noncount_weight(weight_kind),
         "missing": missing != "refuse",
+        "costs": options.pop("costs", None) is not None,
+        "cost_tolerance": options.pop("cost_tolerance", None) is not None,
     }
     shown = {"baseline": rule, "weight_kind": weight_kind, "missing": missing}
     for argument, is_given in needs_all_rows.items():
