@@ -37,6 +37,7 @@ POSITIONAL = {
     "report": ["result"],
     "label_change": ["before", "after"],
     "assess_choices": ["scores", "y"],
+    "read_choices": ["path"],
 }
 
 

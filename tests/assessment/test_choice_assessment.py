@@ -56,10 +56,25 @@ def test_miscalibration_is_found_and_named(assessed):
     slope = next(s for s in said if s.kind == "slope")
     assert slope.numbers["low"] < 0.6 < slope.numbers["high"]
     positions = {s.numbers["position"]: s.numbers for s in said if s.kind == "position"}
-    # true shifts (0, .3, -.2, .5, 0): against the mean of the others D by .475, C by -.4
-    assert positions["D"]["low"] < np.exp(0.475) < positions["D"]["high"]
-    assert positions["C"]["low"] < np.exp(-0.4) < positions["C"]["high"]
-    assert "E" not in positions
+    # true shifts (0, .3, -.2, .5, 0): the median is 0
+    assert positions["D"]["low"] < np.exp(0.5) < positions["D"]["high"]
+    assert positions["B"]["low"] < np.exp(0.3) < positions["B"]["high"]
+    assert not {"A", "E"} & set(positions)
+
+
+def test_one_favoured_letter_is_named_alone():
+    predictions = simulate(6000, 4, tau=[-0.5, 0.0, 0.0, 0.0], seed=2)
+    a = mcllo.assess_choices(predictions, seed=0)
+    named = [s.numbers for s in a.statements() if s.kind == "position"]
+    assert [numbers["position"] for numbers in named] == ["A"]
+    assert named[0]["low"] < np.exp(-0.5) < named[0]["high"]
+
+
+def test_of_two_positions_each_is_compared_with_the_other():
+    a = mcllo.assess_choices(simulate(2000, 2, tau=[0.0, 0.6], seed=2), seed=0)
+    first, second = a.positions.rows()
+    assert first["odds_factor"] == pytest.approx(1.0 / second["odds_factor"])
+    assert second["odds_factor"] == pytest.approx(a.fit.delta[1])
 
 
 def test_effect_size_is_that_of_the_truth(assessed):

@@ -32,7 +32,7 @@ from .._utils.results import Codes, Floats
 from .._utils.statements import Statement
 from ..exceptions import InputError
 from .arguments import RowSubgroups, clean_by, extract_by_column
-from .choice_sets import read_choice_sets
+from .choice_sets import clean_choice_sets
 from .frames import (
     check_row_indexes,
     n_columns,
@@ -368,7 +368,7 @@ class Predictions:
             long_columns = {
                 name: column for name, column in named.items() if column is not None
             }
-        rows = read_choice_sets(
+        rows = clean_choice_sets(
             scores,
             y,
             kind=kind,

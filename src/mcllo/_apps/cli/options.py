@@ -39,9 +39,10 @@ def echo(text: str, err: bool = False) -> None:
 
 
 SAME_NAMES = (
-    "alpha baseline batch by center classes clip columns cv delta dialect dtype encoding gamma "
-    "flexible gate groups input keep kind label logits method methods missing normalize penalty "
-    "percent port positive power prefix reps rule seed sheet statistic table to tolerance weight"
+    "alpha answer baseline batch by center classes clip columns cv delta dialect dtype encoding "
+    "gamma flexible gate groups input keep kind label logits method methods missing normalize "
+    "penalty percent port positive power prefix reps rule scores seed sheet statistic table to "
+    "tolerance weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},
@@ -52,6 +53,7 @@ FLAGS = {
     "n_samples": "--n",
     "run_length": "--run-length",
     "path": "--output",
+    "per_character": "--per-character",
     "sample_weight": "--weight",
     "weight_kind": "--weight-kind",
 }

@@ -18,7 +18,7 @@ import typer
 from ..._utils.optional import SERVE_EXTRA, check_installed
 from ..._utils.statements import suppress_warnings
 from ..._version import __version__
-from . import monitor_commands, options
+from . import choice_options, monitor_commands, options
 from .options import (
     BASELINE_HELP,
     CELLS,
@@ -339,10 +339,14 @@ def _main(version: bool = VERSION) -> None:
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it.",
 )
 def assess(
-    file: str = options.FILE,
-    label: str = options.LABEL,
+    files: list[str] = choice_options.FILES,
+    label: str | None = choice_options.LABEL_OF_TABLE,
     *,
     reading: Any,
+    scores: str | None = choice_options.SCORES,
+    answer: str | None = choice_options.ANSWER,
+    kind: str | None = choice_options.SCORE_KIND,
+    per_character: bool = choice_options.PER_CHARACTER,
     full: bool = options.FULL,
     as_json: bool = options.JSON,
     html: str | None = options.HTML,
@@ -359,11 +363,33 @@ def assess(
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
     from ..._inference.calibration_test import split_baseline_rule
+    from ..io.choice_files import is_choice_path
     from ..streaming.assess_file import assess_file
 
     options.check_report_output(html, show)
     options.check_between_0_and_1(alpha, "--alpha")
     options.check_between_0_and_1(tolerance, "--tolerance")
+    testing: dict[str, Any] = {"statistic": statistic, "method": method, "seed": seed}
+    testing |= {"n_resamples": draws, "alpha": alpha}
+    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+    of_choices: dict[str, Any] = {"scores": scores, "answer": answer, "kind": kind}
+    of_choices["per_character"] = per_character or None
+    if label is None and all(map(is_choice_path, files)):
+        choice_options.refuse_options_of_classes(reading, html)
+        result = choice_options.assess_choice_files(
+            files, of_choices, reading["by"], testing
+        )
+        _print_result(result, as_json=as_json, full=full, **judged)
+        _close_gate([result.decide(**judged)], gate=gate, strict=strict)
+        return
+    if label is None:
+        raise UsageError("Missing option '--label' / '-l'.")
+    choice_options.refuse_options_of_choices(of_choices)
+    if len(files) > 1:
+        raise typer.BadParameter(
+            "of tables give one, or a directory of them.", param_hint="FILE"
+        )
+    [file] = files
     reading["label"] = label
     rule, named = split_baseline_rule(reading["baseline"])
     options.preload_matplotlib(html)
@@ -374,20 +400,31 @@ def assess(
             rule=rule,
             whole=html is not None,
             workers=workers,
-            statistic=statistic,
-            method=method,
-            n_resamples=draws,
-            seed=seed,
-            alpha=alpha,
             full=full,
+            **testing,
         )
-    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
-    if as_json:
-        echo(options.as_json_text(result.to_dict(**judged)))
-    else:
-        echo(result.text(**judged, full=full, names=FLAG_NAMES))
+    _print_result(result, as_json=as_json, full=full, names=FLAG_NAMES, **judged)
     options.write_report(result, html, show, [file], reading, **judged)
-    verdicts = result.verdicts(**judged)
+    _close_gate(result.verdicts(**judged), gate=gate, strict=strict)
+
+
+def _print_result(
+    result: Any,
+    *,
+    as_json: bool,
+    alpha: float,
+    tolerance: float,
+    **layout: Any,
+) -> None:
+    """Print an assessment, as text or as JSON."""
+    if as_json:
+        echo(options.as_json_text(result.to_dict(alpha=alpha, tolerance=tolerance)))
+    else:
+        echo(result.text(alpha=alpha, tolerance=tolerance, **layout))
+
+
+def _close_gate(verdicts: list[Any], *, gate: bool, strict: bool) -> None:
+    """Exit as the first verdict, that of all rows, and the others ask, where a gate is wanted."""
     if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
         raise typer.Exit(EXIT_FAILED)
     if (gate or strict) and verdicts[0].kind == "inconclusive":
