@@ -617,6 +617,7 @@ class Predictions:
         Predictions
             The same labels, weights and groups.
         """
+        refuse_choice_sets(self)
         simplex = clean_probs(probs, columns=self.classes)
         shape = simplex.probs.shape
         if shape != self.probs.shape:

@@ -48,6 +48,7 @@ from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
 from .._validation.probabilities import clean_logits
 from ..calibrators._base import Calibrator
+from ..calibrators._choice_sets import ChoiceCalibrator
 from ..exceptions import InputError
 from ._graph import append_program, write_onnx
 from ._javascript import write_javascript, write_type_declaration
@@ -417,6 +418,8 @@ def export(
     True
     """
     check_is_fitted(calibrator, "classes_")
+    if isinstance(calibrator, ChoiceCalibrator):  # has forms of its own
+        return calibrator.export(to, path, **options)
     target = find_target(to)
     unknown = sorted(set(options) - set(target.options))
     if unknown:

@@ -538,12 +538,14 @@ def apply(
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from ...calibrators import load_calibrator
+    from ...calibrators._base import refuse_choice_calibrator
     from ..io.write import check_table_name
     from ..streaming.apply import apply_file
 
     options.check_argument_order(model, file)
     check_table_name(output)
     calibrator = load_calibrator(model)
+    refuse_choice_calibrator(calibrator)
     clip = reading.pop("clip")
     options.check_map_fits_options(calibrator, reading["logits"], clip)
     if reading.pop("normalize"):
