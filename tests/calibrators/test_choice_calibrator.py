@@ -227,7 +227,7 @@ def test_calibrators_of_classes_and_of_choice_sets_are_not_mixed():
     with pytest.raises(InputError, match="choice sets"):
         predictions.with_probs(predictions.probs)
     with pytest.raises(InputError, match="choice sets"):
-        mcllo.Monitor.start().add(predictions)
+        mcllo.Monitor.start().add(predictions, batch="a")
     with pytest.raises(InputError, match="of choice sets"):
         mcllo.Monitor.start(model=cal)
     with pytest.raises(InputError, match="must be an Assessment or a Comparison"):

@@ -85,7 +85,7 @@ class ChoiceAssessment(NotebookResult):
     positions : Table
         A row for each position: rows that offer it, shares of these in which it is chosen and
         right, mean probability, and the factor of its odds against the median position with a
-        simultaneous interval (NaN for that position).
+        simultaneous interval (NaN for that position, and for one that is never right).
     option_counts : Table
         A row for each number of options: rows, shares right and expected, the difference with its
         interval, p-value before and after Holm.
@@ -464,9 +464,11 @@ def _odds_factors(fit: ChoiceFit, alpha: float) -> tuple[Floats, Floats, Floats]
     variance = np.einsum("jk,kl,jl->j", contrast, covariance, contrast)
     log_factor = contrast @ fit.tau
     is_median = variance <= 1e-12 * np.maximum(np.diagonal(covariance), 1e-12)
-    variance = np.where(is_median, np.nan, np.maximum(variance, 0.0))
+    is_never = np.array([name in fit.never_right for name in fit.positions])
+    variance = np.where(is_median | is_never, np.nan, np.maximum(variance, 0.0))
     reach = -float(ndtri(0.5 * alpha / n_positions)) * np.sqrt(variance)
-    return np.exp(log_factor), np.exp(log_factor - reach), np.exp(log_factor + reach)
+    factor = np.where(is_never, 0.0, np.exp(log_factor))
+    return factor, np.exp(log_factor - reach), np.exp(log_factor + reach)
 
 
 def _measures(fit: ChoiceFit) -> Floats:
