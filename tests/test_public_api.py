@@ -39,6 +39,7 @@ POSITIONAL = {
     "decide": ["probs", "costs"],
     "decision_value": ["probs", "y", "costs"],
     "assess_choices": ["scores", "y"],
+    "read_choices": ["path"],
 }
 
 

@@ -18,6 +18,7 @@ _NAMES = {
     "_utils.statements": "Statement",
     "_validation.predictions": "Predictions",
     "_apps.io.read": "read_predictions",
+    "_apps.io.choice_files": "read_choices",
     "_fit.fit": "Intervals MCLLOFit",
     "_fit.choice_fit": "ChoiceFit",
     "_fit.profile": "profile_intervals",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from . import plot as plot
     from . import reproduce as reproduce
     from . import simulate as simulate
+    from ._apps.io.choice_files import read_choices as read_choices
     from ._apps.io.read import read_predictions as read_predictions
     from ._apps.report import Report as Report
     from ._apps.report import report as report

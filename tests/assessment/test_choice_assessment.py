@@ -56,10 +56,25 @@ def test_miscalibration_is_found_and_named(assessed):
     slope = next(s for s in said if s.kind == "slope")
     assert slope.numbers["low"] < 0.6 < slope.numbers["high"]
     positions = {s.numbers["position"]: s.numbers for s in said if s.kind == "position"}
-    # true shifts (0, .3, -.2, .5, 0): against the mean of the others D by .475, C by -.4
-    assert positions["D"]["low"] < np.exp(0.475) < positions["D"]["high"]
-    assert positions["C"]["low"] < np.exp(-0.4) < positions["C"]["high"]
-    assert "E" not in positions
+    # true shifts (0, .3, -.2, .5, 0): the median is 0
+    assert positions["D"]["low"] < np.exp(0.5) < positions["D"]["high"]
+    assert positions["B"]["low"] < np.exp(0.3) < positions["B"]["high"]
+    assert not {"A", "E"} & set(positions)
+
+
+def test_one_favoured_letter_is_named_alone():
+    predictions = simulate(6000, 4, tau=[-0.5, 0.0, 0.0, 0.0], seed=2)
+    a = mcllo.assess_choices(predictions, seed=0)
+    named = [s.numbers for s in a.statements() if s.kind == "position"]
+    assert [numbers["position"] for numbers in named] == ["A"]
+    assert named[0]["low"] < np.exp(-0.5) < named[0]["high"]
+
+
+def test_of_two_positions_each_is_compared_with_the_other():
+    a = mcllo.assess_choices(simulate(2000, 2, tau=[0.0, 0.6], seed=2), seed=0)
+    first, second = a.positions.rows()
+    assert first["odds_factor"] == pytest.approx(1.0 / second["odds_factor"])
+    assert second["odds_factor"] == pytest.approx(a.fit.delta[1])
 
 
 def test_effect_size_is_that_of_the_truth(assessed):
@@ -99,12 +114,17 @@ def test_calibrated_rows_are_never_called_calibrated():
 def test_position_that_is_never_right():
     predictions = simulate(1500, 4, 0.8, seed=3)
     a = mcllo.assess_choices(predictions.take(predictions.codes < 3), seed=1)
-    assert not a.fit.converged
+    assert a.fit.converged
     never = [s for s in a.statements() if s.kind == "position.never"]
     assert [s.numbers["position"] for s in never] == ["D"]
     factors = {row["position"]: row for row in a.positions.rows()}
-    assert factors["D"]["high"] < 0.2
-    assert factors["A"]["low"] < 1.0 < factors["A"]["high"]
+    assert factors["D"]["odds_factor"] == 0.0
+    assert factors["A"]["low"] < 1.0 < factors["A"]["high"] or np.isnan(
+        factors["A"]["low"]
+    )
+    slope = next(s.numbers for s in a.statements() if s.kind == "slope")
+    assert slope["low"] < 0.8 < slope["high"]
+    assert a.effect_size.low > 0.0
 
 
 def test_words_are_of_options_and_positions(assessed):

@@ -211,3 +211,24 @@ def test_refused():
         cal.fit([[0.5, 0.5]], [0], [1.0])
     with pytest.raises(InputError, match="choice sets"):
         cal.fit(Predictions.from_arrays([[0.5, 0.5]] * 2, [0, 1]))
+
+
+def test_calibrators_of_classes_and_of_choice_sets_are_not_mixed():
+    predictions = biased(100)
+    cal = ChoiceCalibrator().fit(predictions)
+    assert mcllo.export.export(cal, "python") == cal.export("python")
+    with pytest.raises(InputError, match="of choice sets"):
+        mcllo.export.check(cal, "python")
+    of_classes = mcllo.MCLLOCalibrator(penalty=1.0).fit(
+        np.full((8, 4), 0.25), list("ABCDABCD")
+    )
+    with pytest.raises(InputError, match="choice sets"):
+        of_classes.predict_proba(predictions)
+    with pytest.raises(InputError, match="choice sets"):
+        predictions.with_probs(predictions.probs)
+    with pytest.raises(InputError, match="choice sets"):
+        mcllo.Monitor.start().add(predictions, batch="a")
+    with pytest.raises(InputError, match="of choice sets"):
+        mcllo.Monitor.start(model=cal)
+    with pytest.raises(InputError, match="must be an Assessment or a Comparison"):
+        mcllo.report(mcllo.assess_choices(predictions, seed=0))

@@ -116,24 +116,61 @@ def test_refit_of_recalibrated_rows_changes_nothing():
     assert again.theta == pytest.approx(identity_theta(4), abs=1e-5)
 
 
-def test_position_that_is_never_right_has_no_finite_shift():
+def test_position_that_is_never_right_loses_all():
     predictions = simulate(300, 3, seed=6)
     rows = predictions.take(predictions.codes < 2)
     fit = fit_choice_sets(rows)
-    assert not fit.converged
+    assert fit.converged
     assert fit.never_right == ("C",)
+    assert fit.delta[2] < 1e-15
+    assert np.isnan(fit.se_tau[2])
+    assert fit.df == 3  # it counts: the test could have found its shift
     # the supremum is the likelihood of the rows without that option
     kept = np.where(rows.offered[:, :2], rows.probs[:, :2], 0.0)
     kept /= kept.sum(axis=1, keepdims=True)
-    without = Predictions.from_choices(kept, rows.codes, kind="probs")
-    own = fit_choice_sets(without)
-    assert fit.log_likelihood == pytest.approx(own.log_likelihood, abs=1e-6)
+    own = fit_choice_sets(Predictions.from_choices(kept, rows.codes, kind="probs"))
+    assert fit.log_likelihood == pytest.approx(own.log_likelihood, abs=1e-9)
+    assert fit.gamma == pytest.approx(own.gamma, abs=1e-9)
+    assert fit.se_gamma == pytest.approx(own.se_gamma, abs=1e-9)
+    # towards it the likelihood rises: the search would never end
+    likelihood = build_negative_log_likelihood(rows)
+    values = []
+    for tau in (-2.0, -5.0, -10.0):
+        theta = fit.theta
+        theta[2] = tau
+        values.append(likelihood(theta).value)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] > -fit.log_likelihood
+
+
+def test_reference_is_a_position_that_is_right():
+    predictions = simulate(300, 3, seed=6)
+    rows = predictions.take(predictions.codes > 0)
+    assert rows.baseline == "A"
+    fit = fit_choice_sets(rows)
+    assert fit.reference == "B"
+    assert fit.delta[0] < 1e-15
+    assert fit.converged
+
+
+def test_ridge_leaves_the_probability_of_a_few_rows():
+    predictions = simulate(300, 3, seed=6)
+    rows = predictions.take(predictions.codes < 2)
     ridge = fit_choice_sets(rows, penalty=1.0)
     assert ridge.converged
     # where the gradient is 0, what is left on C is the pull of the ridge: sum g_iC = -1.0 tau_C
     g = ridge.apply(rows.logits, rows.offered)
     assert g[:, 2].sum() == pytest.approx(-ridge.tau[2], abs=1e-4)
     assert g[:, 2].sum() < 0.2 * rows.probs[:, 2].sum()
+
+
+def test_option_that_is_always_right_is_not_determined():
+    fit = fit_choice_sets(
+        Predictions.from_choices(
+            [[0.5, 0.3, 0.2], [0.4, 0.6]] * 10, [2, 0, 2, 1] * 5, kind="probs"
+        )
+    )
+    assert not fit.converged
 
 
 def test_basis_leaves_out_what_no_row_tells():

@@ -14,9 +14,9 @@ positions           each position: how often offered, chosen, right and expected
 option_counts, by   rows of each number of options, and each subgroup: right against expected
 ==================  ================================================================================
 
-An odds factor of a position is against the mean (of log odds) of the other positions, so that no
-position is the measure of the others: ``log factor_j = tau_j - mean_{k != j} tau_k``, k without
-positions that are never right, whose shift has no end.
+An odds factor of a position is against the median position, ``log factor_j = tau_j - median tau``
+(of two, against the other one), without those that are never right, whose shift has no end. Against
+the mean of the others one favoured letter would make all of them look neglected.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class ChoiceAssessment(NotebookResult):
         Reliability of the chosen option.
     positions : Table
         A row for each position: rows that offer it, shares of these in which it is chosen and
-        right, mean probability, and the factor of its odds with a simultaneous interval.
+        right, mean probability, and the factor of its odds against the median position with a
+        simultaneous interval (NaN for that position, and for one that is never right).
     option_counts : Table
         A row for each number of options: rows, shares right and expected, the difference with its
         interval, p-value before and after Holm.
@@ -459,15 +460,32 @@ def _odds_factors(fit: ChoiceFit, alpha: float) -> tuple[Floats, Floats, Floats]
     from scipy.special import ndtri
 
     n_positions = len(fit.tau)
-    is_right = np.array([name not in fit.never_right for name in fit.positions])
-    others = is_right & ~np.eye(n_positions, dtype=bool)
-    n_others = np.maximum(others.sum(axis=1, keepdims=True), 1)
-    contrast = np.eye(n_positions) - others / n_others
+    contrast = np.eye(n_positions) - _measures(fit)
     covariance = np.nan_to_num(fit.cov_theta[:n_positions, :n_positions])
     variance = np.einsum("jk,kl,jl->j", contrast, covariance, contrast)
     log_factor = contrast @ fit.tau
+    is_median = variance <= 1e-12 * np.maximum(np.diagonal(covariance), 1e-12)
+    is_never = np.array([name in fit.never_right for name in fit.positions])
+    variance = np.where(is_median | is_never, np.nan, np.maximum(variance, 0.0))
     reach = -float(ndtri(0.5 * alpha / n_positions)) * np.sqrt(variance)
-    return np.exp(log_factor), np.exp(log_factor - reach), np.exp(log_factor + reach)
+    factor = np.where(is_never, 0.0, np.exp(log_factor))
+    return factor, np.exp(log_factor - reach), np.exp(log_factor + reach)
+
+
+def _measures(fit: ChoiceFit) -> Floats:
+    """Return what each position is compared with, as weights of all positions, a row for each."""
+    n_positions = len(fit.tau)
+    known = [j for j in range(n_positions) if fit.positions[j] not in fit.never_right]
+    weights = np.zeros((n_positions, n_positions))
+    if len(known) == 2:
+        first, second = known
+        weights[:, first] = 1.0
+        weights[first] = np.eye(n_positions)[second]
+        return weights
+    by_tau = sorted(known, key=lambda j: fit.tau[j])
+    middle = by_tau[(len(by_tau) - 1) // 2 : len(by_tau) // 2 + 1]
+    weights[:, middle] = 1.0 / len(middle)
+    return weights
 
 
 def _part_table(predictions: Predictions, parts: RowSubgroups, seed: int) -> Table:

@@ -205,7 +205,7 @@ def _slope(a: ChoiceAssessment) -> list[Statement]:
 def _favoured_positions(a: ChoiceAssessment) -> list[Statement]:
     """Return the positions whose odds should rise or fall, the clearest first."""
     said = []
-    rows = [row for row in a.positions.rows() if not row["low"] <= 1.0 <= row["high"]]
+    rows = [row for row in a.positions.rows() if row["low"] > 1.0 or row["high"] < 1.0]
     rows = [row for row in rows if row["position"] not in a.fit.never_right]
     for row in sorted(rows, key=lambda row: -abs(math.log(row["odds_factor"]))):
         moves = sorted(
@@ -214,8 +214,8 @@ def _favoured_positions(a: ChoiceAssessment) -> list[Statement]:
         goes = "fall" if row["odds_factor"] < 1.0 else "rise"
         words = (
             f"Position {ellipsis(row['position'])} is chosen in {100 * row['chosen']:.1f} % of the "
-            f"rows that offer it and right in {100 * row['right']:.1f} %: its odds against the "
-            f"others should {goes} by {moves[1]:.0f} % ({moves[0]:.0f} to {moves[2]:.0f})."
+            f"rows that offer it and right in {100 * row['right']:.1f} %: its odds should {goes} "
+            f"by {moves[1]:.0f} % ({moves[0]:.0f} to {moves[2]:.0f})."
         )
         said.append(Statement("position", words, "bad", row))
     return said
@@ -323,7 +323,7 @@ def choice_text(
     lines += [s.text for s in select_statements(said, "metric")]
     lines += [
         "",
-        "Positions: how often chosen, right and expected to be right where offered",
+        "Positions where they are offered (odds: against the median position)",
     ]
     lines += indent_lines(_position_lines(a))
     if len(a.option_counts) > 1:

@@ -13,15 +13,17 @@ The reference, whose delta is 1, is the position that most rows offer. Where eve
 option this is the nested model "one slope, class shifts" (`_diagnostics/nested_models`), and with
 gamma = 1 / T and no shifts temperature scaling. `terms` leaves out shifts or slope.
 
-A position that is never right, or always where it is offered, has no finite shift: the likelihood
-rises to its supremum while the information of that shift vanishes. `converged` is then false.
+A position that is never right has no finite shift: the likelihood rises to that of rows which do
+not offer it. Without a ridge so the others are estimated, and its own shift is set to `NEVER_TAU`,
+which leaves it no probability that a double would show. Other separations (an option that is always
+right where it is offered) show as information that vanishes: `converged` is then false.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,6 +43,8 @@ from .estimate import SEPARATION_CHECK_INFORMATION
 from .objective import build_negative_log_likelihood
 
 Terms = Literal["both", "slope", "positions"]
+NEVER_TAU = -40.0
+"""Shift that stands for minus infinity: a probability of 1 becomes ``exp(-40)``, 4e-18."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,8 @@ class ChoiceFit:
     converged : bool
         Whether the estimate is finite and determined by the rows.
     never_right : tuple
-        Positions that no row has as its answer.
+        Positions that no row has as its answer. Without a ridge or with `terms` "slope" their delta
+        is 0, to the digits of a double, and has no standard error.
     null_terms : Derivatives or None
         Value, gradient and Hessian of the negative log likelihood at the identity.
     basis : ndarray of shape (2 n_positions, df) or None
@@ -249,31 +254,47 @@ def fit_choice_sets(
     if not 0.0 <= penalty < math.inf:
         rule = "be a number >= 0"
         raise InputError(argument="penalty", rule=rule, value=penalty)
-    basis = choice_basis(predictions, terms)
     n_positions = predictions.n_classes
-    likelihood = build_negative_log_likelihood(predictions)
-    restricted = RestrictedObjective(likelihood, identity_theta(n_positions), basis)
-    penalized = RestrictedObjective(restricted, np.zeros(basis.shape[1]), None, penalty)
-    start = np.zeros(basis.shape[1])
-    at_null = restricted(start)
-    if len(start) == 0:
-        beta = start
-        hessian = at_null.hessian
-        has_ended = True
-    else:
+    never_right = predictions.class_weight == 0.0
+    if never_right[predictions.baseline_index]:
+        predictions = predictions.with_baseline(_reference_that_is_right(predictions))
+    basis = choice_basis(predictions, terms)
+    identity = identity_theta(n_positions)
+    whole = build_negative_log_likelihood(predictions)
+    at_null = RestrictedObjective(whole, identity, basis)(np.zeros(basis.shape[1]))
+
+    # What is never right has no finite shift, unless a ridge holds it or shifts are not asked for.
+    drops_never_right = penalty == 0.0 and terms != "slope" and bool(never_right.any())
+    rows = predictions
+    free = basis
+    if drops_never_right:
+        assert predictions.offered is not None
+        rows = replace(predictions, offered=predictions.offered & ~never_right)
+        free = basis[:, ~basis[:n_positions][never_right].any(axis=0)]
+    likelihood = build_negative_log_likelihood(rows)
+    restricted = RestrictedObjective(likelihood, identity, free)
+    start = np.zeros(free.shape[1])
+    at_start = restricted(start)
+    beta = start
+    hessian = at_start.hessian
+    has_ended = True
+    if len(start) > 0:
+        penalized = RestrictedObjective(restricted, start, None, penalty)
         solution = minimize(penalized, start)
         beta = solution.x
         hessian = solution.derivatives.hessian
         has_ended = solution.converged
+    determined = _is_determined(hessian, at_start.hessian, penalty)
     theta = restricted.theta(beta)
-    determined = _is_determined(hessian, at_null.hessian, penalty)
     tau = theta[:n_positions]
+    if drops_never_right:
+        tau[never_right] = NEVER_TAU
     return ChoiceFit(
         positions=predictions.classes,
         reference=predictions.baseline,
         tau=tau,
         gamma=float(theta[-1]),
-        cov_theta=_covariance_of_theta(basis, hessian),
+        cov_theta=_covariance_of_theta(free, hessian),
         log_likelihood=min(0.0, -restricted(beta).value),
         log_likelihood_null=min(0.0, -at_null.value),
         n_samples=predictions.n_samples,
@@ -284,6 +305,14 @@ def fit_choice_sets(
         null_terms=at_null,
         basis=basis,
     )
+
+
+def _reference_that_is_right(predictions: Predictions) -> Hashable:
+    """Return the position that most rows offer, of those that are right in some row."""
+    assert predictions.offered is not None
+    is_right = predictions.class_weight > 0.0
+    n_offered = np.where(is_right, predictions.offered.sum(axis=0), -1)
+    return predictions.classes[int(n_offered.argmax())]
 
 
 def _is_determined(hessian: Floats, at_null: Floats, penalty: float) -> bool:

@@ -313,14 +313,16 @@ def read_recalibration(
     if model is None:
         return None, None
     from ..calibrators import load_calibrator
-    from ..calibrators._base import Calibrator
+    from ..calibrators._base import Calibrator, refuse_choice_calibrator
 
     if isinstance(model, Calibrator):
+        refuse_choice_calibrator(model)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"
             model.save(path)
             return path.read_text(encoding="utf-8"), model
     loaded = load_calibrator(model)
+    refuse_choice_calibrator(loaded)
     return Path(model).read_text(encoding="utf-8"), loaded
 
 

@@ -24,7 +24,7 @@ from .._utils.formatting import Table
 from .._utils.optional import load_application
 from .._utils.statements import suppress_warnings
 from .._validation.labels import CLASS_RULE, as_class_list
-from .._validation.predictions import Predictions
+from .._validation.predictions import Predictions, refuse_choice_sets
 from ..exceptions import InputError
 from .e_process import Detector
 from .e_values import BatchFactors, MapLearners, batch_e_values, update_map_learners
@@ -545,7 +545,8 @@ class Monitor:
                     normalize=normalize,
                     clip=clip,
                 )
-            elif classes is not None and list(rows.classes) != classes:
+            refuse_choice_sets(rows)
+            if classes is not None and list(rows.classes) != classes:
                 raise _classes_mismatch_error(rows.classes, classes)
             if self.model is not None:
                 recalibrated = self.model.predict_proba(rows)

@@ -68,7 +68,7 @@ class ChoiceRows:
         return self.positions[int(self.offered.sum(axis=0).argmax())]
 
 
-def read_choice_sets(
+def clean_choice_sets(
     scores: Any,
     y: Any,
     *,

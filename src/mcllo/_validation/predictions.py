@@ -39,7 +39,7 @@ from .arguments import (
     extract_by_column,
     refuse_unknown_keywords,
 )
-from .choice_sets import read_choice_sets
+from .choice_sets import clean_choice_sets
 from .frames import (
     check_row_indexes,
     n_columns,
@@ -399,7 +399,7 @@ class Predictions:
             long_columns = {
                 name: column for name, column in named.items() if column is not None
             }
-        rows = read_choice_sets(
+        rows = clean_choice_sets(
             scores,
             y,
             kind=kind,
@@ -648,6 +648,7 @@ class Predictions:
         Predictions
             The same labels, weights and groups.
         """
+        refuse_choice_sets(self)
         simplex = clean_probs(probs, columns=self.classes)
         shape = simplex.probs.shape
         if shape != self.probs.shape:

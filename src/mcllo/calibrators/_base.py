@@ -48,7 +48,11 @@ from .._validation.frames import (
     shorten,
 )
 from .._validation.labels import RESERVED_LABELS, as_class_list, distinct_labels_as_text
-from .._validation.predictions import Predictions, as_predictions
+from .._validation.predictions import (
+    Predictions,
+    as_predictions,
+    refuse_choice_sets,
+)
 from .._validation.probabilities import Simplex, clean_probs, refuse_flag_as_logits
 from .._validation.rounding import change_clip
 from .._validation.weights import clean_row_facts
@@ -114,6 +118,14 @@ def _effective_size_and_unit(predictions: Predictions) -> tuple[float, str]:
     if predictions.weight_kind == "frequency" and predictions.has_whole_weights:
         return total, "rows"
     return total**2 / float(weight @ weight), "effective rows"
+
+
+def refuse_choice_calibrator(calibrator: Any) -> None:
+    """Refuse a calibrator of choice sets where rows have a column for each class."""
+    if getattr(calibrator, "method", "") == "choice_sets":
+        raise InputError(
+            "this calibrator is of choice sets; its predict_proba and export take them."
+        )
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -420,6 +432,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         classes = tuple(self.classes_.tolist())
         if isinstance(X, Predictions):
+            refuse_choice_sets(X)
             if X.classes != classes:
                 raise InputError(
                     f"predictions must have the classes {shorten(classes)}; "

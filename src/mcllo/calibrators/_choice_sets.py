@@ -24,7 +24,7 @@ from .._inference.paired_loss import PairedLoss
 from .._model.kernel import probabilities_and_log_sums
 from .._utils.linalg import TINY
 from .._utils.results import Floats
-from .._validation.choice_sets import read_choice_sets
+from .._validation.choice_sets import clean_choice_sets
 from .._validation.frames import shorten
 from .._validation.predictions import Predictions
 from ..exceptions import InputError
@@ -310,7 +310,7 @@ class ChoiceCalibrator(Calibrator):
                     values={"names": shorten(names)},
                 )
             return X.logits, X.offered
-        rows = read_choice_sets(
+        rows = clean_choice_sets(
             X, None, kind=self.kind, n_positions=len(names), labelled=False
         )
         return rows.log_probs, rows.offered

@@ -74,7 +74,11 @@ from .._utils.linalg import TINY
 from .._utils.results import Floats
 from .._validation.probabilities import DEFAULT_CLIP, MIN_REPORTED_ROW_ERROR
 from ..calibrators._auto.boosted import Trees
-from ..calibrators._base import Calibrator, normalize_rows
+from ..calibrators._base import (
+    Calibrator,
+    normalize_rows,
+    refuse_choice_calibrator,
+)
 from ..calibrators._beta import MIN_PROB
 from ..calibrators._xu_davoine import PlausibleSets, belief, plausibility_quadrature
 from ..exceptions import InputError
@@ -376,6 +380,7 @@ def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
         What rows will hold; by default what the calibrator was fitted to. The answer is that of
         ``predict_proba(logits=...)`` or of ``predict_proba(probs)``.
     """
+    refuse_choice_calibrator(calibrator)
     classes = tuple(calibrator.classes_.tolist())
     given = calibrator.input_ if input is None else input
     if given not in ("probs", "logits"):

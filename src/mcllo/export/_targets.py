@@ -47,6 +47,7 @@ from .._utils.results import Floats, Result
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
 from ..calibrators._base import Calibrator
+from ..calibrators._choice_sets import ChoiceCalibrator
 from ..exceptions import InputError
 from ._graph import append_program, write_onnx
 from ._javascript import write_javascript, write_type_declaration
@@ -415,6 +416,8 @@ def export(
     True
     """
     check_is_fitted(calibrator, "classes_")
+    if isinstance(calibrator, ChoiceCalibrator):  # has forms of its own
+        return calibrator.export(to, path, **options)
     target = find_target(to)
     unknown = sorted(set(options) - set(target.options))
     if unknown:

@@ -39,9 +39,10 @@ def echo(text: str, err: bool = False) -> None:
 
 
 SAME_NAMES = (
-    "abstain alpha baseline batch by calibrator center classes clip columns costs cv delta dialect "
-    "dtype encoding flexible gamma gate groups input keep kind label logits method methods missing "
-    "normalize penalty percent port positive power prefix reps rule seed sheet statistic table to "
+    "abstain alpha answer baseline batch by calibrator center classes clip columns costs cv delta "
+    "dialect dtype encoding flexible gamma gate groups input keep kind label logits method methods "
+    "missing normalize penalty percent port positive power prefix reps rule scores seed sheet "
+    "statistic table to "
     "tolerance weight"
 )
 FLAGS = {
@@ -54,6 +55,7 @@ FLAGS = {
     "n_samples": "--n",
     "run_length": "--run-length",
     "path": "--output",
+    "per_character": "--per-character",
     "sample_weight": "--weight",
     "weight_kind": "--weight-kind",
 }

@@ -18,7 +18,7 @@ import typer
 from ..._utils.optional import SERVE_EXTRA, check_installed
 from ..._utils.statements import suppress_warnings
 from ..._version import __version__
-from . import monitor_commands, options, value_command
+from . import choice_options, monitor_commands, options, value_command
 from .options import (
     BASELINE_HELP,
     CELLS,
@@ -350,10 +350,14 @@ def _main(version: bool = VERSION) -> None:
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, and the p-value pays for it.",
 )
 def assess(
-    file: str = options.FILE,
-    label: str = options.LABEL,
+    files: list[str] = choice_options.FILES,
+    label: str | None = choice_options.LABEL_OF_TABLE,
     *,
     reading: Any,
+    scores: str | None = choice_options.SCORES,
+    answer: str | None = choice_options.ANSWER,
+    kind: str | None = choice_options.SCORE_KIND,
+    per_character: bool = choice_options.PER_CHARACTER,
     full: bool = options.FULL,
     as_json: bool = options.JSON,
     html: str | None = options.HTML,
@@ -372,6 +376,7 @@ def assess(
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
     from ..._inference.calibration_test import split_baseline_rule
+    from ..io.choice_files import is_choice_path
     from ..streaming.assess_file import assess_file
 
     options.check_report_output(html, show)
@@ -379,6 +384,27 @@ def assess(
     options.check_between_0_and_1(tolerance, "--tolerance")
     if cost_tolerance is not None and costs is None:
         raise typer.BadParameter("it needs --costs.", param_hint="--cost-tolerance")
+    testing: dict[str, Any] = {"statistic": statistic, "method": method, "seed": seed}
+    testing |= {"n_resamples": draws, "alpha": alpha}
+    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+    of_choices: dict[str, Any] = {"scores": scores, "answer": answer, "kind": kind}
+    of_choices["per_character"] = per_character or None
+    if label is None and all(map(is_choice_path, files)):
+        choice_options.refuse_options_of_classes(reading, html, costs)
+        result = choice_options.assess_choice_files(
+            files, of_choices, reading["by"], testing
+        )
+        _print_result(result, as_json=as_json, full=full, **judged)
+        _close_gate([result.decide(**judged)], gate=gate, strict=strict)
+        return
+    if label is None:
+        raise UsageError("Missing option '--label' / '-l'.")
+    choice_options.refuse_options_of_choices(of_choices)
+    if len(files) > 1:
+        raise typer.BadParameter(
+            "of tables give one, or a directory of them.", param_hint="FILE"
+        )
+    [file] = files
     reading["label"] = label
     rule, named = split_baseline_rule(reading["baseline"])
     options.preload_matplotlib(html)
@@ -389,22 +415,33 @@ def assess(
             rule=rule,
             whole=html is not None,
             workers=workers,
-            statistic=statistic,
-            method=method,
-            n_resamples=draws,
-            seed=seed,
-            alpha=alpha,
             full=full,
             costs=costs,
             cost_tolerance=cost_tolerance,
+            **testing,
         )
-    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
-    if as_json:
-        echo(options.as_json_text(result.to_dict(**judged)))
-    else:
-        echo(result.text(**judged, full=full, names=FLAG_NAMES))
+    _print_result(result, as_json=as_json, full=full, names=FLAG_NAMES, **judged)
     options.write_report(result, html, show, [file], reading, **judged)
-    verdicts = result.verdicts(**judged)
+    _close_gate(result.verdicts(**judged), gate=gate, strict=strict)
+
+
+def _print_result(
+    result: Any,
+    *,
+    as_json: bool,
+    alpha: float,
+    tolerance: float,
+    **layout: Any,
+) -> None:
+    """Print an assessment, as text or as JSON."""
+    if as_json:
+        echo(options.as_json_text(result.to_dict(alpha=alpha, tolerance=tolerance)))
+    else:
+        echo(result.text(alpha=alpha, tolerance=tolerance, **layout))
+
+
+def _close_gate(verdicts: list[Any], *, gate: bool, strict: bool) -> None:
+    """Exit as the first verdict, that of all rows, and the others ask, where a gate is wanted."""
     if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
         raise typer.Exit(EXIT_FAILED)
     if (gate or strict) and verdicts[0].kind == "inconclusive":
@@ -521,12 +558,14 @@ def apply(
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from ...calibrators import load_calibrator
+    from ...calibrators._base import refuse_choice_calibrator
     from ..io.write import check_table_name
     from ..streaming.apply import apply_file
 
     options.check_argument_order(model, file)
     check_table_name(output)
     calibrator = load_calibrator(model)
+    refuse_choice_calibrator(calibrator)
     clip = reading.pop("clip")
     options.check_map_fits_options(calibrator, reading["logits"], clip)
     if reading.pop("normalize"):
