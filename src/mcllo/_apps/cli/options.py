@@ -40,8 +40,9 @@ def echo(text: str, err: bool = False) -> None:
 
 SAME_NAMES = (
     "alpha baseline batch by center classes clip columns cv delta dialect dtype encoding gamma "
-    "flexible gate groups input keep kind label logits method methods missing normalize penalty "
-    "percent port positive power prefix reps rule seed sheet statistic table to tolerance weight"
+    "flexible gate groups header input keep kind label logits method methods missing normalize "
+    "penalty percent port positive power prefix reps rule seed sheet statistic table to tolerance "
+    "weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},
@@ -421,7 +422,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
         str,
         "",
         "What stands before a class in its column's name: p_ for columns p_cat, p_dog and labels "
-        "cat, dog.",
+        "cat, dog; before and after it with a *, as in 'P(*)'.",
     ),
     "normalize": (
         bool,
@@ -452,7 +453,12 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "sheet": (
         str | None,
         None,
-        "Sheet of a workbook; table of an .npz file. Default: the first.",
+        "Sheet of a workbook; table of an .npz file. Default: the first that holds a table.",
+    ),
+    "header": (
+        int | None,
+        None,
+        "Row of a sheet that names the columns, as Excel counts. Default: found out, and said.",
     ),
     "encoding": (
         str | None,
@@ -461,7 +467,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
     ),
 }
 """How a file is read: type, default and help of each option, in the order of the pages of help."""
-CELLS = ("percent", "missing", "positive", "sheet", "encoding")
+CELLS = ("percent", "missing", "positive", "sheet", "header", "encoding")
 """How cells are written: for every verb that reads a file."""
 PLAIN_OPTIONS = (
     "classes",

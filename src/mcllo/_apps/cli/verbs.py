@@ -125,6 +125,7 @@ def export(
     "percent",
     "missing",
     "sheet",
+    "header",
     "encoding",
 )
 def power(
@@ -491,6 +492,8 @@ def compare(
 @add_file_options(
     *("prefix", "normalize", "logits", "clip", *CELLS, "classes"),
     classes="With --positive: the one column of probabilities.",
+    missing="Rows in which a probability is missing: refuse, or drop (they stay in their places "
+    "with empty class columns, and are counted).",
 )
 def apply(
     model: str = options.MODEL,
