@@ -257,7 +257,9 @@ FOLDER = typer.Option(
     metavar="DIR",
     help="Where to write: figures, and tables as CSV.",
 )
-FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
+FIGURE_FORMAT = typer.Option(
+    "svg", "--format", help="Of the figures: svg, png, pdf or tiff."
+)
 
 LABEL = typer.Option(
     ..., "--label", "-l", help="Column with the true class of each row."
@@ -278,8 +280,14 @@ TABLE_OUT = typer.Option(
     help="Table to write: .csv, .parquet, .feather, .xlsx or .npy; - is standard output.",
 )
 FIGURE_OUT = typer.Option(
-    ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
+    ...,
+    "--output",
+    "-o",
+    metavar="FIG",
+    help="Figure to write: svg, png, pdf or tiff.",
 )
+DEFAULT_DPI = 200.0
+DPI = typer.Option(DEFAULT_DPI, help="Dots per inch of a png or tiff.")
 HTML = typer.Option(
     None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json."
 )
@@ -356,6 +364,20 @@ KIND = typer.Option(
     autocompletion=_completer(*KINDS),
     help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
     "isotonic_by_class), parameters, map, nested_models or baselines.",
+)
+VERSUS = typer.Option(
+    "baseline",
+    autocompletion=_completer("baseline", "rest"),
+    help="What each class is compared with: baseline (a reference class) or rest (all others).",
+)
+INTERVAL = typer.Option(
+    "wald", autocompletion=_completer("wald", "profile"), help="wald or profile."
+)
+LEVEL = typer.Option(
+    0.95, help="Probability with which each interval covers its parameter."
+)
+LATEX = typer.Option(
+    False, "--latex", help="Print LaTeX, with the rules of the package booktabs."
 )
 POWER = typer.Option(
     None,
