@@ -311,7 +311,19 @@ app = typer.Typer(
 @cache
 def build_parser() -> Any:
     """Return the parser of the command line."""
-    return typer.main.get_command(app)
+    parser = typer.main.get_command(app)
+    _leave_out_types_of_flags(parser)
+    return parser
+
+
+def _leave_out_types_of_flags(command: Any) -> None:
+    """Let help show ``--gate`` and not ``--gate <bool>``: a flag takes no value."""
+    asks_for_help = command.get_help_option(typer.Context(command))  # made once, and kept
+    for parameter in (*command.params, asks_for_help):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for verb in getattr(command, "commands", {}).values():
+        _leave_out_types_of_flags(verb)
 
 
 def _print_version(value: bool) -> None:
