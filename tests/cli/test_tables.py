@@ -505,14 +505,25 @@ def test_one_column_is_recalibrated_alone(folder, said):
     )
 
 
-def test_apply_drops_rows_with_gaps(folder, said, model):
+def test_apply_keeps_rows_with_gaps_in_their_places(folder, said, model):
     (folder / "gaps.csv").write_text(with_gaps())
     code, out, err = said("apply model.json gaps.csv --missing drop -o out.csv.zst")
     assert code == 0
     # the row without a label has no gap that matters here
-    assert "4 of 150 rows were dropped for missing values (the first: line 5" in err
+    assert "4 of 150 rows have missing values (the first: line 5" in err
+    assert "stay in their places with empty class columns" in err
     assert "146 rows recalibrated" in out
     kept = np.setdiff1d(np.arange(N), list(GAPS))
+    code, _, _ = said("apply model.json gaps.csv --missing drop -o plain.csv")
+    given = (folder / "gaps.csv").read_text().splitlines()
+    written = (folder / "plain.csv").read_text().splitlines()
+    assert len(written) == len(given)
+    columns = given[0].split(",")
+    before = dict(zip(columns, given[4].split(","), strict=True))  # line 5, a gap
+    after = dict(zip(columns, written[4].split(","), strict=True))
+    assert [after[name] for name in CLASSES] == [""] * len(CLASSES)
+    others = [name for name in columns if name not in CLASSES]
+    assert [after[name] for name in others] == [before[name] for name in others]
     found = read_predictions(
         "out.csv.zst", label="seen", classes=CLASSES, missing="drop"
     )
@@ -572,17 +583,15 @@ def test_a_sheet_is_chosen_by_name(folder, said):
     workbook(folder / "t.xlsx", lambda m: m / 1000, sheets=("A", "B"))
     assert said(f"assess t.xlsx {NAMED} --sheet A --seed 1")[0] == 0
     assert "did you mean 'B'?" in said(f"assess t.xlsx {NAMED} --sheet b")[2]
-    read = "Sheet 'A' was read, the first; choose another with --sheet B."
+    read = "Sheet 'A' was read; choose another with --sheet B."
     assert read in said("assess t.xlsx --label came")[2]
     assert read not in said("assess t.xlsx --label came --sheet A")[2]
     book = openpyxl.load_workbook("t.xlsx")
     book.move_sheet("B", -1)
     book.save("t.xlsx")  # notes come first
-    err = said(f"assess t.xlsx {NAMED}")[2]
-    assert (
-        "got ['nothing']. Sheet 'B' was read, the first; choose another with --sheet A."
-        in err
-    )
+    code, out, _ = said(f"assess t.xlsx {NAMED}")  # a cover in front is passed over
+    assert code == 0
+    assert "sheet 'A', the first with a table of 2" in " ".join(out.split())
 
 
 def test_shares_are_no_percentages(folder, said):
@@ -714,3 +723,78 @@ def test_a_prefix_and_a_label_column_of_a_frame():
     assert mcllo.compare(
         wide, y="seen", prefix="prob_", cv=2, methods=["temperature"]
     ).rows
+
+
+def forecast_workbook(path):
+    """A workbook as people keep them: a cover, titles, a header below, gaps, a mean at the end."""
+    book = openpyxl.Workbook()
+    cover = book.active
+    cover.title = "README"
+    cover["A1"] = "Forecast verification 2025/26"
+    page = book.create_sheet("Verification")
+    page["A1"] = "Forecasts, station 10471"
+    page["A2"] = "All values in percent"
+    header = ["Date", "Station", *(f"P({name})" for name in CLASSES), "Observed"]
+    for j, name in enumerate(header, start=1):
+        page.cell(4, j, name)
+    for i in range(N):
+        cells = [f"d{i}", "Harz", *PROBS[i].tolist(), str(SEEN[i])]
+        for j, value in enumerate(cells, start=1):
+            page.cell(5 + i, j, value)
+    page.cell(5 + 7, 4).value = "n/a"
+    page.cell(5 + N, 1, "Mean")
+    page.cell(5 + N, 3, f"=AVERAGE(C5:C{4 + N})")
+    book.save(path)
+
+
+def test_a_workbook_as_people_keep_them(folder, said, model):
+    forecast_workbook(folder / "fc.xlsx")
+    reading = "--prefix P(*) --missing drop"
+    code, out, err = said(f"assess fc.xlsx --label Observed {reading} --json --seed 1")
+    assert code == 0, err
+    notes = " ".join(note["text"] for note in json.loads(out)["data"]["notes"])
+    assert "Sheet 'Verification', the first with a table of 2, was read" in notes
+    assert "named in row 4; 2 rows above it were left out" in notes
+    kept = np.delete(np.arange(N), 7)
+    expected = mcllo.assess(PROBS[kept], SEEN[kept], classes=CLASSES).test.statistic
+    assert json.loads(out)["test"]["statistic"] == pytest.approx(expected)
+    # the same where the row is named; another row is refused by what it holds
+    same = f"assess fc.xlsx --label Observed {reading} --sheet Verification --header 4"
+    assert said(f"{same} --json --seed 1")[0] == 0
+    assert "row 3 is empty" in said(same.replace("--header 4", "--header 3"))[2]
+    # without --prefix the remedy is the option
+    assert "pass --prefix 'P(*)'" in said("assess fc.xlsx --label Observed")[2]
+    (folder / "t.csv").write_text("a,b,y\n0.5,0.5,a\n")
+    assert (
+        "--header 4 is the row of a workbook"
+        in said("assess t.csv --label y --header 4")[2]
+    )
+
+
+def test_a_workbook_comes_back_whole(folder, said, model):
+    forecast_workbook(folder / "fc.xlsx")
+    code, _, err = said(
+        "apply model.json fc.xlsx --prefix P(*) --missing drop -o o.xlsx"
+    )
+    assert code == 0, err
+    before = openpyxl.load_workbook(folder / "fc.xlsx")
+    after = openpyxl.load_workbook(folder / "o.xlsx")
+    assert after.sheetnames == ["README", "Verification"]
+    assert after["README"]["A1"].value == before["README"]["A1"].value
+    kept = np.delete(np.arange(N), 7)
+    expected = dict(zip(kept.tolist(), model.predict_proba(PROBS[kept]), strict=True))
+    old, new = before["Verification"], after["Verification"]
+    assert new.max_row == old.max_row
+    for line in range(1, old.max_row + 1):
+        i = line - 5
+        is_row = 0 <= i < N
+        for column in range(1, old.max_column + 1):
+            found, given = new.cell(line, column).value, old.cell(line, column).value
+            is_changed = is_row and 3 <= column < 3 + len(CLASSES)
+            if is_changed and i in expected:
+                assert found == pytest.approx(expected[i][column - 3], abs=1e-12)
+            elif is_changed:
+                assert found is None  # a gap: nobody takes it for a recalibrated number
+            elif line < old.max_row:
+                assert found == given
+    assert new.cell(old.max_row, 1).value == "Mean"

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
+from mcllo.__main__ import run_command_line
 from mcllo._diagnostics.calibration_table import one_class_versus_rest
 from mcllo._fit.covariance import with_robust_covariance
 from mcllo._fit.fit import fit_predictions
+from mcllo._utils.formatting import Table
 from mcllo.exceptions import InputError
 
 VGAM = json.loads(
@@ -283,3 +286,62 @@ def test_bad_options_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             calibration_table(TOY_X, TOY_Y, **options)
+
+
+def of_two_sizes(n):
+    rng = np.random.default_rng(7)
+    truth = rng.dirichlet([2.0, 1.0, 1.0], size=n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    sharp = truth**1.8 / (truth**1.8).sum(axis=1, keepdims=True)
+    return mcllo.calibration_table(sharp, y, seed=0, n_resamples=199)
+
+
+def test_a_simulated_pvalue_is_not_that_of_a_chi_square():
+    few, many = of_two_sizes(40), of_two_sizes(3000)
+    assert set(few.tests["method"]) & {"exact", "sequential", "bootstrap"}
+    assert r"\chi^2" not in few.to_latex()
+    assert r"$D_{4} = " in few.to_latex()
+    assert "(simulated)" in few.to_latex()
+    assert "(simulated)" in str(few)
+    assert f"simulated with seed {few.seed}" in few.methods
+    assert set(many.tests["method"]) == {"chi2"}
+    assert r"$\chi^2_{4} = " in many.to_latex()
+    assert "simulated" not in str(many) + many.to_latex() + many.methods
+    assert "(p-values: chi-square)" in many.methods
+    assert "(n = 3,000)" in many.methods
+    assert "each class against 2" in many.methods
+
+
+def test_tiny_pvalues_and_minus_zero():
+    found = of_two_sizes(3000)
+    rows = found.parameters.to_dict()
+    rows["pvalue"] = [0.0] * len(rows["pvalue"])
+    rows["estimate"] = [-0.001] * len(rows["estimate"])
+    edge = replace(found, parameters=Table(rows))
+    assert "< 1e-300" in str(edge)
+    assert "0.00 (" in str(edge)
+    assert "\N{MINUS SIGN}0.00 (" not in str(edge)
+
+
+def test_the_table_of_a_file(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    truth = rng.dirichlet([1.0, 1.0, 1.0], size=400)
+    y = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    names = ["a", "b", "c"]
+    lines = ["a,b,c,y"]
+    for row, code in zip(truth.tolist(), y, strict=True):
+        lines.append(",".join([*map(repr, row), names[code]]))
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(lines) + "\n")
+    found = mcllo.calibration_table(truth, np.array(names)[y], seed=0)
+    asked = ["table", str(file), "--label", "y", "--seed", "0"]
+    assert run_command_line(asked) == 0
+    assert capsys.readouterr().out == f"{found}\n\n{found.methods}\n"
+    assert run_command_line([*asked, "--latex"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == f"{found.to_latex().rstrip()}\n% {found.methods}\n"
+    assert run_command_line([*asked, "--json", "--versus", "rest"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["versus"] == "rest"
+    assert run_command_line([*asked, "--versus", "others"]) == 2
+    assert "versus must be" in capsys.readouterr().err

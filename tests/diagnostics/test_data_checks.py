@@ -16,6 +16,7 @@ from mcllo._diagnostics.data_checks import (
     LabelPredictionCounts,
     check_data,
     find_column_permutation,
+    find_likelier_order,
     is_recalibrated_on_same_rows,
 )
 from mcllo._fit.fit import fit_predictions
@@ -156,6 +157,50 @@ def test_few_rows_or_dependent_ones_are_not_enough():
         is None
     )
     assert find_column_permutation(LabelPredictionCounts(swapped, 0.5)) is None
+
+
+def test_other_orders_are_found_in_two_hundred_rows_by_the_likelihood():
+    rng = np.random.default_rng(8)
+    n = 200
+    honest = rng.dirichlet(np.full(4, 0.6), size=n)
+    y = (honest.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    assert "data_check.columns" not in said(honest, y)
+    n_said = 0
+    for order in ([1, 0, 2, 3], [0, 3, 2, 1], [1, 2, 0, 3], [3, 0, 1, 2]):
+        moved = honest[:, order]
+        p = as_predictions(moved, y)
+        found = find_likelier_order(p)
+        # column j of `moved` holds class order[j]
+        assert [order[j] for j in found] == [0, 1, 2, 3]
+        n_said += "data_check.columns" in said(moved, y)
+    assert n_said == 4
+
+
+def test_the_likelihood_ratio_of_a_cycle_is_an_e_value():
+    # its mean over labels drawn from calibrated rows is 1: sum_j x_j x_moved(j) / x_j, by hand
+    x = np.array([0.2, 0.3, 0.5])
+    moved = x[[1, 2, 0]]
+    assert (x * moved / x).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("slope", [0.3, 1.0, 3.0])
+def test_merely_bad_rows_are_in_their_order_by_likelihood(slope):
+    rng = np.random.default_rng(4)
+    n_found = 0
+    for _ in range(150):
+        c = int(rng.choice([2, 3, 8]))
+        x = rng.dirichlet(np.full(c, rng.choice([0.1, 0.5, 2.0])), size=150) + 1e-9
+        truth = x**slope * np.exp(rng.normal(0.0, 1.5, c))
+        truth /= truth.sum(axis=1, keepdims=True)
+        x /= x.sum(axis=1, keepdims=True)
+        y = (truth.cumsum(axis=1) > rng.random((150, 1))).argmax(axis=1)
+        p = Predictions.from_arrays(x, y, classes=range(c))
+        n_found += find_likelier_order(p) is not None
+        # labels that know nothing of the rows have no order either
+        other = rng.integers(0, c, 150)
+        p = Predictions.from_arrays(x, other, classes=range(c))
+        n_found += find_likelier_order(p) is not None
+    assert n_found == 0  # of 300; chance alone would give one in a million
 
 
 def test_labels_of_other_rows_are_noticed(rows):

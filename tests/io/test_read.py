@@ -241,7 +241,7 @@ def test_data_checks():
         (prefix_hint(["prob a", "prob ab"], ["a", "ab"]), "prefix='prob '"),
         (
             prefix_hint(["cat_p", "dog_p"], ["cat", "dog"]),
-            "'_p' after them; rename them",
+            "'_p' after them; pass prefix='*_p'",
         ),
         (prefix_hint(["p_cat", "q_dog"], ["cat", "dog"]), None),
         (prefix_hint(["cat", "dog"], ["cat", "dog"]), None),

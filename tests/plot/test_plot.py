@@ -13,6 +13,7 @@ import pytest
 from figure_checks import HOSTILE, assessment, drawn_texts, hostile
 from matplotlib.axes import Axes
 
+import mcllo
 from mcllo import plot
 from mcllo.exceptions import FileFormatError, InputError
 from mcllo.plot._files import find_figure
@@ -169,7 +170,7 @@ def test_nothing_needs_pyplot(tmp_path):
 def test_errors(tmp_path):
     ax = plot.reliability(assessment(2))
     with pytest.raises(
-        InputError, match=r"path must end in .svg, .png or .pdf; got 'a.jpg'"
+        InputError, match=r"path must end in .svg, .png, .pdf or .tiff; got 'a.jpg'"
     ):
         plot.save(ax, tmp_path / "a.jpg")
     with pytest.raises(FileFormatError, match="there is no directory"):
@@ -177,3 +178,16 @@ def test_errors(tmp_path):
     ax.remove()
     with pytest.raises(InputError, match="part of a figure"):
         find_figure(ax)
+
+
+def test_a_tiff_of_so_many_dots(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    a = mcllo.assess(
+        [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0
+    )
+    figure = plot.parameters(a.fit)
+    plot.save(figure, tmp_path / "a.tiff", dpi=300)
+    with image.open(tmp_path / "a.tiff") as found:
+        assert found.info["dpi"] == (300, 300)
+        width, height = find_figure(figure).get_size_inches()
+        assert found.size == (int(300 * width), int(300 * height))

@@ -568,3 +568,12 @@ def test_plot(good, tmp_path, capsys):
         capsys, "plot", good, *LABEL, "-o", out
     )
     assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_flags_take_no_value_and_help_says_so(capsys):
+    for verb in ("assess", "fit", "monitor add"):
+        assert run_command_line([*verb.split(), "--help"]) == 0
+        said = capsys.readouterr().out
+        assert "--json" in said
+        assert "<bool>" not in said
+        assert "BOOLEAN" not in said

@@ -199,7 +199,7 @@ def test_what_a_form_may_not_say(seen):
         read_form_options(found, {"role-3": "label"}, LIMITS)
     with pytest.raises(InputError, match="must be a number; got 'negligible'"):
         read_form_options(found, fields | {"clip": "negligible"}, LIMITS)
-    with pytest.raises(InputError, match="must begin with 'p_'; 'cat' does not"):
+    with pytest.raises(InputError, match="must be named as in 'p_'; 'cat' is not"):
         read_form_options(found, fields | {"prefix": "p_"}, LIMITS)
     with pytest.raises(
         InputError, match="at most 2 columns may be classes here; got 3"

@@ -426,7 +426,41 @@ class CalibrationTable(Result, NotebookResult):
         for row in self.tests.rows():
             pvalue = pvalue_text(row["pvalue"], bound=row["method"] == "bound")
             statistic = format_number(row["statistic"])
-            yield f"All {row['of']}: statistic {statistic} on {row['df']} df, p {pvalue}"
+            how = pvalue_origin(row["method"])
+            yield f"All {row['of']}: statistic {statistic} on {row['df']} df, p {pvalue} ({how})"
+
+    @property
+    def methods(self) -> str:
+        """A paragraph for the methods section of a paper: what was computed, and how."""
+        from .._version import __version__
+
+        against = "each class against all others"
+        models = "a logistic recalibration model was fitted for each class"
+        if self.versus == "baseline":
+            against = f"each class against {self._reference_text()}"
+            models = "multinomial logistic recalibration models were fitted"
+        kind = "profile likelihood" if self.interval == "profile" else "Wald"
+        errors = " with standard errors that allow for dependent rows" * self.robust
+        said = [
+            f"Calibration of the predicted probabilities (n = {format_count(self.n_samples)}) was "
+            f"assessed by calibration intercepts and slopes: {models} to the log odds of {against} "
+            "(Cox 1958; Van Hoorde et al. 2014; Vennos, Xing and Franck 2026).",
+            "Intercepts were estimated with slopes fixed at 1 and are 0 for calibrated "
+            "predictions, slopes with intercepts beside them and are 1.",
+            f"Intervals are {100 * self.level:g} % {kind} intervals{errors}; p-values of single "
+            "parameters are Wald's.",
+        ]
+        used = sorted(set(map(pvalue_origin, self.tests["method"])))
+        if used:
+            seeded = f" with seed {self.seed}" * any(
+                how != "chi-square" for how in used
+            )
+            said.append(
+                f"Joint hypotheses were tested by likelihood ratio (p-values: "
+                f"{' and '.join(used)}{seeded})."
+            )
+        said.append(f"Computed with the Python package mcllo {__version__}.")
+        return " ".join(said)
 
     def _caption(self) -> str:
         """Return the caption: what the numbers are, and the joint tests."""
@@ -441,12 +475,15 @@ class CalibrationTable(Result, NotebookResult):
         if self.versus == "baseline" and len(self.tests):
             tests = []
             for row in self.tests.rows():
-                statistic = (
-                    rf"$\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$"
-                )
-                tests.append(
-                    f"{row['of']}, {statistic}, {latex_pvalue(row['pvalue'], 'p')}"
-                )
+                # only where the p-value is chi-square's the statistic is called so
+                is_chi2 = row["method"] == "chi2"
+                name = rf"\chi^2_{{{row['df']}}}" if is_chi2 else rf"D_{{{row['df']}}}"
+                statistic = f"${name} = {format_number(row['statistic'])}$"
+                pvalue = latex_pvalue(row["pvalue"], "p")
+                if row["method"] == "bound":
+                    pvalue = pvalue.replace("$p = ", r"$p \le ")
+                drawn = "" if is_chi2 else f" ({pvalue_origin(row['method'])})"
+                tests.append(f"{row['of']}, {statistic}, {pvalue}{drawn}")
             sentences.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
         return " ".join(sentences)
 
@@ -664,14 +701,22 @@ def _parameter_table(rows: list[ParameterEstimate]) -> Table:
     return Table(columns | {"adjusted": adjusted.tolist()})
 
 
+def pvalue_origin(method: str) -> str:
+    """Return what a way to a p-value is called in print."""
+    names = {"chi2": "chi-square", "bound": "a guaranteed bound"}
+    return names.get(method, "simulated")
+
+
 def _estimate_with_interval(row: dict[str, Any]) -> str:
     """Return ``0.51 (0.44 to 0.58)``, a true minus before negative numbers."""
     if np.isnan(row["estimate"]):
         return "-"
     decimals = 0 if abs(row["estimate"]) >= 100.0 else 2
     estimate, low, high = (
-        # -0.0 + 0.0 is 0.0
-        f"{row[name] + 0.0:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+        # rounded first, as -0.001 would be -0.00; -0.0 + 0.0 is 0.0
+        f"{round(row[name], decimals) + 0.0:.{decimals}f}".replace(
+            "-", "\N{MINUS SIGN}"
+        )
         for name in ("estimate", "low", "high")
     )
     return f"{estimate} ({low} to {high})"

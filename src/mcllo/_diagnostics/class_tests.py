@@ -38,7 +38,13 @@ from .._inference.hypothesis_test import Reason, TestResult
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.monte_carlo import Seed
 from .._model.many_classes import MIN_CLASSES_FOR_PCG
-from .._utils.formatting import Table, align_columns, ellipsis, format_number
+from .._utils.formatting import (
+    MIN_PRINTED_PVALUE,
+    Table,
+    align_columns,
+    ellipsis,
+    format_number,
+)
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
 from .._utils.results import Floats, Result, none_for_nonfinite
@@ -107,7 +113,11 @@ def format_p_cell(pvalue: float, method: str | None) -> str:
     --------
     >>> format_p_cell(1.0, "chi2"), format_p_cell(2e-20, "bound"), format_p_cell(float("nan"), None)
     ('1.00', '<= 2e-20', '-')
+    >>> format_p_cell(0.0, "chi2")  # beyond what a double holds
+    '< 1e-300'
     """
+    if pvalue < MIN_PRINTED_PVALUE:
+        return f"< {MIN_PRINTED_PVALUE:g}"
     sign = "<= " if method == "bound" else ""
     return f"{sign}{format_number(pvalue)}"
 

@@ -21,7 +21,9 @@ data_check.columns   in a cycle of L of the c classes, W rows have their most pr
                      that W leads the runner-up by `MIN_LEAD_FACTOR`, in most classes of the cycle,
                      also without the largest W. Of two classes it is enough that labels follow the
                      other column: T (below) under minus `MIN_Z_OF_REVERSAL`; an event may be too
-                     rare ever to be the most probable class
+                     rare ever to be the most probable class. Or, where few rows are not enough for
+                     that: the likelihood ratio of the labels, a cycle of columns against the
+                     columns as they are (`find_likelier_order`)
 data_check.rows      T = sum_i x_i,y less its mean over permutations of the labels, in their
                      standard deviations: below `MAX_Z_OF_NO_RELATION`, where calibrated predictions
                      show `MIN_EXPECTED_Z`; and no other pair of label and column goes together
@@ -59,6 +61,8 @@ MIN_LEAD_FACTOR = 1.5  # by which a permutation of columns leads the runner-up
 MAX_Z_OF_NO_RELATION = 2.0
 MIN_EXPECTED_Z = 25.0  # what calibrated predictions would show
 MIN_Z_OF_REVERSAL = 6.0  # below minus this, labels and columns go against each other
+MAX_CLASSES_ORDERED_BY_LIKELIHOOD = 100
+"""Classes up to which orders are compared by likelihood: round; of more, most have few rows."""
 MIN_OTHER_LABEL_ROWS = 25.0
 """Rows of other labels than the most frequent one, below which nothing can be missed."""
 
@@ -132,6 +136,8 @@ def check_data(predictions: RowCounts, fit: MCLLOFit, test: Any) -> list[Stateme
     is_reversed = covariances is not None and covariances.are_reversed
     if order is None and is_reversed and predictions.n_classes == 2:
         order = np.array([1, 0])
+    if order is None:
+        order = find_likelier_order(sample, hits.worth)
     if order is not None:
         statements.append(_permuted_columns_statement(predictions, order))
     elif covariances is not None and covariances.are_unrelated:
@@ -250,6 +256,84 @@ def _is_surely_permuted(
     if not occurs.any() or np.mean(moved[occurs] > runner_up[occurs]) < 0.8:
         return False
     return bool(moved.sum() >= MIN_LEAD_FACTOR * runner_up.sum())
+
+
+def find_likelier_order(predictions: Predictions, worth: float = 1.0) -> Codes | None:
+    """Return the column in which each class seems to be by the likelihood of the labels, or None.
+
+    For a cycle of columns ``E = prod_i x_i,moved(y_i) / x_i,y_i`` is an e-value: calibrated
+    predictions give it a mean of 1, as ``sum_j x_ij x_i,moved(j) / x_ij = 1``, and so exceed
+    ``c^L / FALSE_CHECK_LEVEL`` in any of the c^L cycles of L classes with a probability of at most
+    `FALSE_CHECK_LEVEL` [1]_. That is for calibrated rows alone. Merely bad ones must not be taken
+    for exchanged: the ratio is taken at twice the temperature; also without the class that speaks
+    loudest it favours the cycle; most of its classes have their largest mean logarithm in the new
+    column; and exchanged columns, at some temperature, tell more of the labels than the shares of
+    the classes do.
+
+    References
+    ----------
+    .. [1] V. Vovk, R. Wang (2021). E-values: calibration, combination and applications. The Annals
+           of Statistics 49:1736-1754.
+    """
+    n_classes = predictions.n_classes
+    if n_classes > MAX_CLASSES_ORDERED_BY_LIKELIHOOD:
+        return None
+    logs = np.log(predictions.probs)
+    weight = worth * predictions.row_weight
+    table = np.zeros((n_classes, n_classes))  # label, column: sum of log x
+    for k in range(n_classes):
+        rows = predictions.codes == k
+        table[k] = weight[rows] @ logs[rows]
+    if (table.max(axis=1) - table.diagonal()).sum() < -math.log(FALSE_CHECK_LEVEL):
+        return None
+    from scipy.optimize import linear_sum_assignment
+
+    _, best = linear_sum_assignment(table, maximize=True)
+    order = np.arange(n_classes)
+    for cycle in _nontrivial_cycles(best):
+        if _is_surely_likelier(table[cycle], cycle, best[cycle]):
+            order[cycle] = best[cycle]
+    if (order == np.arange(n_classes)).all():
+        return None
+    if not _tell_more_than_shares(predictions, logs[:, order], weight):
+        return None
+    return order
+
+
+def _is_surely_likelier(table: Floats, cycle: Codes, columns: Codes) -> bool:
+    """Whether the likelihood ratio of a cycle is beyond chance, and not the work of one class."""
+    rows = np.arange(len(cycle))
+    gain = table[rows, columns] - table[rows, cycle]
+    log_n_cycles = len(cycle) * math.log(table.shape[1])
+    # Half of it: the ratio of x^(1/2), whose logarithm is half, for rows that are twice too sure.
+    if 0.5 * gain.sum() < log_n_cycles - math.log(FALSE_CHECK_LEVEL):
+        return False
+    if gain.sum() - gain.max() < -math.log(1e-3):
+        return False
+    occurs = table.any(axis=1)
+    leads = table[rows, columns] >= table.max(axis=1)
+    return bool(occurs.any() and np.mean(leads[occurs]) >= 0.8)
+
+
+def _tell_more_than_shares(
+    predictions: Predictions, logs: Floats, weight: Floats
+) -> bool:
+    """Whether probabilities, at the best of a few temperatures, beat the shares of the classes."""
+    from scipy.special import log_softmax
+
+    codes = predictions.codes
+    counts = np.bincount(codes, weight, predictions.n_classes)
+    by_shares = float(weight @ np.log(counts / counts.sum())[codes])
+    rows = np.arange(len(codes))
+    by_temperature = []
+    for inverse_temperature in (
+        1.0,
+        0.5,
+        0.25,
+    ):  # sure predictions may be right, if tempered
+        tempered = log_softmax(inverse_temperature * logs, axis=1)
+        by_temperature.append(float(weight @ tempered[rows, codes]))
+    return max(by_temperature) - by_shares > -math.log(FALSE_CHECK_LEVEL)
 
 
 class LabelCovariances(NamedTuple):

@@ -98,6 +98,37 @@ def column_cells(table: Any, name: str = "the frame") -> dict[str, list[Any]]:
     return {str(column): values.to_list() for column, values in columns}
 
 
+def split_prefix(prefix: str) -> tuple[str, str]:
+    """Return what stands before and after a class: of ``P(*)`` both, else all stands before.
+
+    Examples
+    --------
+    >>> split_prefix("p_"), split_prefix("P(*)"), split_prefix("*_prob")
+    (('p_', ''), ('P(', ')'), ('', '_prob'))
+    """
+    before, _, after = prefix.partition("*")
+    return before, after
+
+
+def column_of_label(prefix: str, label: object) -> str:
+    """Return the name of a class's column."""
+    before, after = split_prefix(prefix)
+    return f"{before}{label}{after}"
+
+
+def has_affixes(prefix: str, column: str) -> bool:
+    """Whether a column's name has what stands before and after a class."""
+    before, after = split_prefix(prefix)
+    is_long_enough = len(column) >= len(before) + len(after)
+    return is_long_enough and column.startswith(before) and column.endswith(after)
+
+
+def label_of_column(prefix: str, column: str) -> str:
+    """Return the class in a column's name, which has what stands before and after it."""
+    before, after = split_prefix(prefix)
+    return column.removeprefix(before).removesuffix(after)
+
+
 def select_by_prefix(
     table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str
 ) -> Any:
@@ -118,18 +149,22 @@ def select_by_prefix(
     names = [str(column) for column in frame.columns]
     if columns is None:
         chosen = [
-            column for column in names if column.startswith(prefix) and column != prefix
+            column
+            for column in names
+            if has_affixes(prefix, column) and label_of_column(prefix, column)
         ]
     else:
         chosen = _select_columns(
-            names, [f"{prefix}{column}" for column in columns], name
+            names, [column_of_label(prefix, column) for column in columns], name
         )
     if len(chosen) < 2:
-        rule = "begin the names of at least two columns of {columns}"
+        rule = (
+            "stand before the class in the names of at least two columns of {columns}"
+        )
         values = {"columns": shorten(names)}
         raise InputError(argument="prefix", rule=rule, value=prefix, values=values)
     own = frame[:, [names.index(column) for column in chosen]]
-    short = [column.removeprefix(prefix) for column in chosen]
+    short = [label_of_column(prefix, column) for column in chosen]
     new_names = dict(zip(own.columns, short, strict=True))
     renamed: nw.DataFrame[Any] = own.rename(new_names)
     return renamed.to_native()
@@ -438,40 +473,39 @@ def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Hint | None:
     --------
     >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
     The columns are labels with 'p_' before them; pass prefix='p_'
+    >>> print(prefix_hint(["P(dry)", "P(wet)"], ["dry", "wet"]))
+    The columns are labels with 'P(' before and ')' after them; pass prefix='P(*)'
     """
     before, after = find_common_affixes(columns, labels)
+    if before and after:
+        says = "The columns are labels with {before!r} before and {after!r} after them; pass "
+        says += "{prefix:{pattern!r}}"
+        pattern = f"{before}*{after}"
+        return Hint(says, {"before": before, "after": after, "pattern": pattern})
     if before:
         says = "The columns are labels with {before!r} before them; pass {prefix:{before!r}}"
         return Hint(says, {"before": before})
     if after:
-        says = "The columns are labels with {after!r} after them; rename them"
-        return Hint(says, {"after": after})
+        says = "The columns are labels with {after!r} after them; pass {prefix:{pattern!r}}"
+        return Hint(says, {"after": after, "pattern": f"*{after}"})
     return None
 
 
 def find_common_affixes(
     columns: Sequence[str], labels: Sequence[str]
 ) -> tuple[str, str]:
-    """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
-    if not labels or len(labels) > MAX_DISTINCT_LABELS:
+    """Return what stands before and after every label in the columns' names; ("", "") if none."""
+    if not labels or len(labels) > MAX_DISTINCT_LABELS or not labels[0]:
         return "", ""
     known = set(columns)
-    first = labels[0]
+    # the longest label first: a short one may occur in many names by chance
+    longest = max(labels, key=len)
     for column in columns:
-        before = column.removesuffix(first)
-        after = column.removeprefix(first)
-        if (
-            before != column
-            and before
-            and all(before + label in known for label in labels)
-        ):
-            return before, ""
-        if (
-            after != column
-            and after
-            and all(label + after in known for label in labels)
-        ):
-            return "", after
+        before, found, after = column.partition(longest)
+        if not found or not (before or after):
+            continue
+        if all(f"{before}{label}{after}" in known for label in labels):
+            return before, after
     return "", ""
 
 

@@ -236,7 +236,8 @@ class Predictions:
             names, else 0 .. c-1 for such integers, else the sorted distinct labels.
         prefix : str
             What stands before a class in the name of a frame's column: ``"prob_"`` for columns
-            ``prob_cat, prob_dog`` and labels ``cat, dog``. Other columns are left out.
+            ``prob_cat, prob_dog`` and labels ``cat, dog``. What stands before and after it with a
+            ``*``: ``"P(*)"``. Other columns are left out.
         baseline : label, optional
             Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional

@@ -486,8 +486,8 @@ def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputErr
     names = column_names(table)
     if names is None:
         return error
-    before, _ = find_common_affixes(names, distinct_labels_as_text(y))
-    if not before:
+    before, after = find_common_affixes(names, distinct_labels_as_text(y))
+    if not before or after:
         return error
     rename = "X.columns = [name.removeprefix({before!r}) for name in X.columns]"
     told = (

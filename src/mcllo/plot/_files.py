@@ -20,11 +20,12 @@ from ..exceptions import InputError
 from ._layout import fixed_layout
 from ._style import THEMED, plot_style
 
-FORMATS = ("svg", "png", "pdf")
+FORMATS = ("svg", "png", "pdf", "tiff")
 NO_DATES: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "mcllo"},
     "png": {"Software": "mcllo"},
     "pdf": {"CreationDate": None, "Creator": "mcllo", "Producer": "mcllo"},
+    "tiff": {},  # has no dates
 }
 
 LINE_JOIN_STYLE = 'style="stroke-linejoin: round; stroke-linecap: butt"'
@@ -38,16 +39,16 @@ NOT_XML_CHARS = re.compile(
 def save(
     figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0
 ) -> None:
-    """Write a figure as SVG, PNG or PDF, by the ending of the file's name.
+    """Write a figure as SVG, PNG, PDF or TIFF, by the ending of the file's name.
 
     Parameters
     ----------
     figure : Figure, Axes or list of Axes
         What a function of this module returned, or its figure.
     path : path-like
-        Name that ends in ``.svg``, ``.png`` or ``.pdf``.
+        Name that ends in ``.svg``, ``.png``, ``.pdf`` or ``.tiff``.
     dpi : float
-        Dots per inch of a PNG.
+        Dots per inch of a PNG or TIFF.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def save(
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise InputError(
-            "{argument} must end in .svg, .png or .pdf; got {value}.",
+            "{argument} must end in .svg, .png, .pdf or .tiff; got {value}.",
             argument="path",
             value=Path(path).name,
             remedy="Choose one of these.",
@@ -156,7 +157,10 @@ def _render_figure(
     whole = find_figure(figure)
     target = BytesIO()
     with plot_style(**{"svg.hashsalt": salt}), fixed_layout(whole):
-        whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
+        more: dict[str, Any] = {"metadata": NO_DATES[kind]}
+        if kind == "tiff":  # as journals ask for them: packed without loss
+            more = {"pil_kwargs": {"compression": "tiff_lzw"}}
+        whole.savefig(target, format=kind, dpi=dpi, **more)
     return target.getvalue()
 
 

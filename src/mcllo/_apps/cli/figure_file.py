@@ -12,7 +12,7 @@ from ..._utils.atomic_files import check_writable
 from ..._validation.frames import did_you_mean
 from ..._validation.predictions import Predictions
 from ...exceptions import InputError
-from .options import KINDS
+from .options import DEFAULT_DPI, KINDS
 
 
 def check_figure_request(kind: str, path: str) -> None:
@@ -25,7 +25,7 @@ def check_figure_request(kind: str, path: str) -> None:
         raise InputError(message, argument="kind", value=kind, values={"hint": hint})
     if Path(path).suffix.lower()[1:] not in FORMATS:
         raise InputError(
-            "{argument} must end in .svg, .png or .pdf; got {value}.",
+            "{argument} must end in .svg, .png, .pdf or .tiff; got {value}.",
             argument="path",
             value=Path(path).name,
             remedy="Choose one of these.",
@@ -34,7 +34,12 @@ def check_figure_request(kind: str, path: str) -> None:
 
 
 def draw_figure_file(
-    predictions: Predictions, kind: str, path: str, *, seed: int | None = None
+    predictions: Predictions,
+    kind: str,
+    path: str,
+    *,
+    seed: int | None = None,
+    dpi: float = DEFAULT_DPI,
 ) -> None:
     """Assess the predictions and write the figure `kind`; its format follows the ending."""
     from ... import plot
@@ -56,4 +61,4 @@ def draw_figure_file(
     check_figure_request(kind, path)
     assessment = assess_predictions(predictions, seed=seed)
     figure = kinds[kind](assessment)
-    plot.save(figure, path)
+    plot.save(figure, path, dpi=dpi)

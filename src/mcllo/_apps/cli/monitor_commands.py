@@ -58,7 +58,7 @@ TEXTFILE = typer.Option(
     metavar="OUT",
     help="Also write numbers for Prometheus' textfile collector (.prom).",
 )
-FIGURE = typer.Option(None, metavar="FIG", help="Also draw it: svg, png or pdf.")
+FIGURE = typer.Option(None, metavar="FIG", help="Also draw it: svg, png, pdf or tiff.")
 NEW_DATABASE = typer.Argument(metavar="NEW", help="New SQLite file.")
 NEW_MODEL = typer.Option(
     None,

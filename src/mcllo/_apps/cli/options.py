@@ -40,10 +40,9 @@ def echo(text: str, err: bool = False) -> None:
 
 SAME_NAMES = (
     "abstain alpha answer baseline batch by calibrator center classes clip columns costs cv delta "
-    "dialect dtype encoding flexible gamma gate groups input keep kind label logits method methods "
-    "missing normalize penalty percent port positive power prefix reps rule scores seed sheet "
-    "statistic table to "
-    "tolerance weight"
+    "dialect dtype encoding flexible gamma gate groups header input keep kind label logits method "
+    "methods missing normalize penalty percent port positive power prefix reps rule scores seed "
+    "sheet statistic table to tolerance weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME_NAMES.split()},
@@ -273,7 +272,7 @@ PAPER_PREDICTIONS = typer.Option(
 FIGURE_FORMAT = typer.Option(
     "svg",
     "--format",
-    help="Of the figures: svg, png or pdf; latex for PDF and tables in LaTeX.",
+    help="Of the figures: svg, png, pdf or tiff; latex for PDF and tables in LaTeX.",
 )
 
 LABEL = typer.Option(
@@ -295,8 +294,14 @@ TABLE_OUT = typer.Option(
     help="Table to write: .csv, .parquet, .feather, .xlsx or .npy; - is standard output.",
 )
 FIGURE_OUT = typer.Option(
-    ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
+    ...,
+    "--output",
+    "-o",
+    metavar="FIG",
+    help="Figure to write: svg, png, pdf or tiff.",
 )
+DEFAULT_DPI = 200.0
+DPI = typer.Option(DEFAULT_DPI, help="Dots per inch of a png or tiff.")
 HTML = typer.Option(
     None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json."
 )
@@ -393,6 +398,20 @@ KIND = typer.Option(
     help="reliability (smooth), isotonic or bins (each also as by_class, isotonic_by_class, "
     "bins_by_class), parameters, map, nested_models or baselines.",
 )
+VERSUS = typer.Option(
+    "baseline",
+    autocompletion=_completer("baseline", "rest"),
+    help="What each class is compared with: baseline (a reference class) or rest (all others).",
+)
+INTERVAL = typer.Option(
+    "wald", autocompletion=_completer("wald", "profile"), help="wald or profile."
+)
+LEVEL = typer.Option(
+    0.95, help="Probability with which each interval covers its parameter."
+)
+LATEX = typer.Option(
+    False, "--latex", help="Print LaTeX, with the rules of the package booktabs."
+)
 POWER = typer.Option(
     None,
     "--power",
@@ -458,7 +477,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
         str,
         "",
         "What stands before a class in its column's name: p_ for columns p_cat, p_dog and labels "
-        "cat, dog.",
+        "cat, dog; before and after it with a *, as in 'P(*)'.",
     ),
     "normalize": (
         bool,
@@ -489,7 +508,12 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "sheet": (
         str | None,
         None,
-        "Sheet of a workbook; table of an .npz file. Default: the first.",
+        "Sheet of a workbook; table of an .npz file. Default: the first that holds a table.",
+    ),
+    "header": (
+        int | None,
+        None,
+        "Row of a sheet that names the columns, as Excel counts. Default: found out, and said.",
     ),
     "encoding": (
         str | None,
@@ -498,7 +522,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
     ),
 }
 """How a file is read: type, default and help of each option, in the order of the pages of help."""
-CELLS = ("percent", "missing", "positive", "sheet", "encoding")
+CELLS = ("percent", "missing", "positive", "sheet", "header", "encoding")
 """How cells are written: for every verb that reads a file."""
 PLAIN_OPTIONS = (
     "classes",

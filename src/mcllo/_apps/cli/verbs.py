@@ -125,6 +125,7 @@ def export(
     "percent",
     "missing",
     "sheet",
+    "header",
     "encoding",
 )
 def power(
@@ -321,7 +322,21 @@ app = typer.Typer(
 @cache
 def build_parser() -> Any:
     """Return the parser of the command line."""
-    return typer.main.get_command(app)
+    parser = typer.main.get_command(app)
+    _leave_out_types_of_flags(parser)
+    return parser
+
+
+def _leave_out_types_of_flags(command: Any) -> None:
+    """Let help show ``--gate`` and not ``--gate <bool>``: a flag takes no value."""
+    asks_for_help = command.get_help_option(
+        typer.Context(command)
+    )  # made once, and kept
+    for parameter in (*command.params, asks_for_help):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for verb in getattr(command, "commands", {}).values():
+        _leave_out_types_of_flags(verb)
 
 
 def _print_version(value: bool) -> None:
@@ -548,6 +563,8 @@ def compare(
 @add_file_options(
     *("prefix", "normalize", "logits", "clip", *CELLS, "classes"),
     classes="With --positive: the one column of probabilities.",
+    missing="Rows in which a probability is missing: refuse, or drop (they stay in their places "
+    "with empty class columns, and are counted).",
 )
 def apply(
     model: str = options.MODEL,
@@ -587,6 +604,7 @@ def plot(
     kind: str = options.KIND,
     *,
     reading: Any,
+    dpi: float = options.DPI,
     seed: int | None = options.SEED,
 ) -> None:
     """Draw one figure: reliability, parameters, recalibration map, nested models, baselines."""
@@ -594,11 +612,45 @@ def plot(
     from .figure_file import check_figure_request, draw_figure_file
 
     check_figure_request(kind, output)
+    if not 10.0 <= dpi <= 2400.0:  # of a page of print, and a picture that fits memory
+        raise typer.BadParameter("it must lie in 10 to 2400.", param_hint="--dpi")
     with suppress_warnings():  # what was changed is said by `mcllo assess`
         predictions = read_predictions(file, label=label, **reading)
-        draw_figure_file(predictions, kind, output, seed=seed)
+        draw_figure_file(predictions, kind, output, seed=seed, dpi=dpi)
     options.print_notes(predictions.notes)
     echo(f"{output}: {kind} figure written")
+
+
+@app.command(epilog="Example: mcllo table holdout.csv --label y --latex > table.tex")
+@add_file_options(*PLAIN_OPTIONS, "weight_kind", "groups")
+def table(
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    *,
+    reading: Any,
+    versus: str = options.VERSUS,
+    interval: str = options.INTERVAL,
+    level: float = options.LEVEL,
+    latex: bool = options.LATEX,
+    as_json: bool = options.JSON,
+    seed: int | None = options.SEED,
+) -> None:
+    """Estimate calibration intercepts and slopes with intervals, as clinical papers print them."""
+    from ..._diagnostics.calibration_table import calibration_table
+    from ..io.read import read_predictions
+
+    options.check_between_0_and_1(level, "--level")
+    with suppress_warnings():  # what was changed is said by `mcllo assess`
+        predictions = read_predictions(file, label=label, **reading)
+        asked: dict[str, Any] = {"versus": versus, "interval": interval}
+        found = calibration_table(predictions, level=level, seed=seed, **asked)
+    options.print_notes(predictions.notes)
+    if as_json:
+        echo(options.as_json_text(found.to_dict()))
+    elif latex:
+        echo(f"{found.to_latex().rstrip()}\n% {found.methods}")
+    else:
+        echo(f"{found}\n\n{found.methods}")
 
 
 app.command(

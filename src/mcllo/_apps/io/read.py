@@ -37,7 +37,12 @@ from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import format_count
 from ..._utils.parallel import available_memory, check_memory
 from ..._validation.arguments import clean_by
-from ..._validation.frames import shorten
+from ..._validation.frames import (
+    column_of_label,
+    has_affixes,
+    label_of_column,
+    shorten,
+)
 from ..._validation.labels import as_class_list
 from ..._validation.predictions import Predictions
 from ..._validation.probabilities import clean_probs
@@ -83,6 +88,7 @@ def read_predictions(
     missing: Missing = "refuse",
     positive: str | None = None,
     sheet: str | None = None,
+    header: int | None = None,
     encoding: str | None = None,
 ) -> Predictions:
     """Read predictions and labels from a file: CSV, Parquet, Arrow, .xlsx, .npy or .npz.
@@ -111,7 +117,7 @@ def read_predictions(
         Column with the subgroup of each row, which `assess` then looks at one by one.
     prefix : str
         What stands before a class in the name of its column: ``"p_"`` for columns ``p_cat, p_dog``
-        and labels ``cat, dog``.
+        and labels ``cat, dog``; what stands before and after it with a ``*``: ``"P(*)"``.
     logits : bool
         The columns hold logits instead of probabilities.
     normalize : bool
@@ -126,7 +132,9 @@ def read_predictions(
         For a yes/no outcome with one column of probabilities: the label they are of. The column is
         the one named in `classes`, or of that name, or the only one there is.
     sheet : str, optional
-        Sheet of a workbook (default: the first), or table of an .npz file.
+        Sheet of a workbook (default: the first that holds a table), or table of an .npz file.
+    header : int, optional
+        Row of a sheet that names the columns, as Excel counts rows; found out when not given.
     encoding : str, optional
         Of text, such as ``"latin-1"``; found out when not given.
 
@@ -166,7 +174,7 @@ def read_predictions(
     >>> p
     Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
     """
-    read_options = ReadOptions(percent, missing, positive, sheet, encoding)
+    read_options = ReadOptions(percent, missing, positive, sheet, encoding, header)
     sources = [Source(name, read_options) for name in find_files(path)]
     return read_sources(
         sources,
@@ -542,7 +550,7 @@ def find_positive_column(
 ) -> str:
     """Return the one column of probabilities: named, or of the label's name, or the only one."""
     if classes is not None:
-        named = [f"{prefix}{name}" for name in classes]
+        named = [column_of_label(prefix, name) for name in classes]
         if len(named) != 1:
             rule = "name one column beside {positive:{label!r}}"
             values = {"label": positive}
@@ -550,15 +558,13 @@ def find_positive_column(
                 argument="classes", rule=rule, value=list(classes), values=values
             )
         return named[0]
-    if (
-        f"{prefix}{positive}" in source.columns
-        and f"{prefix}{positive}" not in other_columns
-    ):
-        return f"{prefix}{positive}"
+    own = column_of_label(prefix, positive)
+    if own in source.columns and own not in other_columns:
+        return own
     left = [
         column
         for column in source.columns
-        if column.startswith(prefix)
+        if has_affixes(prefix, column)
         and column not in other_columns
         and not is_pandas_index(column)
     ]
@@ -584,16 +590,16 @@ def find_class_columns(
 ) -> list[str]:
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
     if classes is not None and len(classes) != 1:
-        return [f"{prefix}{name}" for name in as_class_list(classes)]
+        return [column_of_label(prefix, name) for name in as_class_list(classes)]
     if classes:
-        columns = [f"{prefix}{name}" for name in classes]
+        columns = [column_of_label(prefix, name) for name in classes]
     else:
         columns = [
             column
             for column in source.columns
-            if column.startswith(prefix)
+            if has_affixes(prefix, column)
             and column not in other_columns
-            and not is_pandas_index(column.removeprefix(prefix))
+            and not is_pandas_index(label_of_column(prefix, column))
         ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""

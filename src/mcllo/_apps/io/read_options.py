@@ -33,6 +33,7 @@ class CellOptions(TypedDict, total=False):
     missing: Missing
     positive: str | None
     sheet: str | None
+    header: int | None
     encoding: str | None
 
 
@@ -51,6 +52,7 @@ class ReadOptions:
     positive: str | None = None
     sheet: str | None = None
     encoding: str | None = None
+    header: int | None = None
 
     def __post_init__(self) -> None:
         check_missing_rule(self.missing)

@@ -1,14 +1,16 @@
 """Workbooks of Excel (``.xlsx``) in and out, by openpyxl (the extra ``excel``).
 
 =========  =======================================================================================
-sheet      the one that is named, else the first, and it is said which
-header     the first row that is not empty; columns and rows without anything in them do not count
+sheet      the one that is named, else the first that holds a table, and it is said which
+header     the first row that names about as many columns as are filled; what stands above it (a
+           title, a date) is left out, and it is said. Columns and rows without anything in them do
+           not count
 cells      values, also of formulas; 70 % is stored as 0.7. A column of one kind of value keeps it,
            a mixture is text
 places     rows as Excel counts them
 size       a sheet is read at once: a workbook that unpacks to more than 1 GB is refused
-out        one sheet; texts stay texts, also those that begin with ``=``; columns keep the format
-           of the sheet they came from
+out        of a workbook the whole workbook, in which some columns of the sheet are others; of
+           another file one sheet, in which texts stay texts, also those that begin with ``=``
 =========  =======================================================================================
 """
 
@@ -22,12 +24,14 @@ from typing import IO, Any
 
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean
-from ...exceptions import FileFormatError
+from ...exceptions import FileFormatError, InputError
 from .arrays import check_unpacked_size
 
 MAX_SHEET_ROWS = 1_048_576
 """Rows of a sheet, with its header: Excel's own limit."""
 GENERAL_FORMAT = "General"
+N_HEADER_ROWS = 50
+"""Rows among which the header is looked for: a round number, more than any letterhead."""
 
 
 def _import_openpyxl(name: str) -> Any:
@@ -59,13 +63,19 @@ class Sheet:
         What the header says of each column, "" where nothing.
     formats : list of str
         Excel's number format of each column.
+    header_line : int
+        The number that Excel gives the row of the header.
+    places : list of int
+        The number of each column in the sheet, from 1.
     lines : list of int
         The number that Excel gives each row of data.
     table : pyarrow.Table
         The cells below the header.
     """
 
-    def __init__(self, file: IO[bytes], name: str, sheet: str | None) -> None:
+    def __init__(
+        self, file: IO[bytes], name: str, sheet: str | None, header: int | None = None
+    ) -> None:
         openpyxl = _import_openpyxl(name)
         check_unpacked_size(
             file, name, "Save the sheet as CSV, which is read in blocks."
@@ -73,14 +83,12 @@ class Sheet:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             titles = [page.title for page in book.worksheets]
-            page = (
-                book.worksheets[0]
-                if sheet is None
-                else _find_sheet(book, titles, sheet, name)
-            )
-            rows = [
-                row for row in page.iter_rows() if _first_filled_cell(row) is not None
-            ]
+            if sheet is None:
+                page, rows, start = _find_table(book, header)
+            else:
+                page = _find_sheet(book, titles, sheet, name)
+                rows = _filled_rows(page)
+                start = _find_header(rows, header)
         except FileFormatError:
             raise
         except Exception as error:  # zip, XML and openpyxl raise what they like
@@ -94,8 +102,21 @@ class Sheet:
                 remedy="Choose another with {sheet}.",
                 values={"file": name, "title": page.title},
             )
+        if start is None:
+            raise InputError(
+                "{argument} must be a row of sheet {title!r} that names columns; row {given} is "
+                "empty.",
+                argument="header",
+                value=header,
+                values={"title": page.title, "given": header},
+            )
         self.title = page.title
-        self.note = _chosen_sheet_statement(name, page.title, titles, sheet)
+        self.notes = [
+            *_chosen_sheet_statement(name, page.title, titles, sheet),
+            *_header_statement(page.title, rows, start, header),
+        ]
+        rows = rows[start:]
+        self.header_line = _first_filled_cell(rows[0]).row
         self.others = [title for title in titles if title != page.title]
         self.lines = [_first_filled_cell(row).row for row in rows[1:]]
         self._parse_cells(rows[0], rows[1:])
@@ -106,6 +127,7 @@ class Sheet:
 
         self.names = []
         self.formats = []
+        self.places = []
         columns = []
         for j in range(max(len(row) for row in (header, *rows))):
             name = _cell_value(header, j)
@@ -114,6 +136,7 @@ class Sheet:
                 continue
             self.names.append("" if name is None else _cell_as_text(name))
             self.formats.append(_find_number_format(rows, j))
+            self.places.append(j + 1)
             columns.append(_as_arrow_column(values))
         # by position: names may occur twice here, which is refused later with a remedy
         positions = [str(k) for k in range(len(columns))]
@@ -141,16 +164,84 @@ def _find_sheet(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     raise FileFormatError(f"{name} has no sheet {sheet!r}; {hint}")
 
 
+def _find_table(book: Any, header: int | None) -> tuple[Any, list[Any], int | None]:
+    """Return the first sheet that holds a table, its rows, and which of them is the header.
+
+    Before it may stand covers: sheets without a row that names columns. Where none holds a table
+    it is the first sheet, for the reader to say what is wrong with it.
+    """
+    first = None
+    for page in book.worksheets:
+        rows = _filled_rows(page)
+        start = _find_header(rows, header)
+        if first is None:
+            first = (page, rows, start)
+        if start is not None and _names_columns(rows[start]) and len(rows) > start + 1:
+            return page, rows, start
+    assert first is not None  # a workbook has a sheet
+    return first
+
+
+def _filled_rows(page: Any) -> list[Any]:
+    """Return the rows of a sheet that hold something."""
+    return [row for row in page.iter_rows() if _first_filled_cell(row) is not None]
+
+
+def _find_header(rows: list[Any], header: int | None) -> int | None:
+    """Return which of the rows that hold something is the header; None where that row is empty.
+
+    It names at least half as many columns as the fullest of the first rows has: titles and dates
+    above it fill one or two cells. Rows of numbers are none, and then it is the first row, which
+    the reader refuses if it has no names.
+    """
+    if header is not None:
+        lines = [_first_filled_cell(row).row for row in rows]
+        return lines.index(header) if header in lines else None
+    filled = [_n_filled_cells(row) for row in rows[:N_HEADER_ROWS]]
+    for k, n_filled in enumerate(filled):
+        if n_filled >= 2 and 2 * n_filled >= max(filled):
+            holds_number = any(_is_number(cell.value) for cell in rows[k])
+            return 0 if holds_number else k
+    return 0
+
+
+def _names_columns(row: Any) -> bool:
+    """Whether a row could be a header: two names or more, each once."""
+    names = [str(cell.value).strip() for cell in row if cell.value is not None]
+    return len(names) >= 2 and len(set(names)) == len(names)
+
+
+def _n_filled_cells(row: Any) -> int:
+    return sum(cell.value is not None for cell in row)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _chosen_sheet_statement(
     name: str, title: str, titles: list[str], asked: str | None
-) -> Statement | None:
+) -> list[Statement]:
     """Say which of several sheets was read, where nobody said which."""
     if asked is not None or len(titles) == 1:
-        return None
-    text = f"Sheet {title!r}, the first of {len(titles)}, was read of {name}."
-    return Statement(
-        "note.sheet", text, numbers={"sheet": title, "n_sheets": len(titles)}
-    )
+        return []
+    which = "the first" if title == titles[0] else "the first with a table"
+    text = f"Sheet {title!r}, {which} of {len(titles)}, was read of {name}."
+    numbers = {"sheet": title, "n_sheets": len(titles)}
+    return [Statement("note.sheet", text, numbers=numbers)]
+
+
+def _header_statement(
+    title: str, rows: list[Any], start: int, asked: int | None
+) -> list[Statement]:
+    """Say what stands above the header and was left out, where nobody said so."""
+    if asked is not None or start == 0:
+        return []
+    line = _first_filled_cell(rows[start]).row
+    verb = "row above it was" if start == 1 else "rows above it were"
+    text = f"The columns of sheet {title!r} are named in row {line}; {start} {verb} left out."
+    numbers = {"header": line, "n_above": start}
+    return [Statement("note.header", text, numbers=numbers)]
 
 
 def _first_filled_cell(row: Any) -> Any:
@@ -208,6 +299,41 @@ def _as_date_column(values: list[Any]) -> Any:
     if all(v is None or v.time() == time() for v in values):
         return pa.array([None if v is None else v.date() for v in values])
     return pa.array(values, pa.timestamp("s"))
+
+
+class WorkbookUpdate:
+    """Writes a whole workbook again in which some columns of a sheet have other values.
+
+    Everything else stays: other sheets, what stands above and below the table, formulas, formats.
+    """
+
+    def __init__(
+        self, path: Path, file: IO[bytes], sheet: Sheet, formats: dict[int, str]
+    ) -> None:
+        self._path = path
+        self._sheet = sheet
+        self._formats = formats  # of the columns that change, by their place
+        self._book = _import_openpyxl(path.name).load_workbook(file)
+        self._page = self._book[sheet.title]
+        self._n_rows = 0
+
+    def write(self, batch: Any) -> None:
+        """Put the next rows in their places."""
+        lines = self._sheet.lines[self._n_rows : self._n_rows + batch.num_rows]
+        for column, number_format in self._formats.items():
+            place = self._sheet.places[column]
+            values = batch.column(column).to_pylist()
+            for line, value in zip(lines, values, strict=True):
+                cell = self._page.cell(line, place)
+                was_text = isinstance(cell.value, str)
+                cell.value = value
+                if was_text and value is not None:  # "70 %" becomes 0.7, shown so
+                    cell.number_format = number_format
+        self._n_rows += batch.num_rows
+
+    def close(self) -> None:
+        """Write the file."""
+        self._book.save(self._path)
 
 
 class ExcelTableWriter:

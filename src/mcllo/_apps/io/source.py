@@ -28,7 +28,7 @@ from typing import Any
 from ..._utils.atomic_files import StrPath
 from ..._utils.statements import Statement
 from ..._validation.frames import did_you_mean, first_duplicate, shorten
-from ...exceptions import FileFormatError, Hint
+from ...exceptions import FileFormatError, Hint, InputError
 from .arrays import NumpyTable
 from .container import ENCODING_NAMES, InputFile, changed_file_error
 from .csv_text import (
@@ -75,6 +75,14 @@ class Source(InputFile):
         self.columns: list[str] = []
         with self.keep_open():
             self.detect_kind()
+            if read_options.header is not None and self.kind != "sheet":
+                raise InputError(
+                    "{found} is the row of a workbook that names its columns; {name} is none.",
+                    argument="header",
+                    value=read_options.header,
+                    remedy="Leave it out, and delete what stands above the line with the names.",
+                    values={"name": self.name},
+                )
             with self.explained_pyarrow_errors():
                 names = self._detect_columns()
         self._set_names(names)
@@ -95,7 +103,9 @@ class Source(InputFile):
                 return list(file.schema.names)
         if self.kind == "sheet":
             with self.reopen() as file:
-                self.sheet = Sheet(file, self.name, self.read_options.sheet)
+                self.sheet = Sheet(
+                    file, self.name, self.read_options.sheet, self.read_options.header
+                )
             return self.sheet.names
         if self.kind == "array":
             if self.spool is None:  # by name, as only a file of a name can be mapped
@@ -211,7 +221,7 @@ class Source(InputFile):
             and self.sheet.others
             and self.read_options.sheet is None
         ):
-            says = "Sheet {title!r} was read, the first; choose another with {sheet:{other!r}}."
+            says = "Sheet {title!r} was read; choose another with {sheet:{other!r}}."
             return Hint(
                 says, {"title": self.sheet.title, "other": self.sheet.others[0]}
             )
@@ -222,7 +232,9 @@ class Source(InputFile):
     @property
     def assumptions(self) -> list[Statement]:
         """What was taken for granted, as far as it was read."""
-        said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
+        said = [] if self.sheet is None else list(self.sheet.notes)
+        if self.arrays is not None and self.arrays.note:
+            said.append(self.arrays.note)
         if self.read_options.encoding is None and self.encoding != "utf-8":
             called = ENCODING_NAMES[self.encoding]
             text = f"The text of {self.name} is no UTF-8: it was read as {called}."

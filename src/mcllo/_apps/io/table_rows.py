@@ -26,7 +26,10 @@ from numpy.typing import NDArray
 from ..._utils.statements import Statement, drop_repeated_statements
 from ..._validation.frames import (
     MAX_DISTINCT_LABELS,
+    column_of_label,
     extra_column_hint,
+    has_affixes,
+    label_of_column,
     prefix_hint,
     shorten,
 )
@@ -134,9 +137,8 @@ class TableRows:
         for source in self.sources:
             seen |= dict.fromkeys(self._distinct_labels(source, [positive]))
         words = list(seen)
-        if (
-            positive not in words
-            and self.roles.numbers[0] == f"{self.prefix}{positive}"
+        if positive not in words and self.roles.numbers[0] == column_of_label(
+            self.prefix, positive
         ):
             # the column is named after what came true, and the labels say whether it did
             yes = [word for word in words if word.lower() in TRUE_WORDS]
@@ -511,7 +513,9 @@ def distinct_column_words(labels: Any) -> list[str]:
 def strip_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
     """Return the classes that columns stand for."""
     return [
-        column.removeprefix(prefix) for column in columns if column.startswith(prefix)
+        label_of_column(prefix, column)
+        for column in columns
+        if has_affixes(prefix, column)
     ]
 
 

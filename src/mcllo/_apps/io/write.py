@@ -3,7 +3,7 @@
 ===========================  ======================================================================
 ``.parquet``, ``.pq``        Parquet, with checksums of its pages
 ``.feather``, ``.arrow``     Arrow
-``.xlsx``                    a workbook of one sheet (`_apps/io/sheets`)
+``.xlsx``                    a workbook (`_apps/io/sheets`)
 ``.npy``                     the numbers, where there is nothing else
 ``.tsv``, ``.tab``           CSV with tabs
 ``-``                        standard output, CSV
@@ -19,7 +19,7 @@ import csv
 import gzip
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +28,7 @@ from ..._utils.atomic_files import StrPath, check_writable, replace_atomically
 from ..._utils.terminal import standard_output
 from ...exceptions import FileFormatError
 from .csv_text import DECIMAL_COMMA, DECIMAL_POINT, NumberFormat
-from .sheets import ExcelTableWriter
+from .sheets import ExcelTableWriter, WorkbookUpdate
 
 PARQUET_SUFFIXES = {".parquet", ".pq"}
 ARROW_SUFFIXES = {".feather", ".arrow"}
@@ -150,6 +150,7 @@ Writer = (
     | ArrowTableWriter
     | NumpyTableWriter
     | ExcelTableWriter
+    | WorkbookUpdate
 )
 
 
@@ -160,10 +161,12 @@ def open_writer(
     *,
     encoding: str = "utf-8",
     formats: dict[str, str] | None = None,
+    update: Callable[[Path], WorkbookUpdate] | None = None,
 ) -> Iterator[Writer]:
     """Give a writer for `path`; the file appears, whole, when the block ends well.
 
-    `formats` are Excel's of the columns, for workbooks.
+    `formats` are Excel's of the columns, for workbooks; `update` makes the writer of a workbook
+    out of the one that was read.
     """
     if str(path) == "-":
         out = standard_output()
@@ -173,7 +176,11 @@ def open_writer(
     endings = split_endings(path)
     ending = endings[-1]
     with replace_atomically(path) as temporary:
-        if ending in BINARY_SUFFIXES:
+        if ending == ".xlsx" and update is not None:
+            book = update(temporary)
+            yield book
+            book.close()
+        elif ending in BINARY_SUFFIXES:
             rows = _make_binary_writer(temporary, ending, formats)
             yield rows
             rows.close()

@@ -24,6 +24,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from ..._validation.frames import has_affixes, label_of_column
 from ...exceptions import InputError, MclloError, Names
 from ..cli.options import FLAG_NAMES, READING, Flag, non_default_options
 from ..cli.verbs import build_parser
@@ -152,6 +153,7 @@ def read_form_options(
     reading["missing"] = missing if missing in MISSING else "refuse"
     reading["clip"] = _parse_optional_number(form_fields.get("clip", ""))
     reading["sheet"] = detected.sheet if len(detected.sheets) > 1 else None
+    reading["header"] = None  # found anew in that sheet
     return {name: reading[name] for name in ("label", *READING)}
 
 
@@ -160,9 +162,9 @@ def _explicit_class_labels(
 ) -> list[str] | None:
     """Return the classes that columns stand for; None where they are all that there are."""
     for name in columns_by_role["class"]:
-        if not name.startswith(prefix):
+        if not has_affixes(prefix, name):
             raise InputError(
-                f"every class column must begin with {prefix!r}; {name!r} does not.",
+                f"every class column must be named as in {prefix!r}; {name!r} is not.",
                 remedy="Set it to “Not used”, or empty “What stands before a class”.",
             )
     if not columns_by_role["class"]:
@@ -177,8 +179,8 @@ def _explicit_class_labels(
     ]
     default_columns = []
     for column in detected.columns:
-        is_class = column.name.startswith(prefix) and not is_pandas_index(
-            column.name[len(prefix) :]
+        is_class = has_affixes(prefix, column.name) and not is_pandas_index(
+            label_of_column(prefix, column.name)
         )
         if is_class and column.name not in other_roles_columns:
             default_columns.append(column.name)
@@ -187,7 +189,7 @@ def _explicit_class_labels(
         and columns_by_role["class"] == default_columns
     ):
         return None
-    return [name[len(prefix) :] for name in columns_by_role["class"]]
+    return [label_of_column(prefix, name) for name in columns_by_role["class"]]
 
 
 def _parse_optional_number(text: str) -> float | None:

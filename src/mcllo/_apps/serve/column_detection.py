@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._utils.formatting import ellipsis
 from ..._utils.results import Floats
-from ..._validation.frames import MAX_DISTINCT_LABELS, find_common_affixes
+from ..._validation.frames import MAX_DISTINCT_LABELS, find_common_affixes, has_affixes
 from ..._validation.probabilities import MAX_ROUNDING_ROW_ERROR, ROW_SUM_TOL
 from ...exceptions import FileFormatError
 from ..io.csv_text import (
@@ -170,7 +170,9 @@ def detect_table(
         sheets=sheets,
         sheet="" if source.sheet is None else source.sheet.title,
         notes=tuple(
-            note.text for note in source.assumptions if note.kind == "note.encoding"
+            note.text
+            for note in source.assumptions
+            if note.kind in ("note.encoding", "note.header")
         ),
         ending=recalibrated_file_suffix(source),
     )
@@ -280,10 +282,10 @@ def guess_label_and_prefix(
             label = name
             prefix = ""
             n_named = n_same
-        before, _ = find_common_affixes(others, values)
-        if n_same == 0 and before and len(values) > n_named:
+        before, after = find_common_affixes(others, values)
+        if n_same == 0 and (before or after) and len(values) > n_named:
             label = name
-            prefix = before
+            prefix = f"{before}*{after}" if after else before
             n_named = len(values)
     if label:
         return label, prefix
@@ -318,7 +320,7 @@ def guess_class_columns(
     ]
     able = [name for name in others if name in first_rows.numbers]
     if prefix:
-        return [name for name in able if name.startswith(prefix)]
+        return [name for name in able if has_affixes(prefix, name)]
     # Columns that labels name are classes in any case, also where rows do not sum to 1.
     named = [name for name in able if name in values]
     if first_rows.rows_sum_to_about(named, 1.0) or first_rows.rows_sum_to_about(

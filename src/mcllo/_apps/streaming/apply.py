@@ -5,15 +5,17 @@ Numbers are written the way they came: percentages stay percentages, decimal com
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..._utils.atomic_files import StrPath, progress
+from ..._utils.formatting import format_count
 from ..._utils.statements import Statement, drop_repeated_statements, suppress_warnings
-from ..._validation.frames import prefix_hint, shorten
-from ..._validation.missing_rows import dropped_rows_statement
+from ..._validation.frames import column_of_label, prefix_hint, shorten
 from ...exceptions import FileFormatError, InputError
 from ..io.read import find_positive_column
 from ..io.read_options import (
@@ -22,6 +24,7 @@ from ..io.read_options import (
     ReadOptions,
     single_column_statement,
 )
+from ..io.sheets import WorkbookUpdate
 from ..io.source import Source
 from ..io.table_rows import (
     add_other_class,
@@ -53,7 +56,9 @@ def apply_file(
 ) -> ApplyResult:
     """Write the rows of `path` to `out` with the class columns recalibrated.
 
-    All other columns pass through untouched, in their order.
+    All other columns pass through untouched, in their order, and all rows in theirs: with
+    ``missing="drop"`` those with gaps get empty class columns. A workbook keeps its other sheets,
+    and what stands above and below the table.
 
     Parameters
     ----------
@@ -85,12 +90,15 @@ def apply_file(
     # Batch by batch into a temporary file, which takes its name when all rows were written.
     with (
         open_writer(
-            out, source.separator, encoding=source.encoding, formats=formats
+            out,
+            source.separator,
+            encoding=source.encoding,
+            formats=formats,
+            update=_workbook_update(source, places, formats),
         ) as writer,
         progress("recalibrating", out=out) as advance,
     ):
         for batch in source.batches(roles.numbers):
-            rows = batch
             kept = np.arange(batch.num_rows)
             if source.read_options.drops_missing:
                 is_complete = find_complete_rows(batch.select(places))
@@ -98,11 +106,17 @@ def apply_file(
                 n_dropped += batch.num_rows - len(kept)
                 if first_dropped is None and not is_complete.all():
                     first_dropped = n_done + int(np.argmin(is_complete))
-                rows = batch.take(kept) if len(kept) < batch.num_rows else batch
+            rows = batch
+            if len(kept) < batch.num_rows:
+                # rows with gaps stay where they are, so that those around them keep their places
+                for place in places:
+                    rows = rows.set_column(
+                        place, rows.schema.names[place], _empty_column(batch.num_rows)
+                    )
             if len(kept):
                 try:
                     recalibrated = _recalibrate(
-                        calibrator, rows.select(places), roles, logits
+                        calibrator, batch.select(places).take(kept), roles, logits
                     )
                 except InputError as error:
                     if error.row is not None:
@@ -115,8 +129,10 @@ def apply_file(
                     new = format_like_input(
                         column, number_format, has_percent_sign, as_text
                     )
+                    if len(kept) < batch.num_rows:
+                        new = _spread_over_rows(new, kept, batch.num_rows)
                     rows = rows.set_column(place, rows.schema.names[place], new)
-                writer.write(rows)
+            writer.write(rows)
             n_done += batch.num_rows
             advance(batch.num_rows)
         source.refuse_changed()
@@ -127,11 +143,56 @@ def apply_file(
         notes.append(single_column_statement(roles.numbers[0], *roles.names))
     if first_dropped is not None:
         notes.append(
-            dropped_rows_statement(n_dropped, n_done, source.locate_row(first_dropped))
+            _kept_rows_statement(n_dropped, n_done, source.locate_row(first_dropped))
         )
     return ApplyResult(
         n_done - n_dropped, tuple(names), drop_repeated_statements(notes)
     )
+
+
+def _workbook_update(
+    source: Source, places: list[int], formats: dict[str, str]
+) -> Callable[[Path], WorkbookUpdate] | None:
+    """Return what makes the writer of a workbook out of the one that is read, where it is one."""
+    sheet = source.sheet
+    if sheet is None:
+        return None
+
+    def make_writer(path: Path) -> WorkbookUpdate:
+        with source.reopen() as file:
+            chosen = {place: formats[source.raw_columns[place]] for place in places}
+            return WorkbookUpdate(path, file, sheet, chosen)
+
+    return make_writer
+
+
+def _empty_column(n_rows: int) -> Any:
+    """Return a column of no values."""
+    import pyarrow as pa
+
+    return pa.nulls(n_rows, pa.float64())
+
+
+def _spread_over_rows(column: Any, kept: Any, n_rows: int) -> Any:
+    """Return the values of some rows at their places among all, nothing elsewhere."""
+    import pyarrow as pa
+
+    place_of_row = np.zeros(n_rows, dtype=np.int64)
+    place_of_row[kept] = np.arange(len(kept))
+    has_no_value = np.ones(n_rows, dtype=bool)
+    has_no_value[kept] = False
+    return column.take(pa.array(place_of_row, mask=has_no_value))
+
+
+def _kept_rows_statement(n_gaps: int, n_rows: int, first: str) -> Statement:
+    """Say how many rows have gaps, and what became of them."""
+    verb = "row has" if n_gaps == 1 else "rows have"
+    text = (
+        f"{format_count(n_gaps)} of {format_count(n_rows)} {verb} missing values (the first: "
+        f"{first}) and stay in their places with empty class columns."
+    )
+    numbers = {"n_dropped": n_gaps, "n_rows": n_rows}
+    return Statement("note.missing", text, "doubt", numbers)
 
 
 def _find_column_roles(
@@ -153,7 +214,7 @@ def _find_column_roles(
         return ColumnRoles([column], names=[positive, other], positive=True)
     if source.arrays is not None and source.arrays.nameless:
         source.name_columns(names)
-    columns = [prefix + name for name in names]
+    columns = [column_of_label(prefix, name) for name in names]
     known = set(source.columns)
     missing = [column for column in columns if column not in known]
     if missing and not prefix:
