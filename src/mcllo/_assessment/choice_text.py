@@ -139,11 +139,10 @@ def _sizes(a: ChoiceAssessment, verdict: Verdict) -> list[Statement]:
     """Return how large it is, where that is known and not said yet."""
     size = a.effect_size
     said = []
-    sure = f"{100 * size.confidence:g} % confidence"
     is_known = not math.isnan(size.mean_change) and not verdict.map_rejected
     if is_known and (size.low > 0.0 or verdict.kind == "inconclusive"):
         amount, ends = amount_and_interval(
-            size.mean_change, size.low, size.high, POINTS, sure
+            size.mean_change, size.low, size.high, POINTS, size.confidence
         )
         words = (
             f"If the error is one of slope and positions, {amount} of probability stand on the "
@@ -175,8 +174,9 @@ def _gain(a: ChoiceAssessment) -> Statement:
     gain = a.recalibration_gain
     if math.isnan(gain.gain) or not gain.low > 0.0:
         return gain.statement(a.predictions.n_samples)
-    sure = f"{100 * gain.confidence:g} % confidence"
-    amount, ends = amount_and_interval(gain.gain, gain.low, gain.high, NATS, sure)
+    amount, ends = amount_and_interval(
+        gain.gain, gain.low, gain.high, NATS, gain.confidence
+    )
     words = (
         "A slope and shifts learned on four fifths of these rows lower the log loss of the others "
         f"by {amount} a row{ends}."
