@@ -279,7 +279,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     n_jobs : int, optional
         How many folds to fit at once.
     method : str or calibrator, optional
-        What scikit-learn calls `calibrator`, as in ``method="isotonic"``: give one of the two.
+        What scikit-learn calls `calibrator`, say ``method="isotonic"``: give one of the two.
 
     Attributes
     ----------

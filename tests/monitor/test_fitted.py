@@ -237,7 +237,7 @@ def test_a_monitor_of_before_goes_on_as_it_was(tmp_path):
 
 
 def _forget_what_is_new(path):
-    """Make of a monitor's file what the version before wrote."""
+    """Make of a monitor's file what the version before wrote: format 1, without checksums."""
     connection = sqlite3.connect(path)
     (text,) = connection.execute(
         "SELECT value FROM meta WHERE name = 'settings'"
@@ -247,11 +247,21 @@ def _forget_what_is_new(path):
     connection.execute(
         "UPDATE meta SET value = ? WHERE name = 'settings'", (json.dumps(settings),)
     )
+    connection.execute("UPDATE meta SET value = '1' WHERE name = 'format_version'")
+    connection.execute("DELETE FROM meta WHERE name = 'checksum'")
+    for number, data in connection.execute(
+        "SELECT number, numbers FROM batches"
+    ).fetchall():
+        _, _, content = data.partition(b"\n")
+        connection.execute(
+            "UPDATE batches SET numbers = ? WHERE number = ?", (content, number)
+        )
     state = unpack_arrays(connection.execute("SELECT numbers FROM state").fetchone()[0])
     new = ("total", "null_mean", "null_precision", "null_scores")
     state = {name: value for name, value in state.items() if name not in new}
     state["alarm"] = np.array([3.0, 2.0])
-    connection.execute("UPDATE state SET numbers = ?", (pack_arrays(state),))
+    _, _, content = pack_arrays(state).partition(b"\n")
+    connection.execute("UPDATE state SET numbers = ?", (content,))
     connection.commit()
     connection.close()
 

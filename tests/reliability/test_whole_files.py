@@ -311,10 +311,12 @@ def test_a_monitor_begins_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 def test_a_backup_is_the_old_one_or_the_new_one(tmp_path):
-    store = Store.create(tmp_path / "m.db", {"a": 1})
+    settings = {"rule": "change", "run_length": 500.0, "alpha": 0.05, "clip": None}
+    settings |= {"classes": ["a", "b"], "model": None, "recalibrated": ""}
+    store = Store.create(tmp_path / "m.db", settings)
     for _ in range(2):
         store.backup(tmp_path / "copy.db")
-        assert Store.open(tmp_path / "copy.db").settings == {"a": 1}
+        assert Store.open(tmp_path / "copy.db").settings == settings
     (tmp_path / "note.txt").write_text("no database " * 100)
     with pytest.raises(
         FileFormatError, match="must be a monitor; it is something else"

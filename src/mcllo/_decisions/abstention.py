@@ -190,7 +190,7 @@ def abstention_curve(
         Of each interval.
     seed : int
         What folds are drawn from.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind, groups : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
@@ -471,7 +471,7 @@ def abstention_threshold(
         rests on the other half. Default: probabilities as they are, and all rows.
     seed : int
         What the halves are drawn from.
-    logits, classes, prefix, sample_weight, normalize, clip : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

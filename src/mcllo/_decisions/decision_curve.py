@@ -135,7 +135,7 @@ def decision_curve(
         Of each interval.
     seed : int
         What folds are drawn from.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind, groups : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
         How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns

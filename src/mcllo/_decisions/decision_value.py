@@ -426,7 +426,7 @@ def decision_value(
         Of each interval.
     seed : int
         What folds are drawn from.
-    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+    logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind : optional
         How rows are read; each is described in `Predictions.from_arrays`.
     groups : array-like of shape (n_samples,), optional
         Group of each row (an animal, a patient): rows of one may depend on each other. Folds leave

@@ -220,11 +220,11 @@ class LikelihoodRatio:
         if free is not None and not free.all():
             self.basis = np.eye(len(free))[:, free]
         self.origin = identity_theta(len(log_odds)) if origin is None else origin
-        partition = LogPartition(log_odds, weight)
         if self._is_of_few_rows:  # a matrix of all parameters is not needed
+            partition = LogPartition(log_odds, weight)
             self.origin_derivatives = partition.with_hessian_diagonal(self.origin)
         else:
-            self.origin_derivatives = partition(self.origin)
+            self.origin_derivatives = self.partition()(self.origin)
 
     def partition(self) -> Partition:
         """Return A of the rows."""
@@ -241,7 +241,9 @@ class LikelihoodRatio:
 
     @property
     def _is_of_few_rows(self) -> bool:
-        is_table = self.basis is None and self.log_odds.ndim == 2
+        is_table = (
+            self.basis is None and self.offered is None and self.log_odds.ndim == 2
+        )
         return is_table and has_far_fewer_rows(
             self.log_odds.shape[-1], len(self.origin)
         )
