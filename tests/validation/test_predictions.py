@@ -205,4 +205,4 @@ def test_options_that_say_how_rows_are_read_are_written_once():
         shown = set(inspect.signature(function).parameters)
         assert name in others or not own & options, name
         n_showing += bool((shown - own) & options)
-    assert n_showing == 15
+    assert n_showing == 19
