@@ -303,3 +303,50 @@ def test_the_papers_p_values_of_every_row_with_statistic_and_df():
     assert "statistic" not in str(drawn).splitlines()[2]
     with pytest.raises(InputError, match="method must be 'auto', 'chi2'"):
         mcllo.compare(data.train, data.holdout, method="chisq")
+
+
+def scaled_rows(seed, n=300):
+    """Logits whose labels follow a map of vector scaling, in two parts."""
+    rng = np.random.default_rng([seed, 77])
+    logits = rng.normal(0, 1.5, (n, 4))
+    right = np.exp(logits * [0.6, 0.8, 1.0, 0.7] + [0.3, 0, -0.3, 0])
+    right /= right.sum(axis=1, keepdims=True)
+    y = (right.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    border = 2 * n // 3
+    return [
+        {"logits": logits[part], "y": y[part], "classes": range(4)}
+        for part in (slice(0, border), slice(border, n))
+    ]
+
+
+def test_a_corrected_p_value_by_fitting_anew():
+    parts = scaled_rows(0)
+    options = {"methods": ["vector", "histogram"], "method": "chi2", "seed": 0}
+    c = compare(*parts, **options, bootstrap=19)
+    for name in ("vector", "histogram"):
+        row = c[name]
+        assert row.corrected_method == "bootstrap"
+        assert round(20 * row.pvalue_corrected, 9) in range(1, 21)  # of 19 draws
+    again = compare(*parts, **options, bootstrap=19)
+    assert again["vector"].pvalue_corrected == c["vector"].pvalue_corrected
+    assert compare(*parts, **options)["vector"].pvalue_corrected is None
+    with pytest.raises(InputError, match="bootstrap must be a whole number of draws"):
+        compare(*parts, **options, bootstrap=-1)
+
+
+@pytest.mark.slow
+def test_a_right_map_is_rejected_as_often_as_the_level_says():
+    """40 data sets: 20 % of them are 8, and 16 would be beyond 3 standard errors (2.5)."""
+    plain, corrected = [], []
+    for seed in range(40):
+        c = compare(
+            *scaled_rows(seed),
+            methods=["vector"],
+            method="chi2",
+            bootstrap=49,
+            seed=seed,
+        )
+        plain.append(c["vector"].pvalue <= 0.2)
+        corrected.append(c["vector"].pvalue_corrected <= 0.2)
+    assert sum(corrected) < 16
+    assert sum(plain) > sum(corrected)

@@ -16,6 +16,10 @@ MCLLO's parameters, its noise is far from normal (the corrected test of nominal 
 35 %): labels of both samples are then drawn anew (`_inference/likelihood_tests`), or the p-value is
 withheld and says why.
 
+There is no such theory for other methods. With ``bootstrap=`` their corrected p-value is that of a
+parametric bootstrap: labels of both samples are drawn from the method's map of both, it is
+fitted anew to the first and judged on the second, and p is how often the statistic is as large.
+
 Folds of a cross-validation ignore the labels. Where classes are spread evenly over folds, left-out
 rows agree with the others by construction and hide how far a fit to class frequencies overshoots:
 on calibrated predictions of 4 classes, 100 rows, MCLLO adds 0.043 to the log loss; stratified folds
@@ -26,7 +30,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -45,6 +49,7 @@ from .._inference.likelihood_tests import (
     check_statistic_and_method,
     common_map_test,
     expected_errors,
+    join_samples,
     run_test,
     simulated_pvalue,
     work_of_draw,
@@ -110,7 +115,8 @@ class _MethodEvaluator:
     `train` are the rows that maps were fitted to, `before` the judged rows as predicted, `results`
     what each method made of them, `lead` the differences in log loss to the smallest one; `ratio`
     is rows judged for each row fitted on, None where folds share rows, and `elsewhere` says that
-    these were not `train`; `test_method` is how p-values are computed, `drawing` is for exact ones.
+    these were not `train`; `calibrators` are fitted anew
+    by `bootstrap` draws; `test_method` is how p-values are computed, `drawing` is for exact ones.
     """
 
     train: Predictions
@@ -119,6 +125,8 @@ class _MethodEvaluator:
     lead: Recommendation
     ratio: float | None
     elsewhere: bool
+    calibrators: dict[str, Any]
+    bootstrap: int
     test_method: TestMethod
     drawing: dict[str, Any]
 
@@ -186,8 +194,10 @@ class _MethodEvaluator:
 
         family = self.results[method_name].family
         n_fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
-        if n_fitted is None or self.ratio is None:
+        if self.ratio is None:
             return _CorrectedPValue()
+        if n_fitted is None:
+            return self._bootstrap_pvalue(method_name, test)
         n_errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
         if family == "mcllo" and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
             return self._simulate_corrected_pvalue(
@@ -208,6 +218,33 @@ class _MethodEvaluator:
             predictions, "lr", equivalent, "sequential", **self.drawing
         )
         return _CorrectedPValue(found.pvalue, found.method)
+
+    def _bootstrap_pvalue(
+        self, method_name: str, test: CalibrationTest
+    ) -> _CorrectedPValue:
+        """Return how often the statistic is as large where labels follow this method's own map."""
+        samples = (self.train, self.before)
+        has_weights = any(rows.sample_weight is not None for rows in samples)
+        if not self.bootstrap or self.elsewhere or has_weights:
+            return _CorrectedPValue()
+        calibrator = self.calibrators[method_name]
+        both = join_samples(*samples)
+        n_train = self.train.n_samples
+        n_as_large = 1
+        with suppress_warnings():
+            truth = apply_calibrator(clone_and_fit(calibrator, both), both)
+            ends = truth.cumsum(axis=1)
+            for draw in range(self.bootstrap):
+                rng = np.random.default_rng([self.drawing["seed"], draw])
+                uniform = rng.random((both.n_samples, 1)) * ends[:, -1:]
+                codes = (ends < uniform).sum(axis=1).astype(both.codes.dtype)
+                drawn = replace(both, codes=codes)
+                train = drawn.take(np.arange(n_train))
+                holdout = drawn.take(np.arange(n_train, both.n_samples))
+                probs = apply_calibrator(clone_and_fit(calibrator, train), holdout)
+                fit = fit_predictions(holdout.with_probs(probs))
+                n_as_large += fit.statistic >= test.statistic
+        return _CorrectedPValue(n_as_large / (self.bootstrap + 1), "bootstrap")
 
     def _simulate_corrected_pvalue(self, reason: Reason, df: int) -> _CorrectedPValue:
         """Return the p-value by drawing labels of both samples, or what keeps it from that."""
@@ -240,6 +277,7 @@ def compare(
     baseline: Hashable | None = None,
     method: TestMethod = "auto",
     n_resamples: int = N_RESAMPLES_REPEATED,
+    bootstrap: int = 0,
     seed: Seed = None,
     **data: Unpack[RowOptions],
 ) -> Comparison:
@@ -273,6 +311,10 @@ def compare(
         has the likelihood ratio statistic and its degrees of freedom too. Not used with `groups`.
     n_resamples : int
         Most draws of labels for a p-value.
+    bootstrap : int
+        Draws of a corrected p-value for methods that have no theory of it: vector scaling, binning,
+        calibrators of other packages. Each fits the method anew; 199 take minutes on large tables.
+        0: none. Not for weighted rows.
     seed : int or numpy Generator, optional
         Makes folds and draws repeatable.
     logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
@@ -364,6 +406,8 @@ def compare(
         lead=lead,
         ratio=None if is_cross_validated else n_judged / n_fitted_on,
         elsewhere=fitted_on is not None,
+        calibrators={one.name: one.calibrator for one in chosen},
+        bootstrap=check_n_draws(bootstrap),
         test_method=method,
         drawing={
             "n_resamples": n_resamples,
@@ -399,6 +443,15 @@ def _are_probs_and_labels(train: Any, holdout: Any) -> bool:
     return isinstance(holdout, str) or (
         n_columns(train) > 1 and n_columns(holdout) == 1
     )
+
+
+def check_n_draws(bootstrap: Any) -> int:
+    """Return a number of draws, or refuse what is none."""
+    is_whole = isinstance(bootstrap, (int, np.integer))
+    if not is_whole or isinstance(bootstrap, bool) or bootstrap < 0:
+        rule = "be a whole number of draws, 0 for none"
+        raise InputError(argument="bootstrap", rule=rule, value=bootstrap)
+    return int(bootstrap)
 
 
 def _match_holdout_to_training(training: Predictions, holdout: Any) -> Predictions:

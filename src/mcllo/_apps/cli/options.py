@@ -51,6 +51,7 @@ FLAGS = {
     "n_classes": "--n-classes",
     "n_jobs": "--workers",
     "n_resamples": "--draws",
+    "bootstrap": "--bootstrap",
     "n_samples": "--n",
     "run_length": "--run-length",
     "path": "--output",
@@ -359,6 +360,11 @@ METHOD = typer.Option(
 )
 DRAWS = typer.Option(
     N_RESAMPLES, help="Simulated data sets of an exact p-value, at most."
+)
+BOOTSTRAP = typer.Option(
+    0,
+    "--bootstrap",
+    help="Draws of a corrected p-value of methods that have no theory of it, such as 199; slow.",
 )
 FEWER_DRAWS = typer.Option(
     N_RESAMPLES_REPEATED,

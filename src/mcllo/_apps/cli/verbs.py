@@ -527,6 +527,7 @@ def compare(
     show: bool = options.OPEN,
     method: str = options.METHOD,
     draws: int = options.FEWER_DRAWS,
+    bootstrap: int = options.BOOTSTRAP,
     seed: int | None = options.SEED,
 ) -> None:
     """Fit every recalibration method on one file, judge them on another, and recommend one.
@@ -550,7 +551,8 @@ def compare(
         elif cv is None:
             cv = min(N_FOLDS, learn.n_samples)
             echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
-        drawing: dict[str, Any] = {"method": method, "n_resamples": draws, "seed": seed}
+        drawing: dict[str, Any] = {"method": method, "n_resamples": draws}
+        drawing |= {"bootstrap": bootstrap, "seed": seed}
         result = run_compare(
             learn, judge, methods=split_names(methods), cv=cv, **drawing
         )
