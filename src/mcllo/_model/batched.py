@@ -220,11 +220,11 @@ class LikelihoodRatio:
         if free is not None and not free.all():
             self.basis = np.eye(len(free))[:, free]
         self.origin = identity_theta(len(log_odds)) if origin is None else origin
-        partition = LogPartition(log_odds, weight)
         if self._is_of_few_rows:  # a matrix of all parameters is not needed
+            partition = LogPartition(log_odds, weight, offered=offered)
             self.origin_derivatives = partition.with_hessian_diagonal(self.origin)
-        else:
-            self.origin_derivatives = partition(self.origin)
+        else:  # of the full map it is another
+            self.origin_derivatives = self.partition()(self.origin)
 
     def partition(self) -> Partition:
         """Return A of the rows."""
