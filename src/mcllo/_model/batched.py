@@ -223,7 +223,7 @@ class LikelihoodRatio:
         if self._is_of_few_rows:  # a matrix of all parameters is not needed
             partition = LogPartition(log_odds, weight)
             self.origin_derivatives = partition.with_hessian_diagonal(self.origin)
-        else:
+        else:  # of the full map it is another
             self.origin_derivatives = self.partition()(self.origin)
 
     def partition(self) -> Partition:
