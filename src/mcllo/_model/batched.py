@@ -218,11 +218,10 @@ class LikelihoodRatio:
         if free is not None and not free.all():
             self.basis = np.eye(len(free))[:, free]
         self.origin = identity_theta(len(log_odds)) if origin is None else origin
-        partition = LogPartition(log_odds, weight)
+        partition = self.partition()
         if self._is_of_few_rows:  # a matrix of all parameters is not needed
-            self.origin_derivatives = partition.with_hessian_diagonal(self.origin)
-        else:
-            self.origin_derivatives = partition(self.origin)
+            partition = LogPartition(log_odds, weight).with_hessian_diagonal
+        self.origin_derivatives = partition(self.origin)
 
     def partition(self) -> Partition:
         """Return A of the rows."""
@@ -240,6 +239,7 @@ class LikelihoodRatio:
     @property
     def _is_of_few_rows(self) -> bool:
         is_table = self.basis is None and self.log_odds.ndim == 2
+        is_table = is_table and len(self.origin) == 2 * len(self.log_odds)
         return is_table and has_far_fewer_rows(
             self.log_odds.shape[-1], len(self.origin)
         )

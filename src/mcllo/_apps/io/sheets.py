@@ -25,6 +25,11 @@ from ..._validation.frames import did_you_mean
 from ...exceptions import FileFormatError
 from .arrays import check_unpacked_size
 
+MAX_PACKING_RATIO = 200.0
+"""How many times its size a large part of a workbook unpacks to, at most: a round number; of tables
+of numbers it is 3 to 10."""
+MAX_SHEET_CELLS = 20_000_000
+"""Cells of a sheet that are read at once, a gigabyte or two: a round number."""
 MAX_SHEET_ROWS = 1_048_576
 """Rows of a sheet, with its header: Excel's own limit."""
 GENERAL_FORMAT = "General"
@@ -67,10 +72,9 @@ class Sheet:
 
     def __init__(self, file: IO[bytes], name: str, sheet: str | None) -> None:
         openpyxl = _import_openpyxl(name)
-        check_unpacked_size(
-            file, name, "Save the sheet as CSV, which is read in blocks."
-        )
         try:
+            remedy = "Save the sheet as CSV, which is read in blocks."
+            check_unpacked_size(file, name, remedy, MAX_PACKING_RATIO)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             titles = [page.title for page in book.worksheets]
             page = (
@@ -78,9 +82,7 @@ class Sheet:
                 if sheet is None
                 else _find_sheet(book, titles, sheet, name)
             )
-            rows = [
-                row for row in page.iter_rows() if _first_filled_cell(row) is not None
-            ]
+            rows = _filled_rows(page, name)
         except FileFormatError:
             raise
         except Exception as error:  # zip, XML and openpyxl raise what they like
@@ -130,6 +132,23 @@ class Sheet:
         """Yield the columns at some places."""
         columns = self.table.select(list(places))
         yield from columns.rename_columns(list(names)).to_batches()
+
+
+def _filled_rows(page: Any, name: str) -> list[Any]:
+    """Return the rows that hold something; counted while they are read, as a file may lie."""
+    rows = []
+    n_cells = 0
+    for number, row in enumerate(page.iter_rows(), start=1):
+        n_cells += len(row)
+        if number > MAX_SHEET_ROWS or n_cells > MAX_SHEET_CELLS:
+            raise FileFormatError(
+                f"{name} must have at most {MAX_SHEET_ROWS:,} rows, as Excel writes them, and "
+                f"{MAX_SHEET_CELLS:,} cells; it has more.",
+                remedy="Save the sheet as CSV, which is read in blocks.",
+            )
+        if _first_filled_cell(row) is not None:
+            rows.append(row)
+    return rows
 
 
 def _find_sheet(book: Any, titles: list[str], sheet: str, name: str) -> Any:
