@@ -154,3 +154,21 @@ def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):
         )
     with pytest.raises(InputError, match="port=99999 cannot be listened on"):
         open_listening_socket(99999)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
+def test_a_pipe_or_a_link_in_the_place_of_the_lock_stops_nobody(tmp_path):
+    for name in ("pipe", "link"):
+        folder = tmp_path / f"{NAME}{name}"
+        folder.mkdir()
+        if name == "pipe":
+            os.mkfifo(folder / LOCK)
+        else:
+            (folder / LOCK).symlink_to(tmp_path / "elsewhere")
+        os.utime(folder, (0, 0))
+    sweep = "import sys; from pathlib import Path; "
+    sweep += "from mcllo._apps.serve.upload import remove_abandoned_folders as sweep; "
+    sweep += "sweep(Path(sys.argv[1]))"
+    # in a process of its own, that ends by itself: what waits for the end of a pipe does not
+    subprocess.run([sys.executable, "-c", sweep, str(tmp_path)], check=True, timeout=60)
+    assert not (tmp_path / f"{NAME}pipe").exists()

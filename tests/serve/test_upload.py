@@ -114,3 +114,17 @@ def test_a_form_without_a_file(tmp_path):
         ):
             received(body, tmp_path, kind=kind)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        f"multipart/form-data; boundary={'x' * 60_000}",
+        "multipart/form-data; boundary=",
+        "multipart/form-data",
+        "text/plain",
+    ],
+)
+def test_a_form_whose_boundary_is_none(tmp_path, kind):
+    with pytest.raises(FileFormatError, match="a file must be chosen"):
+        received(form(("name=a", "1")), tmp_path, kind)

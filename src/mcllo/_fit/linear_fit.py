@@ -49,7 +49,7 @@ from .._model.newton import (
     newton_direction,
 )
 from .._model.temperature import fit_inverse_temperature
-from .._utils.linalg import symmetric_inverse
+from .._utils.linalg import pseudo_inverse, symmetric_inverse
 from .._utils.notebook import show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
@@ -331,6 +331,14 @@ def _run_lbfgs_from_class_blocks(
     )
 
 
+def _inverse_block(block: Floats) -> Floats:
+    """Return the inverse; of a class that no row leaves in doubt it is a pseudo-inverse."""
+    try:
+        return symmetric_inverse(block, large=60)
+    except np.linalg.LinAlgError:
+        return pseudo_inverse(block)
+
+
 def build_block_preconditioner(blocks: Floats, ridge: Floats) -> Product:
     """Return products with the inverse of blocks on the diagonal, ridge included."""
     count, size, _ = blocks.shape
@@ -339,7 +347,7 @@ def build_block_preconditioner(blocks: Floats, ridge: Floats) -> Product:
     whole[:, place, place] *= 1.0 + 1e-8  # features may depend on each other
     whole[:, place, place] += ridge.reshape(count, size)
     # there are many: Cholesky factors pay for smaller ones than of a single matrix
-    inverses = np.array([symmetric_inverse(block, large=60) for block in whole])
+    inverses = np.array([_inverse_block(block) for block in whole])
     return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 

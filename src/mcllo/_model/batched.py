@@ -241,12 +241,12 @@ class LikelihoodRatio:
 
     @property
     def _is_of_few_rows(self) -> bool:
-        is_table = (
-            self.basis is None and self.offered is None and self.log_odds.ndim == 2
+        is_table = self.log_odds.ndim == 2 and len(self.origin) == 2 * len(
+            self.log_odds
         )
-        return is_table and has_far_fewer_rows(
-            self.log_odds.shape[-1], len(self.origin)
-        )
+        is_plain = self.basis is None and self.offered is None
+        n_rows = self.log_odds.shape[-1]
+        return is_table and is_plain and has_far_fewer_rows(n_rows, len(self.origin))
 
     @cached_property
     def _form_of_few_rows(self) -> QuadraticFormOfScores:

@@ -536,6 +536,8 @@ def read_what_is_left(path: StrPath) -> dict[str, Any]:
         meta = _rows_until_damage(connection, "SELECT name, value FROM meta", damage)
         state = _rows_until_damage(connection, "SELECT numbers FROM state", damage)
         batches = _rows_by_number(connection, damage)
+    except SQLITE_ERRORS as error:
+        raise _database_error(error, path) from None
     finally:
         connection.close()
     found_state = [
@@ -563,6 +565,8 @@ def _rows_until_damage(
     try:
         found.extend(connection.execute(select))  # keeps what came before an error
     except SQLITE_ERRORS as error:
+        if _code_of(error) not in DAMAGE_CODES:  # the disk, or the rights
+            raise
         damage.append(f"{select.partition(' FROM ')[2]}: {error}")
     return found
 

@@ -35,6 +35,8 @@ WeightKind = Literal["frequency", "survey", "importance"]
 WEIGHT_KINDS = get_args(WeightKind)
 MAX_WEIGHT = 1e100
 """A round number: sums over the rows, and their products with log odds, stay finite."""
+MIN_LARGEST_WEIGHT = 1e-100
+"""A round number: sums of squares of weights stay above 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +167,15 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
         )
     if not values.any():
         raise zero_weight_error()
+    if float(values.max()) < MIN_LARGEST_WEIGHT:
+        row = int(np.argmax(values))
+        raise InputError(
+            argument="sample_weight",
+            rule=f"hold a weight of at least {MIN_LARGEST_WEIGHT:g}",
+            value=float(values[row]),
+            row=row,
+            remedy="Divide all weights by the largest.",
+        )
     return values
 
 

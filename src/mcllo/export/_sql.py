@@ -448,7 +448,7 @@ def write_sql(
     final = exp.select(*selected).from_(query.names[-1])
     # else they write a stage again for each use of its columns, which multiplies along the chain
     materialized = True if dialect in MATERIALIZING_DIALECTS else None
-    source = exp.to_table(table, dialect=dialect)
+    source = _parse_table_name(exp, table, dialect)
     for name, stage in zip(query.names, query.stages, strict=True):
         select = stage.from_(source, copy=False)
         final = final.with_(name, as_=select, materialized=materialized, copy=False)
@@ -457,6 +457,22 @@ def write_sql(
         f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
     )
     return title + final.sql(dialect=dialect, pretty=True) + "\n"
+
+
+def _parse_table_name(exp: Any, table: str, dialect: str) -> Any:
+    """Return a table, perhaps with its schema; what is no such name is refused, not quoted."""
+    try:
+        found = exp.to_table(table, dialect=dialect)
+    except Exception:  # sqlglot has several errors, without a base of their own
+        found = None
+    if not isinstance(found, exp.Table) or found.comments or not found.name:
+        raise InputError(
+            argument="table",
+            rule="name a table, perhaps with its schema",
+            value=table,
+            remedy='Quote a name that is no word as the database does, say "my table".',
+        )
+    return found
 
 
 def class_column_names(

@@ -143,7 +143,7 @@ def _detect_zip_format(file: IO[bytes], name: str) -> str:
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except Exception:  # of a damaged archive zip raises what it likes
         raise FileFormatError(
             f"{name} cannot be read: the archive is damaged or cut short.",
             remedy="Write or download it again.",

@@ -15,6 +15,7 @@ of statements (`Source.assumptions`) that every output prints as notes.
 from __future__ import annotations
 
 import codecs
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
@@ -37,6 +38,18 @@ class CellOptions(TypedDict, total=False):
     encoding: str | None
 
 
+def _is_text_encoding(name: str) -> bool:
+    """Whether bytes become text by it: rot13 is of text alone, zlib packs, punycode is of names."""
+    try:
+        # bytes as the reader hands them out: an object that has no methods of bytes
+        text, _ = codecs.lookup(name).decode(array("B", b"a-b"))
+    except UnicodeError:  # it is one of text, though not of this
+        return True
+    except Exception:  # codecs raise what they like
+        return False
+    return isinstance(text, str)
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """What a reader says of a file; see the module.
@@ -56,16 +69,13 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         check_missing_rule(self.missing)
-        if self.encoding is not None:
-            try:
-                codecs.lookup(self.encoding)
-            except (LookupError, ValueError):
-                raise InputError(
-                    argument="encoding",
-                    rule="be the name of an encoding",
-                    value=self.encoding,
-                    remedy="Try {encoding:'latin-1'} or 'utf-16'.",
-                ) from None
+        if self.encoding is not None and not _is_text_encoding(self.encoding):
+            raise InputError(
+                argument="encoding",
+                rule="be the name of an encoding",
+                value=self.encoding,
+                remedy="Try {encoding:'latin-1'} or 'utf-16'.",
+            )
 
     @property
     def drops_missing(self) -> bool:

@@ -27,6 +27,11 @@ from ..._validation.frames import did_you_mean
 from ...exceptions import FileFormatError, InputError
 from .arrays import check_unpacked_size
 
+MAX_PACKING_RATIO = 200.0
+"""How many times its size a large part of a workbook unpacks to, at most: a round number; of tables
+of numbers it is 3 to 10."""
+MAX_SHEET_CELLS = 20_000_000
+"""Cells of a sheet that are read at once, a gigabyte or two: a round number."""
 MAX_SHEET_ROWS = 1_048_576
 """Rows of a sheet, with its header: Excel's own limit."""
 GENERAL_FORMAT = "General"
@@ -77,17 +82,16 @@ class Sheet:
         self, file: IO[bytes], name: str, sheet: str | None, header: int | None = None
     ) -> None:
         openpyxl = _import_openpyxl(name)
-        check_unpacked_size(
-            file, name, "Save the sheet as CSV, which is read in blocks."
-        )
         try:
+            remedy = "Save the sheet as CSV, which is read in blocks."
+            check_unpacked_size(file, name, remedy, MAX_PACKING_RATIO)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             titles = [page.title for page in book.worksheets]
             if sheet is None:
-                page, rows, start = _find_table(book, header)
+                page, rows, start = _find_table(book, name, header)
             else:
                 page = _find_sheet(book, titles, sheet, name)
-                rows = _filled_rows(page)
+                rows = _filled_rows(page, name)
                 start = _find_header(rows, header)
         except FileFormatError:
             raise
@@ -155,6 +159,23 @@ class Sheet:
         yield from columns.rename_columns(list(names)).to_batches()
 
 
+def _filled_rows(page: Any, name: str) -> list[Any]:
+    """Return the rows that hold something; counted while they are read, as a file may lie."""
+    rows = []
+    n_cells = 0
+    for number, row in enumerate(page.iter_rows(), start=1):
+        n_cells += len(row)
+        if number > MAX_SHEET_ROWS or n_cells > MAX_SHEET_CELLS:
+            raise FileFormatError(
+                f"{name} must have at most {MAX_SHEET_ROWS:,} rows, as Excel writes them, and "
+                f"{MAX_SHEET_CELLS:,} cells; it has more.",
+                remedy="Save the sheet as CSV, which is read in blocks.",
+            )
+        if _first_filled_cell(row) is not None:
+            rows.append(row)
+    return rows
+
+
 def _find_sheet(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     """Return the sheet of this title."""
     if sheet in titles:
@@ -164,7 +185,9 @@ def _find_sheet(book: Any, titles: list[str], sheet: str, name: str) -> Any:
     raise FileFormatError(f"{name} has no sheet {sheet!r}; {hint}")
 
 
-def _find_table(book: Any, header: int | None) -> tuple[Any, list[Any], int | None]:
+def _find_table(
+    book: Any, name: str, header: int | None
+) -> tuple[Any, list[Any], int | None]:
     """Return the first sheet that holds a table, its rows, and which of them is the header.
 
     Before it may stand covers: sheets without a row that names columns. Where none holds a table
@@ -172,7 +195,7 @@ def _find_table(book: Any, header: int | None) -> tuple[Any, list[Any], int | No
     """
     first = None
     for page in book.worksheets:
-        rows = _filled_rows(page)
+        rows = _filled_rows(page, name)
         start = _find_header(rows, header)
         if first is None:
             first = (page, rows, start)
@@ -180,11 +203,6 @@ def _find_table(book: Any, header: int | None) -> tuple[Any, list[Any], int | No
             return page, rows, start
     assert first is not None  # a workbook has a sheet
     return first
-
-
-def _filled_rows(page: Any) -> list[Any]:
-    """Return the rows of a sheet that hold something."""
-    return [row for row in page.iter_rows() if _first_filled_cell(row) is not None]
 
 
 def _find_header(rows: list[Any], header: int | None) -> int | None:

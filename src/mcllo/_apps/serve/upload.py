@@ -99,6 +99,7 @@ def remove_abandoned_folders(parent_folder: Path) -> list[Path]:
             old = time.time() - folder.stat().st_mtime > MAX_SECONDS_WITHOUT_LOCK
             if (
                 old
+                and _is_own(folder)
                 and folder.is_dir()
                 and not folder.is_symlink()
                 and not is_folder_locked(folder)
@@ -106,6 +107,13 @@ def remove_abandoned_folders(parent_folder: Path) -> list[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
                 removed.append(folder)
     return removed
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder belongs to who runs this; others' are theirs to remove."""
+    if sys.platform == "win32":
+        return True
+    return folder.stat(follow_symlinks=False).st_uid == os.geteuid()
 
 
 if sys.platform == "win32":
@@ -132,17 +140,27 @@ else:
         return lock
 
     def is_folder_locked(folder: Path) -> bool:
-        """Whether a process holds the lock of a folder."""
+        """Whether a process holds the lock of a folder.
+
+        Anybody may have put something in its place where all share a folder: it is opened without
+        waiting for the other end of a pipe, and no link is followed.
+        """
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with (folder / LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = os.open(folder / LOCK, flags)
         except FileNotFoundError:
             return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
+        finally:
+            os.close(lock)
         return False
 
 
+PARSER_ERRORS = (KeyError, ValueError)
+"""What the parser says of a form without a boundary, or with one that is too long."""
 FORM_BYTES = 10_000
 """What a form may add to its file, in bytes: a browser adds about 200."""
 
@@ -152,10 +170,12 @@ async def receive_file(
 ) -> str:
     """Write the file of a form to `folder`; return its name."""
     stream = limit_upload_bytes(chunks, limits)
-    parser = MultiPartParser(Headers({"content-type": content_type}), stream)
     try:
+        parser = MultiPartParser(Headers({"content-type": content_type}), stream)
         form = await parser.parse()
-    except MultiPartException:
+    except FileFormatError:  # it is too large
+        raise
+    except (MultiPartException, *PARSER_ERRORS):
         raise no_file_error() from None
     try:
         return await run_in_threadpool(

@@ -174,7 +174,9 @@ def fit_temperature_with_lapse(
     """
     gaps = replace(rows, scores=rows.scores - rows.scores.max(axis=0))
     if near is not None:
-        lapse_odds = near.slip / (1.0 - near.slip)
+        # of next to no weight the rows before may have left nothing but the lapse
+        slip = min(near.slip, 1.0 - np.finfo(np.float64).eps)
+        lapse_odds = slip / (1.0 - slip)
         x = np.log([near.inverse_temperature, lapse_odds])
     else:
         some_gaps = gaps.subsample()
