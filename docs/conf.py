@@ -61,7 +61,10 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     return f"{repository()}/blob/v{version}/{place}#L{first}-L{first + len(lines) - 1}"
 
 
-extensions.append("sphinx.ext.linkcode" if repository() else "sphinx.ext.viewcode")
+if repository():
+    extensions.append("sphinx.ext.linkcode")
+else:
+    extensions += ["sphinx.ext.viewcode", "sources"]
 exclude_patterns = [
     "files/**",
     "extra/**",

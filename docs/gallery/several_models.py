@@ -2,8 +2,8 @@
 Two networks on one diagram
 ===========================
 
-Assessments by name become lines. There are no boxes of what chance allows, which would hide each
-other: this picture compares by eye and tests no difference.
+Assessments by name become lines, up to three of them with bands: this picture compares by eye and
+tests no difference.
 """
 
 import mcllo
@@ -13,4 +13,4 @@ for size in ("large", "small"):
     images = mcllo.datasets.load_cifar10_vgg(network=size).holdout
     models[f"{size} network"] = mcllo.assess(images, seed=0)
 
-ax = mcllo.plot.reliability(models, curve="smooth")
+ax = mcllo.plot.reliability(models)

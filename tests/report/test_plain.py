@@ -367,6 +367,22 @@ def test_a_comparison_judges_predictions_as_they_are_and_accuses_no_class():
     assert "report of an assessment" in summary(compared).attribution.lead
 
 
+def test_levels_that_are_off_are_not_called_right():
+    # at 85 % right in 77 % (73 to 80) of 12,442 rows, of which 23 points are wrong on average
+    rows = mcllo.datasets.load_portal_rodents(groups=None).holdout
+    a = mcllo.assess(rows, seed=0, n_resamples=99)
+    assert plain.most_confident_level_off(a, a.decide()) is None
+    assert [v.says for v in plain.levels_off(a)] == [0.6, 0.85]
+    told = plain.error_size_text(a, a.decide(), a.statements())
+    assert "right about as often as it says" not in told
+    assert "When it says 85 %, it is right about 77 % (73 to 80)." in told
+    # nor where no level is off, but fewer rows are right than all say together
+    size = replace(a.effect_size, levels=a.effect_size.levels[:1])
+    few = replace(a, details=replace(a.details, effect_size=size))
+    told = plain.error_size_text(few, few.decide(), few.statements())
+    assert "right about as often as it says" not in told
+
+
 def test_the_example_is_the_surest_level_that_is_off():
     a = overconfident()
     found = plain.most_confident_level_off(a, a.decide())

@@ -1,4 +1,4 @@
-"""Figures of results: objects in, Axes out, nothing computed inside.
+"""Figures of results: objects in, Axes out.
 
 ======================  ============================================================================
 `reliability`           the most probable class: predicted against observed frequency, of one model
@@ -23,8 +23,8 @@
 `save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. A notebook
 shows figures by itself, ``plt.show()`` in windows; where there is no screen pyplot is left alone.
 Settings are not changed. ``ax=`` is an axes, several of them, or a part of a figure.
-The room imports matplotlib (the extra ``plot``) and results of the rooms above it; raw rows reach
-it through a result.
+The room imports matplotlib (the extra ``plot``) and results of the rooms above it. Reliability
+diagrams take arrays too; whatever else is drawn of rows is drawn of a result.
 """
 
 from __future__ import annotations

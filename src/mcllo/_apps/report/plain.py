@@ -108,7 +108,14 @@ def error_size_text(a: Assessment, judged: Verdict, said: list[Statement]) -> st
         words = [
             f"For example, when it says {known.says}, it is right about {known.right}{ends}."
         ]
-    elif judged.kind == "miscalibrated" and a.effect_size.levels:
+    elif judged.kind == "miscalibrated" and (off := _levels_visibly_off(a)):
+        # smaller than the error on average, which is no reason to keep silent
+        known = as_right(off[-1])
+        words.append(
+            f"When it says {known.says}, it is right about {known.right} "
+            f"({known.interval})."
+        )
+    elif judged.kind == "miscalibrated" and a.effect_size.levels and _is_as_accurate(a):
         words.append("The most probable class is right about as often as it says.")
     return " ".join([*words, *_recalibration_gain_sentences(a)])
 
@@ -124,6 +131,10 @@ def _recalibration_gain_sentences(a: Assessment) -> list[str]:
     return [f"{lead} does not predict the others better beyond chance."]
 
 
+MIN_VISIBLE_GAP = 0.02
+"""Two percentage points between what is said and how often it is right."""
+
+
 def most_confident_level_off(a: Assessment, judged: Verdict) -> RightAt | None:
     """Return the surest level that is off, where that says how large the error is.
 
@@ -132,9 +143,34 @@ def most_confident_level_off(a: Assessment, judged: Verdict) -> RightAt | None:
     """
     if judged.kind != "miscalibrated" or a.details.data_checks:
         return None
-    off = [v for v in a.effect_size.levels if not v.low <= v.says <= v.high]
-    large = [v for v in off if abs(v.right - v.says) >= 0.5 * a.effect_size.mean_change]
+    large = [
+        v
+        for v in levels_off(a)
+        if abs(v.right - v.says) >= 0.5 * a.effect_size.mean_change
+    ]
     return large[-1] if large else None
+
+
+def levels_off(a: Assessment) -> list[RightAt]:
+    """Return the levels at which what these rows show is not what is said."""
+    return [v for v in a.effect_size.levels if not v.low <= v.says <= v.high]
+
+
+def _levels_visibly_off(a: Assessment) -> list[RightAt]:
+    """Return those of them that somebody would notice: 99.5 for 99.9 % is as good as said."""
+    return [v for v in levels_off(a) if abs(v.right - v.says) >= MIN_VISIBLE_GAP]
+
+
+def _is_as_accurate(a: Assessment) -> bool:
+    """Whether the accuracy is as expected, up to two standard errors.
+
+    Levels are few: a difference spread over all rows shows here first.
+    """
+    expected = a.expected["accuracy"]
+    n_rows = a.predictions.n_samples
+    # at most this: rows of different probabilities vary less than rows of their mean
+    standard_error = math.sqrt(expected * (1.0 - expected) / n_rows)
+    return abs(a.metrics["accuracy"] - expected) <= 2.0 * standard_error
 
 
 def as_right(level: RightAt) -> AccuracyAtLevel:
