@@ -86,6 +86,23 @@ def test_each_part_by_hand():
     assert found.over_constant.value == pytest.approx(gap.mean())
 
 
+def test_the_constant_action_does_not_know_the_rows_it_is_judged_on():
+    # 20 rows of each class: where a fold has more of one, the others have more of the other
+    labels = np.repeat([0, 1], 20)
+    found = decision_value(
+        [[0.5, 0.5]] * 40, labels, {"default": 1}, calibrator="identity", seed=1
+    )
+    folds = assign_random_folds(40, N_FOLDS, 1)
+    wrong = 0
+    for fold in range(N_FOLDS):
+        own = labels[folds == fold]
+        others = labels[folds != fold]
+        likely = int((others == 1).sum() > (others == 0).sum())
+        wrong += (own != likely).sum()
+    assert wrong > 20
+    assert found.constant.value == pytest.approx(wrong / 40)
+
+
 def test_interval_by_hand():
     # ten values, one of them 10: mean 1, s = sqrt(10) / sqrt(10) = 1, skewness of a share of 1/10:
     # (1 - 2/10) / sqrt(.1 * .9) = 8/3; correction 8/3 / sqrt(10) * (2 * 2.2622^2 + 1) / 6 = 1.579
