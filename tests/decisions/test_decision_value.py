@@ -275,6 +275,16 @@ def test_the_command_refuses_a_negative_tolerance_and_a_missing_file(files, caps
     assert "none.json" in err
 
 
+def test_the_command_says_what_it_changed(files, capsys, tmp_path):
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    lines[3] = "0,0.5,0.5,b"
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    code, _, err = run(capsys, "--costs", "costs.csv", "--calibrator", "none")
+    assert code == 0
+    assert "1 of 3000 probabilities were 0; 1 were clipped to 1e-06" in err
+    assert "--clip" in err
+
+
 # ---- intervals: six designs, each with the true mean known by a large sample or by theory
 
 
