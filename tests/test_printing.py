@@ -12,7 +12,10 @@ from mcllo._apps.streaming.assess_file import assess_blocks
 from mcllo._apps.streaming.file_blocks import blocks_of_files
 
 SRC = Path(mcllo.__file__).parent
-COMPUTING = ("_model", "_fit", "_inference", "_diagnostics", "calibrators", "metrics")
+COMPUTING = (
+    *("_model", "_fit", "_inference", "_diagnostics", "calibrators", "metrics"),
+    "_decisions",
+)
 """Packages that compute. Of these only what is listed below may run while a result is shown."""
 RESULTS = {
     # tests: their fields, how the p-value is said, whether it is below a level
@@ -38,6 +41,8 @@ RESULTS = {
         "MiscalibratedClass",
     ),
     *("BaselineSensitivity", "ZeroSensitivity", "Mixture", "Subgroup", "Slope"),
+    # what decisions cost
+    *("DecisionValue", "CostEstimate", "ActionValue", "Costs"),
     # its points that lie outside their band
     "ReliabilityCurve",
 }
@@ -134,6 +139,16 @@ def test_showing_a_brief_assessment_computes_nothing():
     assert computing_shows(a) == {}
     # but what is asked for by name is computed
     assert any("run_class_tests" in name for name in computing_functions(a.class_tests))
+
+
+def test_showing_what_decisions_cost_computes_nothing():
+    rows = predictions(300, PETS, 2.0)
+    a = mcllo.assess(rows, seed=0, n_resamples=99, costs={"default": 1, "abstain": 0.4})
+    a._repr_html_()
+    assert computing_shows(a) == {}
+    value = a.decision_value
+    for show in (lambda: str(value), lambda: repr(value), value.to_dict):
+        assert computing_functions(show) == []
 
 
 def test_a_report_is_rendered_without_computing():

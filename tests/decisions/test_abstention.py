@@ -94,6 +94,14 @@ def test_threshold_by_hand():
     assert found.to_dict()["n_wrong"] == found.n_wrong
 
 
+def test_testing_ends_with_the_first_threshold_that_fails():
+    # the 100 surest rows have 20 errors, 1,000 others none: 20 of 1,100 would pass at 10 %
+    probs = [[0.95, 0.05]] * 100 + [[0.7, 0.3]] * 1000
+    labels = [1] * 20 + [0] * 1080
+    assert binomial_tail(20, 1100, 0.1) < 1e-20
+    assert not abstention_threshold(probs, labels, max_error=0.1).is_found
+
+
 def test_no_threshold_is_said():
     few = abstention_threshold([[0.9, 0.1]] * 50, [0] * 50)
     assert not few.is_found

@@ -146,6 +146,13 @@ def test_abstain_is_refused_twice_and_below_zero():
     assert "'abstain' where 0 is true is -1.00" in said
 
 
+def test_a_class_may_be_called_abstain():
+    costs = Costs.from_table({"default": 1}, ["abstain", "vote"])
+    assert costs.abstain_code is None
+    with_action = Costs.from_table({"default": 1, "abstain": 2}, ["no", "yes"])
+    assert with_action.abstain_code == 2
+
+
 def test_rows_are_read_as_elsewhere():
     frame = pd.DataFrame(PROBS, columns=[f"p_{name}" for name in NAMES])
     costs = {"miss": {"truck": 7}}

@@ -86,6 +86,23 @@ def test_each_part_by_hand():
     assert found.over_constant.value == pytest.approx(gap.mean())
 
 
+def test_the_constant_action_does_not_know_the_rows_it_is_judged_on():
+    # 20 rows of each class: where a fold has more of one, the others have more of the other
+    labels = np.repeat([0, 1], 20)
+    found = decision_value(
+        [[0.5, 0.5]] * 40, labels, {"default": 1}, calibrator="identity", seed=1
+    )
+    folds = assign_random_folds(40, N_FOLDS, 1)
+    wrong = 0
+    for fold in range(N_FOLDS):
+        own = labels[folds == fold]
+        others = labels[folds != fold]
+        likely = int((others == 1).sum() > (others == 0).sum())
+        wrong += (own != likely).sum()
+    assert wrong > 20
+    assert found.constant.value == pytest.approx(wrong / 40)
+
+
 def test_interval_by_hand():
     # ten values, one of them 10: mean 1, s = sqrt(10) / sqrt(10) = 1, skewness of a share of 1/10:
     # (1 - 2/10) / sqrt(.1 * .9) = 8/3; correction 8/3 / sqrt(10) * (2 * 2.2622^2 + 1) / 6 = 1.579
@@ -256,6 +273,16 @@ def test_the_command_refuses_a_negative_tolerance_and_a_missing_file(files, caps
     code, _, err = run(capsys, "--costs", "none.json")
     assert code == 2
     assert "none.json" in err
+
+
+def test_the_command_says_what_it_changed(files, capsys, tmp_path):
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    lines[3] = "0,0.5,0.5,b"
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    code, _, err = run(capsys, "--costs", "costs.csv", "--calibrator", "none")
+    assert code == 0
+    assert "1 of 3000 probabilities were 0; 1 were clipped to 1e-06" in err
+    assert "--clip" in err
 
 
 # ---- intervals: six designs, each with the true mean known by a large sample or by theory

@@ -144,7 +144,10 @@ class Costs(Result):
     @property
     def abstain_code(self) -> int | None:
         """Place of the action that answers nothing; None where every action is an answer."""
-        return self.actions.index(ABSTAIN) if ABSTAIN in self.actions else None
+        # a class may have that name: saying it is then an answer
+        if ABSTAIN in self.classes or ABSTAIN not in self.actions:
+            return None
+        return self.actions.index(ABSTAIN)
 
     @property
     def table(self) -> Table:

@@ -273,8 +273,8 @@ CAPTIONS = {
     "decision_value": "Mean realised cost of a case, with intervals: acting on the probabilities "
     "as they are, on recalibrated ones ({of.calibrator}, each row by a map fitted to other rows), "
     "always taking the action that is best by the frequencies of the classes, and knowing the "
-    "truth. The cross is what the probabilities promise: it lies left of the circle where they are "
-    "overconfident.",
+    "truth. The cross is what the probabilities promise: left of the circle, decisions cost more "
+    "than that.",
     "abstention": "Rows are answered from the surest one on; the line shows the error of the rows "
     "that are answered, bands its intervals at each point ({of.n_samples} rows). Recalibration "
     "moves the line only where it changes the order of the rows or the answers. A threshold picked "

@@ -6,9 +6,13 @@ from typing import Any
 
 import typer
 
-from ..._utils.statements import suppress_warnings
 from . import options
-from .options import PLAIN_OPTIONS, add_file_options, echo
+from .options import (
+    PLAIN_OPTIONS,
+    add_file_options,
+    echo,
+    print_warnings_as_notes,
+)
 
 COSTS = typer.Option(
     ...,
@@ -54,7 +58,7 @@ def value(
         raise typer.BadParameter(
             "it must be a cost that is not negative.", param_hint="--tolerance"
         )
-    with suppress_warnings():  # zeros: clipped as by `mcllo assess`, and counted below
+    with print_warnings_as_notes():
         predictions = read_predictions(file, label=label, **reading)
         table = Costs.from_table(
             read_costs(costs, predictions.classes), predictions.classes, abstain=abstain
