@@ -335,20 +335,24 @@ def reliability(
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
         drawing.draw(top, strip=True)
-    _label_axes(top, foot)
+    subject = top_subject(assessment.predictions)
+    _label_axes(top, foot, subject)
     below = _distance_subtitle(assessment, drawing) if error else ""
-    write_title(top, TITLE_OF_TOP, below)
+    write_title(top, f"Reliability of the {subject}", below)
     words = [caption_of("reliability", assessment, curve=curve)] if caption else []
     write_footer(top, words, drawing.legend_entries, ax)
     return top
 
 
-TITLE_OF_TOP = "Reliability of the most probable class"
+def top_subject(predictions: Predictions) -> str:
+    """Return what the diagram is of: rows of choice sets offer options."""
+    offered = getattr(predictions, "offered", None)  # rows in blocks are of classes
+    return "most probable class" if offered is None else "most probable option"
 
 
-def _label_axes(top: Axes, foot: Axes) -> None:
+def _label_axes(top: Axes, foot: Axes, subject: str = "most probable class") -> None:
     top.set_ylabel("Observed frequency")
-    foot.set_xlabel("Predicted probability of the most probable class")
+    foot.set_xlabel(f"Predicted probability of the {subject}")
 
 
 def _draw_overlaid(
@@ -374,7 +378,8 @@ def _draw_overlaid(
         top = foot = one_axes(ax, 5.0, 5.0)
         key = draw_curve_of_each_set(top, lines, curve)
     _label_axes(top, foot)
-    write_title(top, TITLE_OF_TOP, f"{len(lines)} sets of predictions")
+    title = "Reliability of the most probable class"
+    write_title(top, title, f"{len(lines)} sets of predictions")
     draw_side_legend(top, key, [line.legend_label for line in lines])
     words = [caption_of("reliability", result, curve=curve)] if caption else []
     write_footer(top, words, place=ax)

@@ -171,6 +171,8 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
             words["independent"] = _explain_dependent_rows(result.predictions)
             return (CURVES[curve] + ROWS[kind]).format(**words, **SUBJECTS[kind])
         words["boxes"] = _explain_boxes(result.predictions)
+        if getattr(result.predictions, "offered", None) is not None:
+            return CAPTIONS[kind].replace("class", "option").format(**words)
     elif kind == "calibration_map":
         words["base"] = fit_label(result.baseline)
     elif kind == "comparison":

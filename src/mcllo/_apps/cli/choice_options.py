@@ -38,13 +38,8 @@ PER_CHARACTER = typer.Option(
 )
 
 
-def refuse_options_of_classes(reading: Mapping[str, Any], html: str | None) -> None:
-    """Refuse what choice sets do not have: a report, and options of tables but ``--by``."""
-    if html is not None:
-        raise typer.BadParameter(
-            "there is no report of choice sets; use --json, or the text.",
-            param_hint="--html",
-        )
+def refuse_options_of_classes(reading: Mapping[str, Any]) -> None:
+    """Refuse options of tables, all but ``--by``."""
     for name in non_default_options(reading):
         if name != "by":
             raise typer.BadParameter(
