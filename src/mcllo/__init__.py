@@ -61,7 +61,7 @@ _NAMES = {
     "_comparison.comparison": "Comparison",
     "_comparison.recommend": "Recommendation",
     "model_selection": "RecalibratedClassifierCV",
-    "_apps.report": "Report report",
+    "_apps.report": "ChoiceReport Report report",
 }
 """Where each public name is at home, in the order of the rooms."""
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from ._apps.io.choice_files import read_choices as read_choices
     from ._apps.io.read import read_predictions as read_predictions
+    from ._apps.report import ChoiceReport as ChoiceReport
     from ._apps.report import Report as Report
     from ._apps.report import report as report
     from ._assessment.assess import assess as assess

@@ -230,5 +230,3 @@ def test_calibrators_of_classes_and_of_choice_sets_are_not_mixed():
         mcllo.Monitor.start().add(predictions, batch="a")
     with pytest.raises(InputError, match="of choice sets"):
         mcllo.Monitor.start(model=cal)
-    with pytest.raises(InputError, match="must be an Assessment or a Comparison"):
-        mcllo.report(mcllo.assess_choices(predictions, seed=0))

@@ -147,6 +147,8 @@ def test_other_mistakes(tmp_path):
     empty.mkdir()
     with pytest.raises(FileFormatError, match="has none"):
         mcllo.read_choices(empty)
+    with pytest.raises(FileFormatError, match="log of Inspect, which is not read"):
+        mcllo.read_choices("run.eval")
     with pytest.raises(InputError, match="must both be given"):
         mcllo.read_choices(path, scores="resps")
     with pytest.raises(FileFormatError, match="line 1 has no 'p'"):
@@ -207,7 +209,6 @@ def test_json_and_gate(tmp_path, capsys):
     ("options", "message"),
     [
         (["--classes", "a,b"], "--classes"),
-        (["--html", "a.html"], "no report of choice sets"),
         (["--label", "y", "--scores", "p"], "without --label"),
         (["--scores", "p"], "--scores and --answer must both be given"),
         (["--statistic", "wald"], "'lr' or 'score' for choice sets"),
@@ -218,6 +219,13 @@ def test_refused_on_the_command_line(tmp_path, capsys, options, message):
     assert code == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_report(tmp_path, capsys):
+    folder = write_run(tmp_path)
+    page = tmp_path / "run.html"
+    assert run(capsys, "assess", folder, "--seed", 1, "--html", page)[0] == 0
+    assert "parts-task" in page.read_text()
 
 
 def test_a_wrong_file_says_which_line(tmp_path, capsys):

@@ -44,7 +44,7 @@ from .._utils.statements import Statement
 from .._validation.arguments import RowSubgroups, check_share
 from .._validation.predictions import DataFacts, Predictions
 from ..calibrators._auto.gain import CrossFittedGain
-from ..calibrators._choice_sets import cross_fitted_choice_gain
+from ..calibrators._choice_calibrator import cross_fitted_choice_gain
 from ..exceptions import InputError
 from ..metrics import brier_score, expected_calibration_error
 from ..metrics._binned import TopLabelECE

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._base import Calibrator as Calibrator
     from ._base import Identity as Identity
     from ._beta import BetaCalibration as BetaCalibration
-    from ._choice_sets import ChoiceCalibrator as ChoiceCalibrator
+    from ._choice_calibrator import ChoiceCalibrator as ChoiceCalibrator
     from ._histogram import HistogramBinning as HistogramBinning
     from ._isotonic_calibrator import IsotonicCalibration as IsotonicCalibration
     from ._linear import DirichletCalibration as DirichletCalibration
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
     if name == "CALIBRATORS":
         return _registry()
     if name == "ChoiceCalibrator":  # not in the registry: its columns are no classes
-        return import_module("._choice_sets", __name__).ChoiceCalibrator
+        return import_module("._choice_calibrator", __name__).ChoiceCalibrator
     if name == "Calibrator" or name in _HOME:
         return getattr(import_module(f".{_HOME.get(name, '_base')}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

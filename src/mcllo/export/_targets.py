@@ -47,7 +47,7 @@ from .._utils.results import Floats, Result
 from .._utils.statements import suppress_warnings
 from .._utils.terminal import standard_output
 from ..calibrators._base import Calibrator
-from ..calibrators._choice_sets import ChoiceCalibrator
+from ..calibrators._choice_calibrator import ChoiceCalibrator
 from ..exceptions import InputError
 from ._graph import append_program, write_onnx
 from ._javascript import write_javascript, write_type_declaration

@@ -459,7 +459,7 @@ def reliability(
     else:
         top = foot = one_axes(ax, 5.0, 5.0)
         drawing.draw(top, strip=True)
-    of = TOP_LABEL
+    of = top_subject(drawing.rows)
     if drawing.label is not None:
         of = fit_label(drawing.label)
     title = f"Reliability of {of}"
@@ -534,6 +534,12 @@ def _short_subtitle(drawing: ReliabilityPanel, long: str) -> str:
     if not np.isnan(chance):
         words += f" (chance: {format_number(chance)})"
     return words
+
+
+def top_subject(predictions: Any) -> str:
+    """Return what the diagram is of: rows of choice sets offer options."""
+    offered = getattr(predictions, "offered", None)  # rows in blocks are of classes
+    return TOP_LABEL if offered is None else "the most probable option"
 
 
 def _draw_overlaid(

@@ -179,6 +179,8 @@ def caption(kind: str, result: Any, *, curve: str = "smooth") -> str:
             words["independent"] = _explain_dependent_rows(rows)
             return (CURVES[curve] + ROWS[kind]).format(**words)
         words["boxes"] = _explain_boxes(rows)
+        if getattr(rows, "offered", None) is not None:
+            return CAPTIONS[kind].replace("class", "option").format(**words)
     elif kind == "calibration_map":
         words["base"] = fit_label(result.baseline)
     elif kind == "comparison":

@@ -38,18 +38,11 @@ PER_CHARACTER = typer.Option(
 )
 
 
-def refuse_options_of_classes(
-    reading: Mapping[str, Any], html: str | None, costs: str | None
-) -> None:
-    """Refuse what choice sets do not have: a report, costs, options of tables but ``--by``."""
+def refuse_options_of_classes(reading: Mapping[str, Any], costs: str | None) -> None:
+    """Refuse costs of classes, and options of tables, all but ``--by``."""
     if costs is not None:
         raise typer.BadParameter(
             "costs are of classes, and these are choice sets.", param_hint="--costs"
-        )
-    if html is not None:
-        raise typer.BadParameter(
-            "there is no report of choice sets; use --json, or the text.",
-            param_hint="--html",
         )
     for name in non_default_options(reading):
         if name != "by":

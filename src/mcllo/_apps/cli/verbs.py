@@ -405,11 +405,13 @@ def assess(
     of_choices: dict[str, Any] = {"scores": scores, "answer": answer, "kind": kind}
     of_choices["per_character"] = per_character or None
     if label is None and all(map(is_choice_path, files)):
-        choice_options.refuse_options_of_classes(reading, html, costs)
+        choice_options.refuse_options_of_classes(reading, costs)
+        options.preload_matplotlib(html)
         result = choice_options.assess_choice_files(
             files, of_choices, reading["by"], testing
         )
         _print_result(result, as_json=as_json, full=full, **judged)
+        options.write_report(result, html, show, files, reading, **judged)
         _close_gate([result.decide(**judged)], gate=gate, strict=strict)
         return
     if label is None:

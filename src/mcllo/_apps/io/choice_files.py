@@ -29,6 +29,7 @@ from ..._validation.choice_sets import default_positions
 from ..._validation.predictions import Predictions
 from ...exceptions import DataLocation, FileFormatError, InputError
 
+INSPECT_ENDING = ".eval"
 HARNESS_FIELDS = ("target", "filtered_resps", "doc_id")
 """What a line of lm-evaluation-harness has."""
 _HARNESS_NAME = re.compile(r"samples_(?P<task>.+?)_\d{4}-\d\d-\d\dT[\d.:-]+\.jsonl")
@@ -50,7 +51,7 @@ def is_choice_path(path: StrPath) -> bool:
     if Path(path).is_dir():
         names = [file for file in Path(path).iterdir() if file.is_file()]
         return any(name.suffix == ".jsonl" for name in names)
-    return Path(path).suffix == ".jsonl"
+    return Path(path).suffix in (".jsonl", INSPECT_ENDING)
 
 
 def read_choices(
@@ -164,6 +165,11 @@ def _find_files(path: StrPath | Sequence[StrPath]) -> list[Path]:
             if not found:
                 raise FileFormatError(f"{each} must hold *.jsonl files; it has none.")
             files += found
+        elif each.suffix == INSPECT_ENDING:
+            raise FileFormatError(
+                f"{each} is a log of Inspect, which is not read yet; write the options' log "
+                "probabilities and the answer of each sample as a line of JSON."
+            )
         else:
             files.append(each)
     if not files:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._assessment.assessment import Assessment
+from ..._assessment.choice_assessment import ChoiceAssessment
 from ..._assessment.verdict import TOLERANCE
 from ..._comparison.comparison import Comparison
 from ..._utils.atomic_files import StrPath, check_writable, write_text
@@ -23,12 +24,13 @@ from ...exceptions import PYTHON, InputError, Names
 
 check_installed(("matplotlib", "jinja2"), CLI_EXTRA)  # before what imports one of them
 
+from .choice_report import ChoiceReport, make_choice_report
 from .classes import attribute_miscalibration, class_order
 from .facts import Command, Sources
 from .summarize import assessment_to_report, summarize
 from .views import Picture, Summary
 
-__all__ = ["Report", "report"]
+__all__ = ["ChoiceReport", "Report", "report"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +146,7 @@ class Report:
 
 @show_progress("writing the report")
 def report(
-    result: Assessment | Comparison,
+    result: Assessment | Comparison | ChoiceAssessment,
     *,
     title: str | None = None,
     command: Command = None,
@@ -154,13 +156,13 @@ def report(
     date: str | None = None,
     names: Names = PYTHON,
     reading: Mapping[str, Any] | None = None,
-) -> Report:
+) -> Report | ChoiceReport:
     """Make a report that a person who is no statistician can read.
 
     Parameters
     ----------
-    result : Assessment or Comparison
-        What `assess` or `compare` found.
+    result : Assessment, Comparison or ChoiceAssessment
+        What `assess`, `compare` or `assess_choices` found.
     title : str, optional
         Heading; made from `source` when not given.
     command : str or sequence of str, optional
@@ -181,7 +183,7 @@ def report(
 
     Returns
     -------
-    Report
+    Report, or ChoiceReport of choice sets
         ``.write(path)``, ``.html()``, ``.markdown()``, ``.json()``.
 
     See Also
@@ -201,13 +203,8 @@ def report(
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
-    if not isinstance(result, (Assessment, Comparison)):
-        raise InputError(
-            argument="result",
-            rule="be an Assessment or a Comparison",
-            found=type(result).__name__,
-            remedy="Print it, or take its to_dict().",
-        )
+    if isinstance(result, ChoiceAssessment):
+        return make_choice_report(result, title, date, alpha, tolerance)
     if alpha is None:
         alpha = result.alpha if isinstance(result, Assessment) else 0.05
     assessment = assessment_to_report(result, alpha)

@@ -34,11 +34,11 @@ def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
     return _page("report.html.jinja", s=summary, pictures=pictures)
 
 
-def render_monitor(content: Mapping[str, Any], *, html: bool) -> str:
-    """Return the page of a monitor, or its Markdown."""
+def render_result_page(content: Mapping[str, Any], *, html: bool) -> str:
+    """Return the page of a monitor or of choice sets, or its Markdown."""
     if html:
-        return _page("monitor.html.jinja", s=content)
-    return _markdown("monitor.md.jinja", content)
+        return _page("result.html.jinja", s=content)
+    return _markdown("result.md.jinja", content)
 
 
 def _page(template: str, **content: Any) -> str:

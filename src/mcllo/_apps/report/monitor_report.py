@@ -18,7 +18,7 @@ from ..._version import __version__
 from ...exceptions import PYTHON, InputError, Names
 from ...plot._style import without_display
 from .facts import today
-from .html import render_monitor
+from .html import render_result_page
 from .views import Column, Picture, TableCell, TableView
 
 SENTENCES = ("evidence", "size", "classes", "zeros", "learned")
@@ -63,9 +63,13 @@ def monitor_page(
         f"Monitor {Path(monitor.path).stem}" if monitor.path else "Monitor"
     )
     pictures = [_monitor_picture(monitor, status)] if html else []
-    return render_monitor(
+    return render_result_page(
         {
             "title": name,
+            "question": "Are the probabilities still right?",
+            "pictures_title": "Over time",
+            "picture_shape": "wide",
+            "promise_title": "What this guarantees",
             "tone": TONES.get(status.kind, status.kind),
             "kind": status.kind,
             "headline": _statement_text(said, "monitor"),

@@ -295,7 +295,7 @@ class ChoiceCalibrator(Calibrator):
             What was written.
         """
         check_is_fitted(self, "classes_")
-        writer = import_module("mcllo.export._choice_sets")
+        writer = import_module("mcllo.export._choice_sources")
         return str(writer.export_choice_calibrator(self, to, path, **options))
 
     def _read_rows(

@@ -16,7 +16,7 @@ from ..exceptions import InputError
 from ._targets import write_content
 
 if TYPE_CHECKING:
-    from ..calibrators._choice_sets import ChoiceCalibrator
+    from ..calibrators._choice_calibrator import ChoiceCalibrator
 
 PYTHON = '''"""Recalibration of choice sets, written by mcllo {version}. It needs Python alone.
 
