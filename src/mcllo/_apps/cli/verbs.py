@@ -318,7 +318,9 @@ def build_parser() -> Any:
 
 def _leave_out_types_of_flags(command: Any) -> None:
     """Let help show ``--gate`` and not ``--gate <bool>``: a flag takes no value."""
-    asks_for_help = command.get_help_option(typer.Context(command))  # made once, and kept
+    asks_for_help = command.get_help_option(
+        typer.Context(command)
+    )  # made once, and kept
     for parameter in (*command.params, asks_for_help):
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
