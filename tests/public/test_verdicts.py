@@ -155,3 +155,23 @@ def test_one_prediction_is_no_frequency(tmp_path, capsys):
     assert "One prediction says nothing of how often such predictions come true" in said
     file.write_text("a,b,c,y\n" + "0.03,0.9,0.07,a\n" * 2)
     assert run_command_line([*assessing, "--gate"]) == 1
+
+
+def test_small_results_show_themselves_as_tables():
+    probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    a = mcllo.assess(probs, [0, 1, 1, 0, 0, 0, 1, 1] * 5, seed=0, n_resamples=19)
+    for result in (
+        a.test,
+        a.effect_size,
+        a.verdict,
+        a.verdict.__class__(
+            "not_detected", 0.0, 0.05, float("nan"), 0.01, False, "<b>&</b>"
+        ),
+    ):
+        page = result._repr_html_()
+        assert page.startswith(f"<table><caption>{type(result).__name__}</caption>")
+        for name in result.to_dict():
+            assert f"<th>{name}</th>" in page
+    assert "<td>&lt; 1e-300</td>" in page  # a p-value is never 0
+    assert "<th>high</th><td>-</td>" in page
+    assert "&lt;b&gt;&amp;&lt;/b&gt;" in page

@@ -171,6 +171,24 @@ def test_sheets_can_be_chosen(seen, tmp_path):
     )
 
 
+def test_a_first_sheet_that_cannot_be_read_is_no_dead_end(seen, tmp_path):
+    book = openpyxl.Workbook()
+    book.active.title = "two names"
+    book.active.append(["note", "more", None, None])  # two columns have no name
+    book.active.append(["hello", "you", 1, 2])
+    rows = book.create_sheet("rows")
+    rows["A1"] = "Forecasts of pets"
+    for k, line in enumerate(csv_text().splitlines()):
+        for j, cell in enumerate(line.split(",")):
+            is_number = k > 0 and j < 3
+            rows.cell(3 + k, 1 + j, float(cell) if is_number else cell)
+    book.save(tmp_path / "book.xlsx")
+    found = seen((tmp_path / "book.xlsx").read_bytes(), "t.xlsx")
+    assert (found.sheets, found.sheet) == (("two names", "rows"), "rows")
+    assert roles(found) == PLAIN
+    assert "named in row 3; 1 row above it was left out" in " ".join(found.notes)
+
+
 def test_names_that_look_like_options_are_names(seen):
     found = seen(csv_text(header=("--html", "-o", "a b", "--label")))
     fields = {

@@ -41,7 +41,7 @@ from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE
 from .._inference.effect_size import MEAN_CHANGE_FOR_POWER, EffectSize
 from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest
-from .._utils.formatting import format_count
+from .._utils.formatting import SmallResult, format_count
 from .._utils.results import Result
 from .._utils.statements import Statement
 from ..exceptions import InputError
@@ -60,7 +60,7 @@ nothing.
 
 
 @dataclass(frozen=True)
-class Verdict(Result):
+class Verdict(SmallResult, Result):
     """What an assessment comes to.
 
     Attributes

@@ -60,6 +60,7 @@ from .._fit.covariance import effective_sample_size, with_robust_covariance
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._model.kernel import LogPartition
 from .._model.likelihood import identity_theta
+from .._utils.formatting import SmallResult
 from .._utils.linalg import pseudo_inverse
 from .._utils.results import Floats, Result
 from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
@@ -103,7 +104,7 @@ RIDGE_WITHOUT_ESTIMATE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class EffectSize(Result):
+class EffectSize(SmallResult, Result):
     """How far predictions are off; every number is NaN where it cannot be given.
 
     Attributes

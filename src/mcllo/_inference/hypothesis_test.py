@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
-from .._utils.formatting import PValueText, format_number, pvalue_text
+from .._utils.formatting import (
+    PValueText,
+    SmallResult,
+    format_number,
+    pvalue_text,
+)
 from .._utils.results import Result
 from .._validation.arguments import check_share
 
@@ -117,7 +122,7 @@ class Reason:
 
 
 @dataclass(frozen=True, eq=False)
-class TestResult(Result):
+class TestResult(SmallResult, Result):
     """The result of a test; tests that have more to say derive from it.
 
     Attributes

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -448,3 +449,33 @@ def has_non_numbers(values: list[Any]) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+MAX_CELL_LETTERS = 120
+"""Letters of a value in the table of a small result: a line of a notebook."""
+
+
+class SmallResult:
+    """Base of results of a few numbers, which a notebook shows as a table of names and values."""
+
+    def _repr_html_(self) -> str:
+        content: dict[str, Any] = self.to_dict()  # type: ignore[attr-defined]
+        rows = []
+        for name, value in content.items():
+            cells = f"<th>{escape(name)}</th><td>{escape(_cell_text(name, value))}</td>"
+            rows.append(f'<tr style="text-align: left">{cells}</tr>')
+        title = f"<caption>{escape(type(self).__name__)}</caption>"
+        return f"<table>{title}<tbody>{''.join(rows)}</tbody></table>"
+
+
+def _cell_text(name: str, value: Any) -> str:
+    """Return a value as people read it: few digits, a p-value never as 0."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, float):
+        return (
+            pvalue_text(value).without_equals
+            if name == "pvalue"
+            else format_number(value, 4)
+        )
+    return ellipsis(str(value), MAX_CELL_LETTERS)

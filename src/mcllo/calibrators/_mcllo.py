@@ -386,7 +386,7 @@ class MCLLOCalibrator(GatedCalibrator):
             )
         return self
 
-    def _adopt_fit(self, fit: MCLLOFit, fitted_input: str) -> Self:
+    def _adopt_fit(self, fit: MCLLOFit, fitted_input: str = "probs") -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
         self._set_classes(fit.classes)
         self.input_ = fitted_input

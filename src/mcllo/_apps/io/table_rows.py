@@ -397,9 +397,9 @@ def explain_error(
     if of_label and source.arrays is not None and source.arrays.nameless:
         hint = Hint("Columns of arrays have no names: give them with {classes}", {})
     elif by_default:
-        hint = extra_column_hint(names, labels, suspects) or prefix_hint(
-            roles.numbers, labels
-        )
+        hint = extra_column_hint(names, labels, suspects)
+        if hint is None and not _is_rounding_error(error):
+            hint = prefix_hint(roles.numbers, labels)
     else:
         left_out = left_out_class_hint(
             names, strip_prefix(prefix, source.columns), labels
@@ -421,6 +421,13 @@ def explain_error(
     if of_label:
         return error.but(remedy="Correct that label, or add a column for it.")
     return error
+
+
+def _is_rounding_error(error: MclloError) -> bool:
+    """Whether a row misses the sum 1 by rounding: then its columns are the right ones."""
+    if not isinstance(error, InputError) or error.rule != SUM_RULE:
+        return False
+    return bool(abs(error.value - 1.0) < MAX_ROUNDING_ROW_ERROR)
 
 
 def _find_suspect_columns(

@@ -19,7 +19,9 @@ and what the form says is what `_apps/io/read` is told.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,8 +131,18 @@ class _FirstRows:
 def detect_table(
     path: str, limits: ServerLimits, sheet: str | None = None
 ) -> DetectedTable:
-    """Look at a file; refuse what is no table, or too large a one."""
-    source = Source(path, ReadOptions(sheet=sheet or None))
+    """Look at a file; refuse what is no table, or too large a one.
+
+    Where the sheet that comes first cannot be read, the first that can be is shown: there the
+    others can be chosen.
+    """
+    try:
+        source = Source(path, ReadOptions(sheet=sheet or None))
+    except FileFormatError:
+        other = None if sheet else _first_readable_sheet(path)
+        if other is None:
+            raise
+        source = Source(path, ReadOptions(sheet=other))
     if source.arrays is not None:
         raise FileFormatError(
             f"{path} must be CSV, Parquet, Arrow or .xlsx here; it is a file of NumPy.",
@@ -176,6 +188,19 @@ def detect_table(
         ),
         ending=recalibrated_file_suffix(source),
     )
+
+
+def _first_readable_sheet(path: str) -> str | None:
+    """Return the first sheet of a workbook that is a table; None where none is, or no workbook."""
+    try:
+        titles = sheet_titles(Path(path), path)
+    except Exception:  # no workbook, or a damaged one: whoever asked has said so
+        return None
+    for title in titles:
+        with suppress(FileFormatError):
+            Source(path, ReadOptions(sheet=title))
+            return title
+    return None
 
 
 def shorten_cell(cell: str) -> str:
