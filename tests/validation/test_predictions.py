@@ -10,11 +10,8 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_test
-from mcllo._validation.predictions import (
-    RowOptions,
-    as_predictions,
-    predictions_for_scoring,
-)
+from mcllo._validation.predictions import as_predictions, predictions_for_scoring
+from mcllo._validation.row_options import RowOptions
 from mcllo._validation.weights import (
     clean_groups,
     clean_row_facts,

@@ -10,8 +10,8 @@ from .._inference.likelihood_tests import Method, Statistic
 from .._inference.monte_carlo import Seed
 from .._utils.optional import load_application
 from .._validation.frames import is_dask
-from .._validation.predictions import RowOptions, takes_row_options
 from .._validation.rounding import unrounded_predictions
+from .._validation.row_options import RowOptions, takes_row_options
 from .assessment import Assessment, assess_predictions
 
 

@@ -45,8 +45,9 @@ from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Level, Statement
-from .._validation.predictions import Predictions, TableOptions, takes_row_options
+from .._validation.predictions import Predictions
 from .._validation.rounding import unrounded_predictions
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 from .verdict import TOLERANCE, Kind, Verdict, decide_verdict
 

@@ -69,12 +69,8 @@ from .._utils.statements import (
     warn_once,
 )
 from .._validation.frames import n_columns
-from .._validation.predictions import (
-    Predictions,
-    RowOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import RowOptions, takes_row_options
 from ..calibrators._choice import Fold, apply_calibrator, clone_and_fit
 from ..exceptions import InputError, LabelShiftWarning
 from ..metrics._scores import label_change

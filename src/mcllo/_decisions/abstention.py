@@ -45,12 +45,10 @@ from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Statement, suppress_warnings
 from .._validation.predictions import (
     Predictions,
-    RowOptions,
-    TableOptions,
     as_predictions,
     predictions_for_inference,
-    takes_row_options,
 )
+from .._validation.row_options import RowOptions, TableOptions, takes_row_options
 from ..calibrators import CALIBRATORS
 from ..calibrators._choice import (
     apply_calibrator,

@@ -30,7 +30,8 @@ from .._utils.formatting import Table, ellipsis, format_count
 from .._utils.notebook import NotebookResult
 from .._utils.results import Floats, Result
 from .._validation.labels import find_class
-from .._validation.predictions import RowOptions, as_predictions, takes_row_options
+from .._validation.predictions import as_predictions
+from .._validation.row_options import RowOptions, takes_row_options
 from ..exceptions import InputError
 from .decision_value import (
     calibrator_name,

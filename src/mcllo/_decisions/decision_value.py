@@ -36,12 +36,8 @@ from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result
 from .._utils.statements import Level, Statement, suppress_warnings
-from .._validation.predictions import (
-    Predictions,
-    RowOptions,
-    as_predictions,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, as_predictions
+from .._validation.row_options import RowOptions, takes_row_options
 from ..calibrators import CALIBRATORS
 from ..calibrators._choice import (
     apply_calibrator,

@@ -38,12 +38,8 @@ from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread
 from .._utils.results import Codes, Floats, Result, none_for_nonfinite
 from .._validation.labels import find_class
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 
 TEST_LEVEL = 0.05

@@ -60,12 +60,8 @@ from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
-from .._validation.predictions import (
-    Predictions,
-    RowOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import RowOptions, takes_row_options
 from ..exceptions import InputError
 from .class_tests import format_p_cell, holm
 from .nested_models import free_directions_by_model

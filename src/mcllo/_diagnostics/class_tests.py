@@ -48,12 +48,8 @@ from .._utils.formatting import (
 from .._utils.notebook import NotebookResult, show_progress
 from .._utils.parallel import one_blas_thread, row_blocks
 from .._utils.results import Floats, Result, none_for_nonfinite
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..metrics._reliability import (
     poisson_binomial_pmf,
     poisson_binomial_pmf_of_rare_hits,

@@ -66,12 +66,8 @@ from .._utils.parallel import one_blas_thread
 from .._utils.results import Floats, Result, none_for_nonfinite
 from .._utils.statements import Level, Statement
 from .._validation.arguments import check_share
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 from .class_tests import closed_test, format_p_cell
 from .restricted_models import (

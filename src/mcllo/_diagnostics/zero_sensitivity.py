@@ -38,12 +38,7 @@ from .._utils.formatting import (
 )
 from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import ESTIMATION_WARNINGS, Statement, suppress_warnings
-from .._validation.predictions import (
-    Predictions,
-    RowOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
 from .._validation.probabilities import DEFAULT_CLIP
 from .._validation.rounding import (
     change_clip,
@@ -52,6 +47,7 @@ from .._validation.rounding import (
     raised_only_zeros,
     resolution_before_clipping,
 )
+from .._validation.row_options import RowOptions, takes_row_options
 from ..exceptions import ZeroProbabilityWarning
 
 CLIP_VALUES = (1e-12, DEFAULT_CLIP, 1e-4)

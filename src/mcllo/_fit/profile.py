@@ -43,11 +43,8 @@ from .._model.newton import Objective, find_root, minimize, newton_direction
 from .._utils.results import Floats
 from .._utils.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._validation.arguments import check_share
-from .._validation.predictions import (
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions

@@ -53,12 +53,8 @@ from .._utils.notebook import show_progress
 from .._utils.parallel import n_threads, one_blas_thread, ordered_map
 from .._utils.results import Floats, to_plain_python
 from .._utils.statements import warn
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError, SeparationWarning
 from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_SINGLE
 from .monte_carlo import (

@@ -56,8 +56,9 @@ from .._model.likelihood import identity_theta
 from .._utils.linalg import pseudo_inverse
 from .._utils.results import Codes, Floats
 from .._validation.labels import RESERVED_LABELS
-from .._validation.predictions import Predictions, RowOptions, takes_row_options
+from .._validation.predictions import Predictions
 from .._validation.rounding import unrounded_predictions
+from .._validation.row_options import RowOptions, takes_row_options
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .hypothesis_test import Ground, Reason, TestResult

@@ -46,12 +46,8 @@ from .._model.many_classes import MIN_CLASSES_FOR_PCG
 from .._utils.formatting import format_number
 from .._utils.linalg import inverse_if_well_conditioned
 from .._utils.results import Floats
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_SINGLE

@@ -55,12 +55,8 @@ from .._utils.formatting import (
 )
 from .._utils.results import Floats, Result
 from .._validation.arguments import check_share
-from .._validation.predictions import (
-    Predictions,
-    TableOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import TableOptions, takes_row_options
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 

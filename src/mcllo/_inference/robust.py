@@ -73,12 +73,8 @@ from .._utils.formatting import format_count, format_number
 from .._utils.linalg import whitening_matrix
 from .._utils.results import Floats
 from .._utils.statements import Statement
-from .._validation.predictions import (
-    Predictions,
-    RowOptions,
-    predictions_for_inference,
-    takes_row_options,
-)
+from .._validation.predictions import Predictions, predictions_for_inference
+from .._validation.row_options import RowOptions, takes_row_options
 from ..exceptions import InputError
 from . import budget
 from .budget import BATCH_ENTRIES, N_RESAMPLES
