@@ -217,7 +217,7 @@ KINDS = (
 """Kinds of figures that `mcllo plot` draws."""
 
 
-def _completer(*words: str) -> Callable[[str], list[str]]:
+def completer(*words: str) -> Callable[[str], list[str]]:
     """Return a function that offers the words that complete a value in a shell."""
 
     def complete(incomplete: str) -> list[str]:
@@ -248,32 +248,6 @@ MODEL = typer.Argument(
 )
 DIRECTORY = typer.Argument(
     "mcllo-demo", metavar="DIRECTORY", help="Where to put its files."
-)
-
-ITEM = typer.Argument(
-    ...,
-    metavar="NAME",
-    help="table1 to table4, figure1 to figure6, power (the table of rates), boxplots, tradeoff, "
-    "ecology, baseline (of the supplement), or all.",
-)
-FOLDER = typer.Option(
-    None,
-    "--output",
-    "-o",
-    metavar="DIR",
-    help="Where to write: figures, and tables as CSV (or LaTeX).",
-)
-PAPER_PREDICTIONS = typer.Option(
-    None,
-    "--predictions",
-    metavar="DIR",
-    help="Other predictions than the package's: images_train.csv, images_holdout.csv, "
-    "obesity_train.csv, obesity_holdout.csv, a column for each class and one called label.",
-)
-FIGURE_FORMAT = typer.Option(
-    "svg",
-    "--format",
-    help="Of the figures: svg, png, pdf or tiff; latex for PDF and tables in LaTeX.",
 )
 
 LABEL = typer.Option(
@@ -352,7 +326,7 @@ FLEXIBLE = typer.Option(
 ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
 STATISTIC = typer.Option(
     "lr",
-    autocompletion=_completer("lr", "score", "wald"),
+    autocompletion=completer("lr", "score", "wald"),
     help="lr, score or wald.",
 )
 METHOD = typer.Option(
@@ -379,7 +353,7 @@ WORKERS = typer.Option(
 )
 FIT_METHOD = typer.Option(
     "mcllo",
-    autocompletion=_completer(*RECALIBRATIONS.split()),
+    autocompletion=completer(*RECALIBRATIONS.split()),
     help="mcllo; auto, a mean of recalibrations weighed by cross-validation; temperature, vector, "
     "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
 )
@@ -400,23 +374,9 @@ FOLDS = typer.Option(
 )
 KIND = typer.Option(
     "reliability",
-    autocompletion=_completer(*KINDS),
+    autocompletion=completer(*KINDS),
     help="reliability (smooth), isotonic or bins (each also as by_class, isotonic_by_class, "
     "bins_by_class), parameters, map, nested_models or baselines.",
-)
-VERSUS = typer.Option(
-    "baseline",
-    autocompletion=_completer("baseline", "rest"),
-    help="What each class is compared with: baseline (a reference class) or rest (all others).",
-)
-INTERVAL = typer.Option(
-    "wald", autocompletion=_completer("wald", "profile"), help="wald or profile."
-)
-LEVEL = typer.Option(
-    0.95, help="Probability with which each interval covers its parameter."
-)
-LATEX = typer.Option(
-    False, "--latex", help="Print LaTeX, with the rules of the package booktabs."
 )
 POWER = typer.Option(
     None,

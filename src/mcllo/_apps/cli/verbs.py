@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,7 +17,14 @@ import typer
 from ..._utils.optional import SERVE_EXTRA, check_installed
 from ..._utils.statements import suppress_warnings
 from ..._version import __version__
-from . import choice_options, monitor_commands, options, value_command
+from . import (
+    choice_options,
+    monitor_commands,
+    options,
+    reproduce_command,
+    table_command,
+    value_command,
+)
 from .options import (
     BASELINE_HELP,
     CELLS,
@@ -230,57 +236,6 @@ def parse_effect(values: list[str], flag: str) -> float | dict[str, float]:
             param_hint=flag,
         )
     return by_class.get("", by_class)
-
-
-def reproduce(
-    name: str = options.ITEM,
-    output: str | None = options.FOLDER,
-    kind: str = options.FIGURE_FORMAT,
-    predictions: str | None = options.PAPER_PREDICTIONS,
-    as_json: bool = options.JSON,
-) -> None:
-    """Make a table or figure of the paper again, its numbers beside ours.
-
-    Figures are written to DIR (by default the current one), tables are printed, and written too
-    where a DIR is given. For a paper in LaTeX: --format latex prints tables as LaTeX, and draws
-    figures as PDF.
-    """
-    from ...plot._files import FORMATS
-    from ...reproduce import ITEMS
-    from ...reproduce import reproduce as made
-    from ..io.paper_files import missing_paper_predictions, read_paper_predictions
-
-    if kind not in (*FORMATS, "latex"):
-        raise typer.BadParameter(
-            f"it must be {', '.join(FORMATS)} or latex; got {kind}.",
-            param_hint="--format",
-        )
-    is_latex = kind == "latex"
-    figure_ending = "pdf" if is_latex else kind
-    table_ending = "tex" if is_latex else "csv"
-    folder = Path(output or ".")
-    folder.mkdir(parents=True, exist_ok=True)
-    is_all = name == "all"
-    results = []
-    given = {} if predictions is None else read_paper_predictions(predictions)
-    for item in given or ITEMS if is_all else (name,):
-        if predictions is not None and item not in given:
-            raise missing_paper_predictions(item, predictions)
-        result = made(item, data=given.get(item))
-        results.append(result.to_dict())
-        files = []
-        if result.axes is not None:
-            files.append(folder / f"{result.name}.{figure_ending}")
-        if output is not None:
-            files.append(folder / f"{result.name}.{table_ending}")
-        for path in files:
-            result.save(path)
-        if not as_json:
-            text = result.to_latex() if is_latex else str(result)
-            lines = [text, *(f"written: {path}" for path in files)]
-            echo("\n".join(lines) + ("\n" if is_all else ""))
-    if as_json:
-        echo(options.as_json_text(results if is_all else results[0]))
 
 
 NEEDED_MODULES = ("starlette", "uvicorn", "python_multipart")
@@ -625,36 +580,9 @@ def plot(
     echo(f"{output}: {kind} figure written")
 
 
-@app.command(epilog="Example: mcllo table holdout.csv --label y --latex > table.tex")
-@add_file_options(*PLAIN_OPTIONS, "weight_kind", "groups")
-def table(
-    file: str = options.FILE,
-    label: str = options.LABEL,
-    *,
-    reading: Any,
-    versus: str = options.VERSUS,
-    interval: str = options.INTERVAL,
-    level: float = options.LEVEL,
-    latex: bool = options.LATEX,
-    as_json: bool = options.JSON,
-    seed: int | None = options.SEED,
-) -> None:
-    """Estimate calibration intercepts and slopes with intervals, as clinical papers print them."""
-    from ..._diagnostics.calibration_table import calibration_table
-    from ..io.read import read_predictions
-
-    options.check_between_0_and_1(level, "--level")
-    with suppress_warnings():  # what was changed is said by `mcllo assess`
-        predictions = read_predictions(file, label=label, **reading)
-        asked: dict[str, Any] = {"versus": versus, "interval": interval}
-        found = calibration_table(predictions, level=level, seed=seed, **asked)
-    options.print_notes(predictions.notes)
-    if as_json:
-        echo(options.as_json_text(found.to_dict()))
-    elif latex:
-        echo(f"{found.to_latex().rstrip()}\n% {found.methods}")
-    else:
-        echo(f"{found}\n\n{found.methods}")
+app.command(epilog="Example: mcllo table holdout.csv --label y --latex > table.tex")(
+    table_command.table
+)
 
 
 app.command(
@@ -672,7 +600,7 @@ app.command(
 )(value_command.value)
 
 
-app.command(epilog="Example: mcllo reproduce table2")(reproduce)
+app.command(epilog="Example: mcllo reproduce table2")(reproduce_command.reproduce)
 
 
 app.add_typer(monitor_commands.app)
