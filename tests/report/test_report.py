@@ -190,7 +190,7 @@ def test_titles():
 
 def test_other_things_are_refused():
     with pytest.raises(
-        InputError, match=r"must be an Assessment or a Comparison; got ndarray"
+        InputError, match=r"must get an Assessment or a Comparison; got ndarray"
     ):
         report(calm().predictions.probs)
     with pytest.raises(InputError, match=r"alpha must lie in \(0, 1\)"):

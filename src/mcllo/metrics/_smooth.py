@@ -676,7 +676,11 @@ def smooth_curve(
     from scipy.special import ndtri
 
     predictions = predictions_for_scoring(
-        y, probs, sample_weight=sample_weight, classes=classes
+        y,
+        probs,
+        sample_weight=sample_weight,
+        classes=classes,
+        choice_sets=label is None,
     )
     weight = predictions.sample_weight
     values, hits = values_and_hits(predictions, label)

@@ -26,6 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment, calibration_in_the_large
+from .._assessment.choice_assessment import ChoiceAssessment
 from .._comparison.comparison import Comparison
 from .._comparison.recommend import UNCALIBRATED
 from .._inference.consistency import IsotonicCurve, isotonic_curve
@@ -355,10 +356,10 @@ def reliability(
     Parameters
     ----------
     probs : array-like, frame, Predictions, Assessment, Comparison, mapping or curve
-        Predicted probabilities, shape (n_samples, n_classes), beside `y`; or what `mcllo.assess`
-        returned. Several assessments or `Predictions`, by name, are lines on one diagram; so are
-        the rows before and after the methods of a comparison, the best seven at most. A
-        `ReliabilityCurve`, `SmoothCurve` or `IsotonicCurve` is drawn as it is.
+        Predicted probabilities, shape (n_samples, n_classes), beside `y`; or what `mcllo.assess` or
+        `mcllo.assess_choices` returned. Several assessments or `Predictions`, by name, are lines
+        on one diagram; so are the rows before and after the methods of a comparison, the best
+        seven at most. A `ReliabilityCurve`, `SmoothCurve` or `IsotonicCurve` is drawn as it is.
     y : array-like of shape (n_samples,)
         The labels that came true, beside probabilities.
     label : label, optional
@@ -427,7 +428,11 @@ def reliability(
         return _draw_overlaid(probs, ax, curve, n_bins, binning, min_rows, caption)
     look: dict[str, Any] = {"n_bins": n_bins, "binning": binning, "min_rows": min_rows}
     assessment: Assessment | None = None
-    if isinstance(probs, ReliabilityCurve | SmoothCurve | IsotonicCurve):
+    if isinstance(probs, ChoiceAssessment):
+        refuse_beside_result(probs, label=label, **of_rows)
+        seed = probs.test.seed if seed is None else seed
+        drawing = ReliabilityPanel.of_rows(probs.predictions, curve, seed=seed, **look)
+    elif isinstance(probs, ReliabilityCurve | SmoothCurve | IsotonicCurve):
         refuse_beside_result(probs, label=label, **of_rows)
         drawing = ReliabilityPanel.of_curve(probs, min_rows)
     elif isinstance(probs, Assessment):

@@ -176,6 +176,8 @@ def caption(kind: str, result: Any, *, curve: str = "smooth") -> str:
             words = SUBJECTS[kind] | {"independent": ""}
             if not isinstance(rows, Predictions):  # a curve alone: no points, no bars
                 return CURVES[curve].format(**words | {"distance": ""})
+            if rows.offered is not None:
+                words["what"] = "the most probable option"
             words["independent"] = _explain_dependent_rows(rows)
             return (CURVES[curve] + ROWS[kind]).format(**words)
         words["boxes"] = _explain_boxes(rows)

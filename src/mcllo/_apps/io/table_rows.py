@@ -297,7 +297,8 @@ def extract_class_values(
     kinds = {column.type for column in chosen.columns}
     if kinds not in ({pa.float32()}, {pa.float64()}):
         return chosen.rename_columns(names)
-    dtype = kinds.pop().to_pandas_dtype()
+    # not to_pandas_dtype(), for which some versions of pyarrow import pandas
+    dtype = np.float32 if kinds == {pa.float32()} else np.float64
     values = np.empty((len(columns), table.num_rows), dtype)
     for row, column in zip(values, chosen.columns, strict=True):
         start = 0
