@@ -29,6 +29,17 @@ def wilson(hits, n, quantile):
     return tuple(np.sort(roots))
 
 
+@pytest.mark.parametrize("n", [60, 93, 107, 186, 214])
+def test_where_all_are_right_the_share_is_one_whatever_sums_round_to(n):
+    # Shares 1/n add up to 1 - 1e-16 for these n, or for others: the answer must not hang on it.
+    x = np.linspace(0.955, 0.965, n)
+    rows = Predictions.from_arrays(
+        two_columns(x), np.zeros(n, dtype=int), classes=[0, 1]
+    )
+    (level,) = observed_levels(rows, 0.95)
+    assert (level.right, level.high) == (1.0, 1.0)
+
+
 def test_two_levels_by_hand():
     size = mcllo.assess(two_levels(), seed=0).effect_size
     low, high = size.levels

@@ -31,6 +31,7 @@ def test_an_encoding_of_text_is_used(tmp_path, name):
 
 @pytest.mark.parametrize("table", ['a"b', "x'; --", "x/*", "a;b", "a--b", "a.", " "])
 def test_what_is_no_name_of_a_table(table):
+    pytest.importorskip("sqlglot")
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(2), 30)
     fitted = TemperatureScaling().fit(probs, rng.integers(0, 2, 30))

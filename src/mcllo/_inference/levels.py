@@ -220,9 +220,9 @@ def _estimate_level(
     right = min(max(hit_rate + shift, 0.0), 1.0)
     low = min(max(wilson_low + shift, 0.0), 1.0)
     high = min(max(wilson_high + shift, 0.0), 1.0)
-    if (
-        hit_rate == 1.0
-    ):  # not 0.9999 because the rows were a little surer than the level
+    # All were right: 1, and not 0.9999 because the rows were a little surer than the level. Not by
+    # hit_rate, a sum of shares, which is 1 or a rounding less, by the machine.
+    if rows.hit[near][share > 0.0].all():
         right = 1.0
         high = 1.0
     n_samples = round(float(times[near].sum()))
