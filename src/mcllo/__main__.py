@@ -51,6 +51,12 @@ busy machine, so that minutes become hours; whoever sets these variables is obey
 NEW_OBJECTS = 50_000
 """Objects after which Python looks for cycles among them: hardly any is garbage before the end."""
 BAD_INPUT, MISTAKE, NO_READER = 2, 70, 141
+NUMBER_RULES = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+}
+"""What an option must be, by the parser's kind of refusal."""
 TRACEBACK = "MCLLO_TRACEBACK"
 """The variable that shows where a mistake of ours was made."""
 
@@ -104,7 +110,7 @@ def run_command_line(arguments: list[str]) -> int:
             sys.stdout.flush()
     except UsageError as error:
         hint = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
-        message = error.format_message()
+        message = _explain_unparsed_number(error)
         return _print_error(message + ("" if message[-1:] in ".?" else ".") + hint)
     except MclloError as error:
         return _print_error(error.text(FLAG_NAMES))
@@ -134,6 +140,20 @@ def run_command_line(arguments: list[str]) -> int:
         sys.stdout = output
         _redirect_to_devnull(output)
     return code if isinstance(code, int) else 0
+
+
+def _explain_unparsed_number(error: Any) -> str:
+    """Return what an option is refused for; words that are no number in ours, not the parser's."""
+    message: str = error.format_message()
+    parser_error = error.__context__
+    if not hasattr(parser_error, "errors"):
+        return message
+    for found in parser_error.errors():
+        must_be = NUMBER_RULES.get(found["type"])
+        if must_be is not None:
+            ours = f"it must be {must_be}; got {found['input']!r}"
+            message = message.replace(found["msg"], ours)
+    return message
 
 
 def _print_error(message: str, code: int = BAD_INPUT) -> int:

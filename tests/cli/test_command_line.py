@@ -361,3 +361,18 @@ def test_the_papers_design_is_solved_too(capsys):
     assert code == 0
     assert "A power of 50 % takes about" in out
     assert "needs one --delta1" in said(capsys, "power", "--power", "0.5")[2]
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "rule"),
+    [
+        ("--seed", "abc", "a whole number"),
+        ("--seed", "1.5", "a whole number"),
+        ("--alpha", "x", "a number"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_our_words(good, capsys, option, word, rule):
+    code, out, err = said(capsys, "assess", good, *LABEL, option, word)
+    assert (code, out) == (2, "")
+    assert f"'{option}': it must be {rule}; got '{word}'. See" in err
+    assert "Input should" not in err

@@ -167,3 +167,39 @@ def test_bad_values_are_placed_in_the_file(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("cat,dog\n0.5,0.5\n0.9,0.3\n")
     assert f"line 3 of {path}" in str(refusal(read_probs, path))
+
+
+# whole percents
+
+
+def whole_percents(seed):
+    """Return a table of 1,000 calibrated predictions in whole percent, and labels at 0 %."""
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet([0.5, 0.5, 0.5], 1000)
+    codes = (probs.cumsum(axis=1) < rng.random((1000, 1))).sum(axis=1).clip(0, 2)
+    percents = np.round(100.0 * probs).astype(int)
+    lines = ["a,b,c,y"]
+    for row, code in zip(percents.tolist(), codes.tolist(), strict=True):
+        lines.append(",".join([*map(str, row), "abc"[code]]))
+    n_at_0 = int((percents[np.arange(1000), codes] == 0).sum())
+    return "\n".join(lines) + "\n", n_at_0
+
+
+def test_a_label_at_0_percent_does_not_refute_a_rounded_table(tmp_path):
+    path, report = tmp_path / "percent.csv", tmp_path / "report.md"
+    reading = ["--label", "y", "--percent", "--normalize", "--seed", "0"]
+    n_with_labels_at_0 = 0
+    n_rejected = 0
+    for seed in range(15):
+        text, n_at_0 = whole_percents(seed)
+        path.write_text(text)
+        done = RUN(app, ["assess", str(path), *reading, "--html", str(report)])
+        assert done.exit_code == 0, done.output
+        said = done.output + report.read_text()
+        assert "refuted" not in said
+        assert "Read this first" not in said
+        n_with_labels_at_0 += n_at_0 > 0
+        n_rejected += "Verdict: miscalibrated" in done.output
+    assert n_with_labels_at_0 >= 5  # what makes this a test
+    # calibrated: of 15 tests at 5 % five and more reject once in 1,600 (binomial)
+    assert n_rejected <= 4

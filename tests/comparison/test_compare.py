@@ -107,3 +107,35 @@ def test_a_corrected_p_that_cannot_be_drawn_is_withheld_and_says_why():
     ]
     assert "rows are grouped, or weighted by no counts" in row.correction.text
     assert row.to_dict()["corrected_reason"] == row.corrected_reason
+
+
+def test_a_narrow_terminal_leaves_columns_out_in_order_and_names_them():
+    c = compare(TRAIN, HOLDOUT, methods=["mcllo"], n_resamples=19, seed=0)
+    whole, narrow, half = c.to_text(), c.to_text(80), c.to_text(110)
+    assert str(c) == whole  # no terminal: standard output is captured
+    assert max(len(line) for line in narrow.splitlines()) <= 80
+    assert max(len(line) for line in half.splitlines()) <= 110
+    assert "Left out" not in whole
+    # The first that go are the time to fit and class-wise ECE; what is left out is named.
+    assert "Left out for the width: fit s, cw ECE" in half
+    head = next(line for line in narrow.splitlines() if line.startswith("method"))
+    assert head.split() == [
+        "method",
+        "p",
+        "p",
+        "corr.",
+        "log",
+        "loss",
+        "worse",
+        "than",
+        "best",
+        "by",
+    ]
+    assert {"ece", "brier", "fit_seconds"} <= set(c.to_dict()["rows"][0])
+
+
+def test_print_takes_the_width_of_a_terminal(monkeypatch):
+    c = compare(TRAIN, HOLDOUT, methods=["mcllo"], n_resamples=19, seed=0)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(c) == c.to_text(80)

@@ -409,3 +409,11 @@ def test_likelihoods_and_estimates_are_those_of_vgam(fitted):
         expected = np.array(reference[model]["coefficients"])
         # VGAM stops at 1e-7 here
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-7, err_msg=model)
+
+
+def test_words_are_printed_and_keys_are_kept_for_machines():
+    text = str(NESTED_MODELS)
+    assert "shifts and one slope" in text
+    assert "common_slope" not in text
+    assert tuple(row["model"] for row in NESTED_MODELS.to_dict()["rows"]) == MODELS
+    assert tuple(row.model for row in NESTED_MODELS.rows) == MODELS

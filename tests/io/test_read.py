@@ -248,3 +248,9 @@ def test_data_checks():
         (prefix_hint(["cat", "dog"], []), None),
     ):
         assert hint is None if words is None else words in str(hint), hint
+
+
+def test_labels_from_1_and_columns_from_0_in_a_file():
+    said = label_mismatch_hint(["0", "1", "2"], ["3", "1"]).template
+    assert said.endswith("subtract 1 from each label")
+    assert label_mismatch_hint(["0", "1", "2"], ["4", "1"]) is None

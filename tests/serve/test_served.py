@@ -83,6 +83,7 @@ def test_the_report_is_the_one_of_the_command_line(
     assert given.headers["content-disposition"] == 'attachment; filename="report.html"'
     kind = re.search(r'data-test-verdict="(\w+)"', expected.decode())[1]
     assert f'data-test-verdict="{kind}"' in assessed
+    assert ("data-test-no-proof" in assessed) == (kind == "not_detected")
 
 
 def test_the_recalibrated_table_and_the_model_are_those_of_the_command_line(
@@ -162,9 +163,12 @@ def test_recalibrations_compared_and_their_mean(visitor, done):
 
 
 def test_what_the_mean_of_recalibrations_is_expected_to_gain():
-    assert "raise log loss by 0.0100" in expected_gain_sentence(
-        {"expected": -0.01, "expected_se": 0.002}
-    )
+    # 0.01 -+ 1.96 * 0.002 = 0.00608 and 0.01392
+    said = expected_gain_sentence({"expected": -0.01, "expected_se": 0.002})
+    assert "raise log loss by 0.0100 (95 % interval 0.0061 to 0.0139)." in said
+    # 0.001 - 1.96 * 0.002 = -0.00292
+    said = expected_gain_sentence({"expected": 0.001, "expected_se": 0.002})
+    assert "-0.0029 to 0.0049), which chance alone could show." in said
     assert expected_gain_sentence({"expected": None, "expected_se": None}) == ""
 
 

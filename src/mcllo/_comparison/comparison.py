@@ -6,10 +6,17 @@ import textwrap
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._utils.formatting import Table, align_columns, format_count, pvalue_text
+from .._utils.formatting import (
+    Table,
+    align_columns,
+    format_count,
+    join_words,
+    pvalue_text,
+)
 from .._utils.notebook import NotebookResult
 from .._utils.results import Result, none_for_nonfinite
 from .._utils.statements import Statement, drop_repeated_statements, select_statements
+from .._utils.terminal import terminal_width
 from .._validation.predictions import Predictions
 from ..metrics._vega import SCHEMA, Chart, quantitative
 from .recommend import LOSS_TIE_TOL, Recommendation
@@ -18,6 +25,12 @@ HIGHER_IS_BETTER = ("accuracy",)
 BEST_MARK = "*"
 TIE_MARK = "~"
 TEXT_WIDTH = 100
+LEFT_OUT_FIRST = (
+    *("fit s", "cw ECE ", "Brier ", "changed %", "n", "ECE ", "acc % "),
+    *("statistic", "df"),
+)
+"""Columns that a narrow terminal leaves out, in this order. What stays is what the recommendation
+rests on: the method, its p-values, its log loss and how far that is from the best."""
 TEST_WORDS = {
     "auto": "likelihood ratio test; exact where chi-square cannot be trusted",
     "chi2": "likelihood ratio statistic, df, p by chi-square whatever the number of rows",
@@ -266,25 +279,56 @@ class Comparison(NotebookResult):
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
 
     def __str__(self) -> str:
+        return self.to_text(terminal_width())
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the table and what it means as text.
+
+        Parameters
+        ----------
+        width : int, optional
+            Characters of a line: columns that do not fit are left out, first the time to fit, then
+            class-wise ECE, Brier score, changed labels, rows, ECE, accuracy, and the statistic with
+            its degrees of freedom; a line names them. Default: all columns. ``print`` takes the
+            width of the terminal; `to_frame` and `to_dict` always have all.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import mcllo
+        >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+        >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+        >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+        >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+        >>> "fit s" in c.to_text().splitlines()[2], "fit s" in c.to_text(80).splitlines()[2]
+        (True, False)
+        """
         cells = [self._cell_texts(row) for row in self.rows]
-        table = align_columns([list(cells[0]), *(list(row.values()) for row in cells)])
+        table, left_out = _fit_columns(cells, width)
+        text_width = TEXT_WIDTH if width is None else min(TEXT_WIDTH, max(width, 40))
         said = self.statements()
-        lines = [line.text for line in select_statements(said, "heading")]
-        lines += [
-            "",
-            table,
-            "",
-            textwrap.fill(str(self.recommendation), TEXT_WIDTH),
-            "",
-        ]
+        heading = [line.text for line in select_statements(said, "heading")]
+        if width is not None:
+            heading = [textwrap.fill(text, text_width) for text in heading]
+        lines = [*heading, "", table, ""]
+        if left_out:
+            names = join_words([name.strip() for name in left_out])
+            words = f"Left out for the width: {names} (--json and to_frame() have all)."
+            lines += [textwrap.fill(words, text_width), ""]
+        lines += [textwrap.fill(str(self.recommendation), text_width), ""]
         for note in select_statements(said, "marks", "columns", "correction"):
-            lines.append(textwrap.fill(note.text, TEXT_WIDTH, subsequent_indent="   "))
-        lines += [
-            note.text for note in select_statements(said, "zeros", "warning", "skipped")
-        ]
+            lines.append(textwrap.fill(note.text, text_width, subsequent_indent="   "))
+        for note in select_statements(said, "zeros", "warning", "skipped"):
+            is_narrow = width is not None
+            lines.append(
+                textwrap.fill(note.text, text_width) if is_narrow else note.text
+            )
         for note in select_statements(said, "note"):
             lines.append(
-                textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   ")
+                textwrap.fill(f"Note: {note.text}", text_width, subsequent_indent="   ")
             )
         return "\n".join(lines)
 
@@ -369,6 +413,24 @@ class Comparison(NotebookResult):
             "Brier ": marked("brier", f"{row.brier:.4f}"),
             "fit s": "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
         }
+
+
+def _fit_columns(
+    cells: list[dict[str, str]], width: int | None
+) -> tuple[str, list[str]]:
+    """Return the table in at most `width` characters, and the columns left out for that."""
+    heads = list(cells[0])
+    waiting = [name for name in LEFT_OUT_FIRST if name in heads]
+    left_out: list[str] = []
+    while True:
+        rows = [[row[name] for name in heads] for row in cells]
+        table = align_columns([heads, *rows])
+        longest = max(len(line) for line in table.splitlines())
+        if width is None or longest <= width or not waiting:
+            return table, left_out
+        name = waiting.pop(0)
+        heads.remove(name)
+        left_out.append(name)
 
 
 def _format_pvalue(pvalue: float | None, method: str) -> str:

@@ -99,7 +99,7 @@ NAMES = {
     "mcllo": "shifts and slopes",
     "full": "the full map",
 }
-"""What the models are called in a sentence."""
+"""What the models are called in sentences and printed tables; frames and JSON keep the keys."""
 FULL_MAP_LEVEL_SHARE = 0.2
 """Part of the level that a model below MCLLO leaves to MCLLO's test against the full map: a round
 number, small because few are wrong in that way alone."""
@@ -527,7 +527,7 @@ class NestedModels(NotebookResult):
         """Return what is printed: sentences, the table, and sentences after it."""
         table = Table(
             {
-                "model": [row.model for row in self.rows],
+                "model": [NAMES[row.model] for row in self.rows],
                 "df": [row.df for row in self.rows],
                 "statistic": [row.statistic for row in self.rows],
                 "p": [format_p_cell(row.pvalue, row.method) for row in self.rows],

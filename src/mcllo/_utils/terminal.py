@@ -16,6 +16,7 @@ all text that somebody else wrote. Files get it as it is; a terminal gets it thr
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any
 
@@ -44,6 +45,13 @@ def escape_control_characters(text: str) -> str:
 def is_terminal(stream: Any) -> bool:
     """Whether somebody looks at a stream; nobody looks at a closed one."""
     return not _is_closed(stream) and stream.isatty()
+
+
+def terminal_width() -> int | None:
+    """Return how many characters a line of the terminal holds; None in a pipe, file or notebook."""
+    if not is_terminal(sys.stdout):
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def standard_input() -> Any:

@@ -260,6 +260,33 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         most_probable = probs.argmax(axis=1)
         return np.asarray(self.classes_[most_probable])
 
+    def summary(self) -> str:
+        """Say in a line what was fitted, from how many rows.
+
+        Returns
+        -------
+        str
+            For people: its words may change between versions, `get_params` and attributes do not.
+
+        Examples
+        --------
+        >>> import mcllo
+        >>> probs = [[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]]
+        >>> print(mcllo.calibrators.Identity().fit(probs, [0, 1, 1, 0]).summary())
+        identity map of 2 classes from 4 rows
+        """
+        check_is_fitted(self, "classes_")
+        n_samples = getattr(self, "training_", {}).get("n_samples")
+        words = f"{self.method} map of {len(self.classes_)} classes"
+        if n_samples is not None:
+            words += f" from {format_count(n_samples)} rows"
+        learned = self._learned_words()
+        return f"{words}: {learned}" if learned else words
+
+    def _learned_words(self) -> str:
+        """Return what was learned in a few words; empty where there is nothing to say."""
+        return ""
+
     def for_stream(self) -> Self:
         """Return a copy for rows that come part by part."""
         return copy.copy(self)

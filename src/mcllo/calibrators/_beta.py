@@ -77,6 +77,9 @@ class BetaCalibration(OneVsRest):
     method = "beta"
     _learned = (("coef", floats_from_json), ("absent", tuple))
 
+    def _learned_words(self) -> str:
+        return "a beta curve for each class"
+
     def _learn_each_class(self, predictions: Predictions) -> None:
         is_there = predictions.row_weight > 0.0
         probs = predictions.probs[is_there]

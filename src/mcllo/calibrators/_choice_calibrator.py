@@ -321,6 +321,9 @@ class ChoiceCalibrator(Calibrator):
         self.tau_ = np.zeros(len(tau)) if is_closed else tau
         self.gamma_ = 1.0 if is_closed else gamma
 
+    def _learned_words(self) -> str:
+        return f"slope {self.gamma_:.3g} and a shift for each class"
+
     def _state(self) -> dict[str, Any]:
         gate = None if self.gate_ is None else self.gate_.to_dict()
         # A map that was read from a file has no fit.

@@ -123,6 +123,11 @@ class HistogramBinning(OneVsRest):
                 f"smoothing must be finite and >= 0; got smoothing={self.smoothing}."
             )
 
+    def _learned_words(self) -> str:
+        n_bins = [len(counts) for counts in self.counts_]
+        n_filled = sum(int((counts > 0.0).sum()) for counts in self.counts_)
+        return f"{n_filled} of {sum(n_bins)} bins hold rows"
+
     def _learn_each_class(self, predictions: Predictions) -> None:
         self.edges_ = []
         self.counts_ = []

@@ -61,6 +61,10 @@ class IsotonicCalibration(OneVsRest):
     method = "isotonic"
     _learned = (("knots", list_of_floats_from_json), ("absent", tuple))
 
+    def _learned_words(self) -> str:
+        counts = [at.size for at, _ in self.knots_]
+        return f"a rising curve for each class, of {min(counts)} to {max(counts)} knots"
+
     def _learn_each_class(self, predictions: Predictions) -> None:
         from sklearn.isotonic import IsotonicRegression
 

@@ -59,6 +59,11 @@ class LinearCalibrator(Calibrator):
         """Return the weights r of the penalty, as `fit_linear_map` takes them."""
         raise NotImplementedError
 
+    def _learned_words(self) -> str:
+        weights = "a weight" if self.map_.coef.ndim < 2 else "a row of weights"
+        words = f"{weights} and a shift for each class"
+        return words if self.map_.converged else f"{words} (not converged)"
+
     def _learn(self, predictions: Predictions) -> None:
         ridge = self._ridge_weights(predictions)
         self.map_ = fit_linear_map(predictions, self._score_kind, ridge, self._remedy)

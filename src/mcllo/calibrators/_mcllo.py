@@ -443,6 +443,15 @@ class MCLLOCalibrator(GatedCalibrator):
         _refuse_dask_logits(logits)
         return super().predict(X, logits=logits)
 
+    def summary(self) -> str:
+        """Say in a line what was fitted, and what the gate did.
+
+        Returns
+        -------
+        str
+        """
+        return self.describe()
+
     def describe(self) -> str:
         """Return in a line what was fitted, and what the gate did."""
         state = self.fit_.to_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -101,6 +102,13 @@ class TemperatureScaling(PriorCalibrator):
     def temperature_(self) -> float:
         """T."""
         return 1.0 / self.inverse_temperature_
+
+    def _learned_words(self) -> str:
+        words = f"temperature {self.temperature_:.3g}"
+        if abs(math.log(self.inverse_temperature_)) < 0.005:  # 1.00 as printed
+            return f"{words}, which changes next to nothing"
+        kind = "over" if self.temperature_ > 1.0 else "under"
+        return f"{words}, as predictions were {kind}confident"
 
     def _learn(self, predictions: Predictions) -> None:
         scores = transposed_scores(predictions)

@@ -578,6 +578,9 @@ class XuDavoine(Calibrator):
         """The maximum likelihood estimate."""
         return self.sets_.theta
 
+    def _learned_words(self) -> str:
+        return f"slope {self.theta_:.3g}, with the sets around it"
+
     def belief(self, X: Any) -> Belief:
         """Return belief, plausibility and pignistic probability of each class, by `order`.
 

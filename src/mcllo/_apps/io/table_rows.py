@@ -485,6 +485,13 @@ def label_mismatch_hint(classes: Sequence[str], labels: Sequence[str]) -> Hint |
         return Hint(
             "The labels are numbers and the columns names; write the same in both", {}
         )
+    from_0 = {str(k) for k in range(len(classes))}
+    from_1 = {str(k + 1) for k in range(len(classes))}
+    if are_numbers and set(classes) == from_0 and set(labels) <= from_1:
+        return Hint(
+            "The labels seem to count from 1 and the columns from 0: subtract 1 from each label",
+            {},
+        )
     known = set(classes)
     any_case = {name.lower() for name in classes}
     others = [label for label in labels if label not in known]

@@ -37,6 +37,8 @@ TASK_TEXTS = {
     "compare": "Comparing recalibrations",
     "recalibrate": "Recalibrating the table",
 }
+Z_95 = 1.96
+"""Standard errors to either end of a 95 % interval of a normal estimate."""
 NEEDS_LOGITS = ("vector", "matrix")
 KINDS = {
     "frequency": "Counts: a row of weight 3 is three rows",
@@ -159,9 +161,12 @@ def expected_gain_sentence(recalibration: Mapping[str, Any]) -> str:
     if gain is None or error is None:
         return ""
     does = "lower" if gain >= 0.0 else "raise"
+    low = abs(gain) - Z_95 * error
+    high = abs(gain) + Z_95 * error
+    chance = ", which chance alone could show" if low <= 0.0 else ""
     return (
         f"On rows that it was not fitted to it is expected to {does} log loss by {abs(gain):.4f} "
-        f"(standard error {error:.4f})."
+        f"(95 % interval {low:.4f} to {high:.4f}){chance}."
     )
 
 

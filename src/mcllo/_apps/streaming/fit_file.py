@@ -58,7 +58,7 @@ class FittedMethod:
         text = (
             f"{fitted.method} map of {n_classes} classes from {self.n_samples:,} rows"
         )
-        return f"{text}: {fitted.summary()}" if hasattr(fitted, "summary") else text
+        return f"{text}: {fitted.summary()}" if fitted.method == "auto" else text
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values: what was fitted, without the map itself."""
