@@ -24,7 +24,7 @@ def choices_from_top_logprobs(
     ----------
     listed : sequence of mappings or of sequences
         Of each answer the listed tokens with their log probabilities: ``{"A": -0.3, " B": -1.6}``,
-        or entries that have `token` and `logprob`, as in ``logprobs.content[0].top_logprobs``.
+        or entries that have `token` and `logprob`: ``logprobs.content[0].top_logprobs`` of OpenAI.
         Spaces around a token do not count.
     y : array-like of shape (n_samples,)
         The right option of each row: its place, counted from 0, or its name.
