@@ -40,6 +40,7 @@ POSITIONAL = {
     "decision_value": ["probs", "y", "costs"],
     "assess_choices": ["scores", "y"],
     "read_choices": ["path"],
+    "choices_from_top_logprobs": ["listed", "y"],
 }
 
 

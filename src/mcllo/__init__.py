@@ -17,6 +17,7 @@ _MODULES = (
 _NAMES = {
     "_utils.statements": "Statement",
     "_validation.predictions": "Predictions",
+    "_validation.top_logprobs": "choices_from_top_logprobs",
     "_apps.io.read": "read_predictions",
     "_apps.io.choice_files": "read_choices",
     "_fit.fit": "Intervals MCLLOFit",
@@ -151,6 +152,9 @@ if TYPE_CHECKING:
     from ._monitor.status import MonitorStatus as MonitorStatus
     from ._utils.statements import Statement as Statement
     from ._validation.predictions import Predictions as Predictions
+    from ._validation.top_logprobs import (
+        choices_from_top_logprobs as choices_from_top_logprobs,
+    )
     from .calibrators import CALIBRATORS as CALIBRATORS
     from .calibrators import AutoCalibrator as AutoCalibrator
     from .calibrators import ChoiceCalibrator as ChoiceCalibrator

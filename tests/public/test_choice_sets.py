@@ -158,7 +158,7 @@ def test_functions_of_classes_refuse_choice_sets():
     with pytest.raises(InputError, match="choice sets"):
         mcllo.metrics.classwise_calibration_error(None, vector())
     with pytest.raises(InputError, match="choice sets"):
-        mcllo.compare(vector(), vector())
+        mcllo.report(mcllo.compare(vector(), vector(), methods=["slope"], seed=0))
 
 
 def test_calibration_test_of_choice_sets():

@@ -10,6 +10,7 @@ comes from `DataFacts` (`_validation/predictions`), all that is kept of rows tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -619,13 +620,16 @@ def _top_label_reliability_curve(predictions: Predictions) -> ReliabilityCurve |
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:
-    """Return the numbers every assessment shows."""
+    """Return the numbers every assessment shows; no classwise ECE of choice sets."""
+    classwise_ece = math.nan
+    if predictions.offered is None:
+        classwise_ece = classwise_calibration_error(None, predictions)
     return {
         "accuracy": accuracy(None, predictions),
         "log_loss": log_loss(None, predictions),
         "brier": brier_score(None, predictions),
         "ece": expected_calibration_error(None, predictions),
-        "classwise_ece": classwise_calibration_error(None, predictions),
+        "classwise_ece": classwise_ece,
     }
 
 

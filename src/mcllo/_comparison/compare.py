@@ -36,7 +36,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._assessment.assessment import summary_metrics
-from .._fit.fit import fit_predictions
+from .._fit.choice_fit import ChoiceFit, fit_choice_sets
+from .._fit.fit import MCLLOFit, fit_predictions
 from .._inference.budget import (
     N_EXCEEDANCES_LARGE_TABLE,
     N_RESAMPLES_REPEATED,
@@ -167,9 +168,10 @@ class _MethodEvaluator:
         """Test calibration of some probabilities, by the robust test where rows depend."""
         # What a separated fit means is for the test to say.
         with suppress_warnings(*ESTIMATION_WARNINGS):
-            fit = fit_predictions(predictions)
+            fit = _fit(predictions)
         if not needs_robust_covariance(predictions):
             return run_test(predictions, fit, method=self.test_method, **self.drawing)
+        assert isinstance(fit, MCLLOFit)  # choice sets have no weights and no groups
         draws = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         return robust_score_test(predictions, fit, **draws).test
 
@@ -189,13 +191,16 @@ class _MethodEvaluator:
         from scipy.special import chdtri
 
         family = self.results[method_name].family
-        n_fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
+        n_fitted_of = {"mcllo": test.df, "temperature": 1, "identity": 0}
+        n_fitted_of |= {"both": test.df, "slope": 1, "positions": test.df - 1}
+        n_fitted = n_fitted_of.get(family)
         if self.ratio is None:
             return _CorrectedPValue()
         if n_fitted is None:
             return self._bootstrap_pvalue(method_name, test)
         n_errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
-        if family == "mcllo" and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
+        has_shifts = family in ("mcllo", "both", "positions")
+        if has_shifts and n_errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
             return self._simulate_corrected_pvalue(
                 Reason("few_errors", n_errors), test.df
             )
@@ -246,6 +251,8 @@ class _MethodEvaluator:
         """Return the p-value by drawing labels of both samples, or what keeps it from that."""
         samples = (self.train, self.before)
         work = 2.0 * sum(work_of_draw(rows, df, "lr") for rows in samples)
+        if self.before.offered is not None:
+            return _CorrectedPValue(reason=str(reason))
         if self.elsewhere:
             reason = reason.but("elsewhere")
         elif any(needs_robust_covariance(rows) for rows in samples):
@@ -283,7 +290,7 @@ def compare(
     ----------
     train, holdout : Predictions, (probs, y) or dict
         Rows to learn from and rows to judge on; a dict has arguments of `Predictions.from_arrays`,
-        such as ``{"y": y, "logits": z}``.
+        such as ``{"y": y, "logits": z}``. Both may be choice sets, `Predictions.from_choices`.
     y : array-like, optional
         The labels that came true, of the rows to learn from, with `cv`:
         ``compare(probs, y=y, cv=5)``, ``compare(y=y, logits=z, cv=5)``,
@@ -293,6 +300,8 @@ def compare(
         Keys of `CALIBRATORS` and calibrators that are not fitted, of this package or another; a
         dict names them. By default all that suit the data. Vector and matrix scaling read log
         probabilities where there are no logits, and are then named so (``vector_log_probs``).
+        Of choice sets `ChoiceCalibrator` alone: ``slope``, ``positions``, ``both`` are its `terms`
+        by maximum likelihood, and ``slope_ridge`` and so on with its default penalty.
     cv : int, splitter or iterable of (train, test), optional
         Instead of a holdout: judge on `train` itself, each row by maps fitted on the other folds.
         Folds of a number are random; rows of one group share theirs. A splitter such as
@@ -310,7 +319,7 @@ def compare(
     bootstrap : int
         Draws of a corrected p-value for methods that have no theory of it: vector scaling, binning,
         calibrators of other packages. Each fits the method anew; 199 take minutes on large tables.
-        0: none. Not for weighted rows.
+        0: none. Not for weighted rows and choice sets.
     seed : int or numpy Generator, optional
         Makes folds and draws repeatable.
     logits, classes, prefix, sample_weight, normalize, clip, missing, weight_kind, groups : optional
@@ -380,6 +389,10 @@ def compare(
         raise InputError(message, remedy=instead if cv is None else None, values={})
     is_cross_validated = cv is not None
     judge = learn if is_cross_validated else _match_holdout_to_training(learn, holdout)
+    if learn.offered is not None and bootstrap:
+        raise InputError(
+            argument="bootstrap", rule="be 0 for choice sets", value=bootstrap
+        )
     chosen, skipped = choose_methods(learn, judge, methods)
     folds = fold_indices(cv, learn, entropy) if is_cross_validated else None
     results: dict[str, _MethodPredictions] = {}
@@ -452,10 +465,16 @@ def check_n_draws(bootstrap: Any) -> int:
 
 def _match_holdout_to_training(training: Predictions, holdout: Any) -> Predictions:
     """Return the rows to judge on, with the classes and the baseline of those learned from."""
+    has_choices = getattr(holdout, "offered", None) is not None
+    if has_choices != (training.offered is not None):
+        raise InputError("train and holdout must both be choice sets, or neither.")
     judge = as_predictions(holdout, "holdout", training.classes, None)
+    columns = "classes"
+    if training.offered is not None:
+        columns = "positions"
     if training.classes != judge.classes:
         raise InputError(
-            "train and holdout must have the same classes in the same order; got "
+            f"train and holdout must have the same {columns} in the same order; got "
             f"{list(training.classes)[:6]} and {list(judge.classes)[:6]}."
         )
     return judge.with_baseline(training.baseline)
@@ -469,7 +488,7 @@ def as_predictions(
 ) -> Predictions:
     """Return `data` as predictions; arrays of a holdout take the classes of the training rows."""
     if isinstance(data, Predictions):
-        return predictions_for_inference(data, baseline=baseline)
+        return predictions_for_inference(data, baseline=baseline, choice_sets=True)
     if isinstance(data, (tuple, list)) and len(data) == 2:
         data = {"probs": data[0], "y": data[1]}
     if isinstance(data, dict):
@@ -480,6 +499,13 @@ def as_predictions(
         rule='be a Predictions, (probs, y), or a dict such as {{"y": y, "logits": z}}',
         found=type(data).__name__,
     )
+
+
+def _fit(predictions: Predictions) -> MCLLOFit | ChoiceFit:
+    """Return the fit that tests rows of classes, or choice sets."""
+    if predictions.offered is not None:
+        return fit_choice_sets(predictions)
+    return fit_predictions(predictions)
 
 
 def _fit_and_recalibrate(

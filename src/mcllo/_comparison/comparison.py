@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass, fields
 from typing import Any
@@ -206,10 +207,11 @@ class Comparison(NotebookResult):
             if self.cross_validated
             else "judged on rows they never saw"
         )
+        what = "baseline" if self.train.offered is None else "reference position"
         heading = Statement(
             "heading",
             f"Recalibration methods, {how} (fitted on {format_count(n_train)} rows, "
-            f"judged on {format_count(n_judged)}; baseline: {self.train.baseline})",
+            f"judged on {format_count(n_judged)}; {what}: {self.train.baseline})",
             numbers={"n_train": n_train, "n_holdout": n_judged},
         )
         return (heading, *self.recommendation.statements, *self._footnote_statements())
@@ -396,6 +398,9 @@ class Comparison(NotebookResult):
         test = {}
         if self.test_method == "chi2":
             test = {"statistic": f"{row.statistic:.2f}", "df": str(row.df)}
+        classwise = {}
+        if not math.isnan(row.classwise_ece):  # choice sets have none
+            classwise["cw ECE "] = marked("classwise_ece", f"{row.classwise_ece:.4f}")
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),
@@ -403,7 +408,7 @@ class Comparison(NotebookResult):
             "p": _format_pvalue(row.pvalue, row.pvalue_method),
             "p corr.": _format_pvalue(row.pvalue_corrected, row.corrected_method),
             "ECE ": marked("ece", f"{row.ece:.4f}"),
-            "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
+            **classwise,
             "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
             "changed %": ""
             if row.label_change is None

@@ -39,7 +39,7 @@ from .._utils.results import Result
 from .._utils.statements import Statement, suppress_warnings
 from .._validation.frames import did_you_mean
 from .._validation.predictions import Predictions
-from ..calibrators import CALIBRATORS
+from ..calibrators import CALIBRATORS, ChoiceCalibrator
 from ..calibrators._choice import (
     Fold,
     assign_random_folds,
@@ -59,6 +59,16 @@ DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
 RESERVED = (UNCALIBRATED, f"{UNCALIBRATED}_train")
 """Names that the table has for the predictions themselves."""
 
+CHOICE_METHODS: dict[str, dict[str, Any]] = {
+    "slope": {"terms": "slope", "penalty": 0.0},
+    "slope_ridge": {"terms": "slope"},
+    "positions": {"terms": "positions", "penalty": 0.0},
+    "positions_ridge": {"terms": "positions"},
+    "both": {"terms": "both", "penalty": 0.0},
+    "both_ridge": {"terms": "both"},
+}
+"""Methods of choice sets: what differs from the defaults of `ChoiceCalibrator`."""
+
 Methods = Sequence[Any] | Mapping[str, Any]
 
 
@@ -74,6 +84,10 @@ class Method:
         """The key of a method as theory knows it, without penalty, gate or other choices."""
         if not is_mcllo_calibrator(self.calibrator):
             return ""
+        if isinstance(self.calibrator, ChoiceCalibrator):
+            is_penalized = self.calibrator.penalty != 0.0
+            is_gated = self.calibrator.gate is not None
+            return "" if is_penalized or is_gated else self.calibrator.terms
         harmless = {"baseline", "classes", "on", "normalize"}  # which change no family
         has_choices = bool(non_default_parameters(self.calibrator).keys() - harmless)
         return "" if has_choices else self.calibrator.method
@@ -89,17 +103,20 @@ def choose_methods(
 ) -> tuple[list[Method], dict[str, str]]:
     """Return the methods to run, and why others are not."""
     has_logits = training.logits is not None and evaluation.logits is not None
+    of_choices = training.offered is not None
+    if methods is None and of_choices:
+        methods = tuple(CHOICE_METHODS)
     if methods is None:
         return _suitable_methods(training.n_classes, has_logits)
     if isinstance(methods, str) or hasattr(methods, "predict_proba"):
         methods = [methods]
     if isinstance(methods, Mapping):
         found = [
-            Method(str(name), _as_method(what, has_logits).calibrator)
+            Method(str(name), _as_method(what, has_logits, of_choices).calibrator)
             for name, what in methods.items()
         ]
     else:
-        found = [_as_method(what, has_logits) for what in methods]
+        found = [_as_method(what, has_logits, of_choices) for what in methods]
     names = [method.name for method in found]
     for name in names:
         if names.count(name) > 1 or name in RESERVED:
@@ -121,8 +138,12 @@ def _suitable_methods(
     return [method for method in found if method.name not in skipped], skipped
 
 
-def _as_method(key_or_calibrator: Any, has_logits: bool) -> Method:
+def _as_method(
+    key_or_calibrator: Any, has_logits: bool, of_choices: bool = False
+) -> Method:
     """Return a key or an object as a method, reading logits where there are any."""
+    if of_choices:
+        return _as_choice_method(key_or_calibrator)
     if not isinstance(key_or_calibrator, str):
         own = make_calibrator(key_or_calibrator, CALIBRATORS)
         options = ", ".join(
@@ -144,6 +165,21 @@ def _as_method(key_or_calibrator: Any, has_logits: bool) -> Method:
     if own.input == "logits" and not has_logits:
         own.set_params(on="log_probs")
     return Method(_method_name(key_or_calibrator, has_logits), own)
+
+
+def _as_choice_method(key_or_calibrator: Any) -> Method:
+    """Return a key or a `ChoiceCalibrator` as a method of choice sets."""
+    if isinstance(key_or_calibrator, ChoiceCalibrator):
+        changed = non_default_parameters(key_or_calibrator)
+        options = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        name = f"ChoiceCalibrator({options})"
+        return Method(name, key_or_calibrator)
+    if isinstance(key_or_calibrator, str) and key_or_calibrator in CHOICE_METHODS:
+        options_of_key = CHOICE_METHODS[key_or_calibrator]
+        return Method(key_or_calibrator, ChoiceCalibrator(**options_of_key))
+    known = ", ".join(CHOICE_METHODS)
+    rule = f"be one of {known}, or a ChoiceCalibrator, for choice sets"
+    raise InputError(argument="methods", rule=rule, value=key_or_calibrator)
 
 
 def _method_name(key: str, has_logits: bool) -> str:

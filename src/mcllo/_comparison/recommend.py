@@ -33,6 +33,7 @@ import numpy as np
 
 from .._inference.paired_loss import PairedLoss, all_pairs_quantile, thinning_stride
 from .._utils.formatting import format_count, join_words
+from .._utils.linalg import TINY
 from .._utils.results import Floats, Result
 from .._utils.statements import Statement
 from .._validation.predictions import Predictions
@@ -47,6 +48,12 @@ SIMPLEST_FIRST = (
     *(
         UNCALIBRATED,
         "identity",
+        "slope_ridge",
+        "slope",
+        "positions_ridge",
+        "positions",
+        "both_ridge",
+        "both",
         "temperature",
         "xu_davoine",
         "mcllo",
@@ -361,8 +368,9 @@ def recommend(
     table = np.column_stack([losses[name] for name in sorted(predictions_by_method)])
     confidence = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
     stride = thinning_stride(*rows.probs.shape)
+    # What a choice set does not offer has probability 0 under every method.
     thinned = {
-        name: predictions.probs[::stride]
+        name: np.maximum(predictions.probs[::stride], TINY)
         for name, predictions in predictions_by_method.items()
     }
     mean_probs = np.mean(list(thinned.values()), axis=0)
@@ -395,9 +403,10 @@ def recommend(
 
 def row_log_losses(predictions: Predictions) -> Floats:
     """Return the negative log probability of each row's true class."""
-    return -np.log(
-        predictions.probs[np.arange(predictions.n_samples), predictions.codes]
-    )
+    own = (np.arange(predictions.n_samples), predictions.codes)
+    if predictions.offered is not None and predictions.logits is not None:
+        return -predictions.logits[own]  # finite where a probability underflows to 0
+    return -np.log(predictions.probs[own])
 
 
 def _four_decimals(value: float) -> str:

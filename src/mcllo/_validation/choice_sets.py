@@ -67,6 +67,23 @@ class ChoiceRows:
         """The position that most rows offer, the first of equals: the reference of the shifts."""
         return self.positions[int(self.offered.sum(axis=0).argmax())]
 
+    def changes(self, codes: Codes) -> dict[str, Any]:
+        """Return what was changed, by the names of `Predictions`; `codes` are the answers."""
+        n_clipped = 0
+        n_clipped_true = 0
+        if self.raised is not None:
+            n_clipped = int(self.raised.sum())
+            n_clipped_true = int(self.raised[np.arange(len(codes)), codes].sum())
+        return {
+            "raised": self.raised,
+            "clip": None if self.raised is None else DEFAULT_CLIP,
+            "n_zeros": self.n_zeros,
+            "n_clipped": n_clipped,
+            "n_clipped_true": n_clipped_true,
+            "n_renormalized": self.n_renormalized,
+            "max_row_error": self.max_row_error,
+        }
+
 
 def clean_choice_sets(
     scores: Any,

@@ -57,7 +57,6 @@ from .labels import (
 )
 from .missing_rows import check_missing_rule, drop_rows_with_gaps
 from .probabilities import (
-    DEFAULT_CLIP,
     Simplex,
     clean_probs,
     clipping_statement,
@@ -383,10 +382,6 @@ class Predictions:
             lengths=lengths,
             long_columns=long_columns,
         )
-        n_clipped_true = 0
-        if rows.raised is not None:
-            own = np.arange(len(rows.codes))
-            n_clipped_true = int(rows.raised[own, rows.codes].sum())
         predictions = cls(
             probs=rows.probs,
             codes=rows.codes,
@@ -394,14 +389,8 @@ class Predictions:
             baseline=rows.most_offered,
             logits=rows.log_probs,
             by=clean_by(by, len(rows.codes)),
-            raised=rows.raised,
-            clip=None if rows.raised is None else DEFAULT_CLIP,
-            n_zeros=rows.n_zeros,
-            n_clipped=0 if rows.raised is None else int(rows.raised.sum()),
-            n_clipped_true=n_clipped_true,
-            n_renormalized=rows.n_renormalized,
-            max_row_error=rows.max_row_error,
             offered=rows.offered,
+            **rows.changes(rows.codes),
         )
         warn_of_zeros(predictions, int(rows.offered.sum()))
         return predictions
@@ -624,14 +613,34 @@ class Predictions:
         Predictions
             The same labels, weights and groups.
         """
-        refuse_choice_sets(self)
-        simplex = clean_probs(probs, columns=self.classes)
+        is_choice = self.offered is not None
+        simplex = clean_probs(probs, columns=self.classes, keep_zeros=is_choice)
         shape = simplex.probs.shape
         if shape != self.probs.shape:
             rule = f"have shape {self.probs.shape}"
             raise InputError(argument="probs", rule=rule, found=str(shape))
+        if is_choice:
+            return self._with_choice_probs(simplex.probs)
         return self._build(
             simplex, self.codes, self.classes, self.baseline_index, self.facts
+        )
+
+    def _with_choice_probs(self, probs: Floats) -> Predictions:
+        """Return other probabilities of the options that these choice sets offer."""
+        assert self.offered is not None
+        # Not as labelled rows, whose positions that no row offers are left out.
+        rows = clean_choice_sets(
+            np.where(self.offered, probs, np.nan),
+            None,
+            kind="probs",
+            positions=self.classes,
+            labelled=False,
+        )
+        return replace(
+            self,
+            probs=rows.probs,
+            logits=rows.log_probs,
+            **rows.changes(self.codes),
         )
 
     def with_by(self, by: Any) -> Predictions:

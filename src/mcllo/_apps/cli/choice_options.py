@@ -12,9 +12,9 @@ from .options import FLAGS, non_default_options
 
 FILES = typer.Argument(
     metavar="FILE",
-    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, .xlsx, .npy or "
-    ".npz; - is standard input. Or choice sets: .jsonl files, or a directory of them, such as the "
-    "samples that lm-evaluation-harness logs.",
+    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, JSON lines, "
+    ".xlsx, .npy or .npz; - is standard input. Or, without --label, choice sets: .jsonl files, or "
+    "a directory of them, such as the samples that lm-evaluation-harness logs.",
 )
 LABEL_OF_TABLE = typer.Option(
     None,

@@ -228,8 +228,8 @@ def completer(*words: str) -> Callable[[str], list[str]]:
 
 FILE = typer.Argument(
     metavar="FILE",
-    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, .xlsx, .npy or "
-    ".npz; - is standard input.",
+    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, JSON lines, "
+    ".xlsx, .npy or .npz; - is standard input.",
 )
 FILE_OR_NONE = typer.Argument(
     None,

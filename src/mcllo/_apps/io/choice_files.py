@@ -14,7 +14,6 @@ A name may be a path into objects, as in ``doc.subject``. What cannot be read sa
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from ..._validation.arguments import clean_by
 from ..._validation.choice_sets import default_positions
 from ..._validation.predictions import Predictions
 from ...exceptions import DataLocation, FileFormatError, InputError
+from .json_lines import parse_lines
 
 INSPECT_ENDING = ".eval"
 HARNESS_FIELDS = ("target", "filtered_resps", "doc_id")
@@ -181,20 +181,8 @@ def _read_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each line's place and its object."""
     try:
         with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                place = f"{file} line {number}"
-                try:
-                    content = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise FileFormatError(f"{place} must be JSON: {error}.") from None
-                if not isinstance(content, dict):
-                    found = type(content).__name__
-                    raise FileFormatError(
-                        f"{place} must hold a JSON object; it holds a {found}."
-                    )
-                yield place, content
+            for number, content in parse_lines(lines, str(file)):
+                yield f"{file} line {number}", content
     except UnicodeDecodeError:
         raise FileFormatError(f"{file} must be UTF-8 text.") from None
     except OSError as error:

@@ -2,8 +2,8 @@
 
 ==============  ===================================================================================
 kind            csv, parquet, arrow (Feather or an Arrow stream), sheet (.xlsx), array (.npy, .npz),
-                told from the first bytes and never from the name; anything else is refused by what
-                it looks like
+                json (an object a line), told from the first bytes and never from the name; anything
+                else is refused by what it looks like
 compression     gzip or zstd, of CSV
 encoding        of text: UTF-8; UTF-16 by its mark, or by where its zeros stand; Windows-1252 or
                 Latin-1 where the first 16 MB are no UTF-8. Other than UTF-8 it is a guess, and said
@@ -133,9 +133,18 @@ def detect_format(head: bytes, file: IO[bytes], name: str) -> str:
     if head.startswith(ZIP):
         return _detect_zip_format(file, name)
     kind = _match_first_bytes(head, FORMAT_MAGIC)
+    if kind is None and _is_json_line(head):
+        return "json"
     if kind is None:
         refuse_unsupported_format(head, name)
     return kind or "csv"
+
+
+def _is_json_line(head: bytes) -> bool:
+    """Whether the first line is a whole object, as far as it is seen; indented JSON has none."""
+    line, end, _ = head.removeprefix(BYTE_ORDER_MARK).lstrip().partition(b"\n")
+    is_cut = not end and len(head) == N_HEAD_BYTES
+    return line.startswith(b"{") and (is_cut or line.rstrip().endswith(b"}"))
 
 
 def _detect_zip_format(file: IO[bytes], name: str) -> str:
@@ -173,7 +182,8 @@ def refuse_unsupported_format(
 
 def _unsupported_format_error(name: str, what: str) -> FileFormatError:
     return FileFormatError(
-        f"{name} must be a table: CSV, Parquet, Arrow, .xlsx, .npy or .npz; it looks like {what}.",
+        f"{name} must be a table: CSV, Parquet, Arrow, JSON lines, .xlsx, .npy or .npz; it looks "
+        f"like {what}.",
         remedy="Save it as CSV or .xlsx.",
     )
 

@@ -91,7 +91,7 @@ def read_predictions(
     header: int | None = None,
     encoding: str | None = None,
 ) -> Predictions:
-    """Read predictions and labels from a file: CSV, Parquet, Arrow, .xlsx, .npy or .npz.
+    """Read predictions and labels from CSV, Parquet, Arrow, JSON lines, .xlsx, .npy or .npz.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def estimate_n_rows(source: Source, enough: float) -> float:
                 return float(
                     sum(batch.num_rows for batch in iterate_arrow_batches(file))
                 )
-        if source.kind == "csv":
+        if source.kind in ("csv", "json"):
             return _estimate_n_lines(source, enough) - 1.0
     return 0.0  # a workbook has a limit of its own
 

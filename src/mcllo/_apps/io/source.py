@@ -43,6 +43,7 @@ from .csv_text import (
     header_looks_like_data,
     parse_numbers,
 )
+from .json_lines import JsonTable
 from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
 from .sheets import Sheet
 
@@ -70,6 +71,7 @@ class Source(InputFile):
         self.csv: CsvTable | None = None
         self.arrays: NumpyTable | None = None
         self.sheet: Sheet | None = None
+        self.json: JsonTable | None = None
         self.row_groups: list[int] = []
         self._writings: dict[tuple[str, ...], NumberFormat] = {}
         self.columns: list[str] = []
@@ -114,6 +116,9 @@ class Source(InputFile):
                 with self.reopen() as file:
                     self.arrays = NumpyTable(file, self.name, self.read_options.sheet)
             return list(self.arrays.columns)
+        if self.kind == "json":
+            self.json = JsonTable(self, self.read_options.encoding)
+            return self.json.names
         self.csv = CsvTable(self, self.read_options.encoding)
         return self.csv.names
 
@@ -175,10 +180,11 @@ class Source(InputFile):
     @property
     def is_text(self) -> bool:
         """Whether cells are as somebody typed them, with spaces that do not count."""
-        return self.kind in ("csv", "sheet")
+        return self.kind in ("csv", "sheet", "json")
 
     def _has_no_header(self) -> bool:
-        return self.is_text and header_looks_like_data(self.columns)
+        has_header = self.is_text and self.json is None
+        return has_header and header_looks_like_data(self.columns)
 
     def name_columns(self, names: Sequence[str]) -> None:
         """Name the columns of an array that has none."""
@@ -317,6 +323,12 @@ class Source(InputFile):
         elif self.kind == "arrow":
             with self.open_arrow() as file:
                 yield from _read_arrow_columns(file, columns, rows)
+        elif self.json is not None:
+            raw = [self.raw_columns[self.index(name)] for name in columns]
+            as_numbers = {
+                self.raw_columns[self.index(name)] for name in (*numbers, *plain)
+            }
+            yield from self.json.batches(self, raw, as_numbers, rows)
         elif self.sheet is not None:
             places = [self.index(name) for name in columns]
             yield from self.sheet.batches(places, [self.raw_columns[j] for j in places])
@@ -375,6 +387,8 @@ class Source(InputFile):
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
         if self.sheet is not None:
             return f"row {self.sheet.lines[row]} of {self.name}"
+        if self.json is not None:
+            return f"line {self.json.find_line_of_row(self, row)} of {self.name}"
         if self.csv is None:
             return f"row {row} of {self.name}"
         with self.open_text() as stream:

@@ -205,6 +205,10 @@ def report(
     """
     if isinstance(result, ChoiceAssessment):
         return make_choice_report(result, title, date, alpha, tolerance)
+    if isinstance(result, Comparison) and result.holdout.offered is not None:
+        raise InputError(
+            "a comparison of choice sets has no page yet; print it, or use to_dict and to_frame."
+        )
     if alpha is None:
         alpha = result.alpha if isinstance(result, Assessment) else 0.05
     assessment = assessment_to_report(result, alpha)
