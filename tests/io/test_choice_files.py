@@ -147,8 +147,8 @@ def test_other_mistakes(tmp_path):
     empty.mkdir()
     with pytest.raises(FileFormatError, match="has none"):
         mcllo.read_choices(empty)
-    with pytest.raises(FileFormatError, match="log of Inspect, which is not read"):
-        mcllo.read_choices("run.eval")
+    with pytest.raises(InputError, match="logs of Inspect must be read by themselves"):
+        mcllo.read_choices([path, "run.eval"])
     with pytest.raises(InputError, match="must both be given"):
         mcllo.read_choices(path, scores="resps")
     with pytest.raises(FileFormatError, match="line 1 has no 'p'"):

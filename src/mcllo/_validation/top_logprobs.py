@@ -74,14 +74,19 @@ def choices_from_top_logprobs(
         )
     rows = []
     for row, tokens in enumerate(listed):
-        probs = _probs_of_tokens(tokens, row)
-        n_missing = sum(name not in probs for name in names)
-        rest = max(0.0, 1.0 - sum(probs.values()))
-        share = min(min(probs.values()) / 2.0, rest / (n_missing + 1))
-        own = [probs.get(name, share) for name in names]
-        rows.append([*own, max(0.0, 1.0 - sum(own))])
+        rows.append(list(probs_of_options(tokens, names, row).values()))
     positions = [*names, OTHER]
     return Predictions.from_choices(rows, y, kind="probs", positions=positions, by=by)
+
+
+def probs_of_options(tokens: Any, names: list[str], row: int) -> dict[str, float]:
+    """Return the probability of each option, and of all else, of one answer."""
+    probs = _probs_of_tokens(tokens, row)
+    n_missing = sum(name not in probs for name in names)
+    rest = max(0.0, 1.0 - sum(probs.values()))
+    share = min(min(probs.values()) / 2.0, rest / (n_missing + 1))
+    own = {name: probs.get(name, share) for name in names}
+    return {**own, OTHER: max(0.0, 1.0 - sum(own.values()))}
 
 
 def _probs_of_tokens(tokens: Any, row: int) -> dict[str, float]:

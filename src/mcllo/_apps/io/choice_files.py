@@ -5,6 +5,7 @@ lm-evaluation-harness   ``samples_<task>_<date>.jsonl`` of ``--log_samples``: `t
                         the right option, `filtered_resps`, ``[log likelihood, is greedy]`` of each,
                         and `arguments`, whose last text is the option. Recognised by these names;
                         the task stands in the name of the file
+Inspect                 ``.eval`` logs of multiple choice, by Inspect's own reader (`inspect_logs`)
 any other               one object a line; `scores` and `answer` name what holds the list of scores
                         (or an object of position and score) and the right option
 ======================  ============================================================================
@@ -27,6 +28,7 @@ from ..._validation.arguments import clean_by
 from ..._validation.choice_sets import default_positions
 from ..._validation.predictions import Predictions
 from ...exceptions import DataLocation, FileFormatError, InputError
+from .inspect_logs import read_samples
 from .json_lines import parse_lines
 
 INSPECT_ENDING = ".eval"
@@ -63,12 +65,13 @@ def read_choices(
     kind: str | None = None,
     per_character: bool = False,
 ) -> Predictions:
-    r"""Read choice sets from files of JSON lines, those of lm-evaluation-harness among them.
+    r"""Read choice sets from JSON lines, logs of lm-evaluation-harness and of Inspect among them.
 
     Parameters
     ----------
     path : path-like or sequence of path-like
-        A file, files, or a directory of them (``*.jsonl``, in order of their names).
+        A file, files, or a directory of them (``*.jsonl``, in order of their names). Logs of
+        Inspect, ``.eval``, are named one by one, and read by its package.
     scores, answer : str, optional
         What holds the scores of a line's options, a list or an object of position and score, and
         its right option: a place counted from 0, or a position. Not given for logged samples of
@@ -114,8 +117,18 @@ def read_choices(
     tasks = []
     n_left_out = 0
     is_harness = scores is None and answer is None
+    is_inspect = is_harness and all(file.suffix == INSPECT_ENDING for file in files)
     for file in files:
-        if is_harness:
+        if is_inspect:
+            own, names_of_tasks = _read_inspect_file(file, by)
+            tasks += names_of_tasks
+        elif file.suffix == INSPECT_ENDING:
+            raise InputError(
+                "logs of Inspect must be read by themselves, without {scores} and {answer}.",
+                argument="path",
+                values={},
+            )
+        elif is_harness:
             own, n_other = _read_harness_file(file, by, per_character)
             n_left_out += n_other
             tasks += [_task_name(file)] * len(own)
@@ -124,13 +137,15 @@ def read_choices(
         rows += own
     if not rows:
         raise FileFormatError(f"{files[0]} must hold at least one line; it is empty.")
-    if is_harness:
+    if is_inspect:
+        kind = "probs"
+    elif is_harness:
         kind = kind or "log_likelihoods"
-    elif per_character:
+    if per_character and (is_inspect or not is_harness):
         raise InputError(
             argument="per_character",
             rule="go with logged samples of lm-evaluation-harness",
-            found="scores=",
+            found="another file",
         )
     predictions = _predictions_of_rows(rows, kind or "")
     names: list[Any] = [row.by for row in rows]
@@ -165,11 +180,6 @@ def _find_files(path: StrPath | Sequence[StrPath]) -> list[Path]:
             if not found:
                 raise FileFormatError(f"{each} must hold *.jsonl files; it has none.")
             files += found
-        elif each.suffix == INSPECT_ENDING:
-            raise FileFormatError(
-                f"{each} is a log of Inspect, which is not read yet; write the options' log "
-                "probabilities and the answer of each sample as a line of JSON."
-            )
         else:
             files.append(each)
     if not files:
@@ -231,6 +241,18 @@ def _read_generic_file(
 def _is_score(value: Any) -> bool:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value is None or is_number
+
+
+def _read_inspect_file(file: Path, by: str | None) -> tuple[list[_Row], list[str]]:
+    """Return the rows of a log of Inspect, and the task of each; `by` is of its metadata."""
+    rows = []
+    tasks = []
+    for place, scores, right, metadata, task in read_samples(file):
+        name = None if by is None else _look_up(metadata, by, place)
+        by_position: dict[Hashable, float | None] = dict(scores.items())
+        rows.append(_Row(by_position, None, right, name, place))
+        tasks.append(task)
+    return rows, tasks
 
 
 def _read_harness_file(
