@@ -488,6 +488,7 @@ def measure_parquet(sizes: Iterable[str], rounds: int) -> Iterator[tuple[str, Re
             path, model = f"{at}/rows.parquet", f"{at}/model.json"
             write_parquet(path, size)
             given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
+            given += ["--method", "mcllo"]
             one_thread = os.environ | ONE_THREAD
             programs = {
                 "pass": (BY_HAND, [path], one_thread),

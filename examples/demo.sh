@@ -9,7 +9,7 @@ run() { printf '\n$ %s\n' "$*"; "$@"; }
 
 run python examples/digits.py "$out"
 run mcllo assess "$out/calibration.csv" --label digit --classes "$classes" --seed 0
-run mcllo fit "$out/calibration.csv" --label digit --classes "$classes" --penalty 1 -o "$out/model.json"
+run mcllo fit "$out/calibration.csv" --label digit --classes "$classes" -o "$out/model.json"
 run mcllo apply "$out/model.json" "$out/holdout.csv" -o "$out/recalibrated.csv"
 run mcllo assess "$out/recalibrated.csv" --label digit --classes "$classes" --seed 0
 run mcllo demo "$out"

@@ -269,7 +269,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         was not trained on.
     calibrator : str or calibrator, optional
         A key of `mcllo.CALIBRATORS`, such as "auto", or a calibrator, not fitted; its `classes` is
-        set to `classes_`. Default: "mcllo". To search over its parameters, give an object.
+        set to `classes_`. Default: "auto", for the best probabilities, also of few rows; "mcllo"
+        is a map that can be read. To search over its parameters, give an object.
     cv : int, splitter or iterable of (train, test), optional
         The folds, as in `sklearn.model_selection`; an integer makes stratified folds.
     ensemble : bool or "auto"
@@ -293,7 +294,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     See Also
     --------
     mcllo.model_selection.FittedPair : A classifier with its calibrator.
-    MCLLOCalibrator : The default calibrator.
+    AutoCalibrator : The default calibrator.
+    MCLLOCalibrator : One whose map can be read.
     compare : Which calibrator to take.
     CALIBRATORS : All of them by name.
 
@@ -466,7 +468,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     def _calibrator_or_default(self) -> Any:
         """Return what was asked for, under either name."""
         if self.method is None:
-            return "mcllo" if self.calibrator is None else self.calibrator
+            return "auto" if self.calibrator is None else self.calibrator
         if self.calibrator is not None:
             rule = "be left out where calibrator is given: it is scikit-learn's name for it"
             raise InputError(argument="method", rule=rule, value=self.method)

@@ -225,11 +225,12 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     write_predictions_csv(tmp_path / "few.csv", few)
     write_predictions_csv(tmp_path / "many.csv", many)
     line = ["--label", "class", "-o", "m.json"]
-    code, out, err = said(capsys, "fit", "many.csv", *line)
+    mcllo_line = [*line, "--method", "mcllo"]
+    code, out, err = said(capsys, "fit", "many.csv", *mcllo_line)
     assert (code, err) == (0, "")
     assert "On rows that it was not fitted to (5 folds) it lowers log loss by 0." in out
     assert out.endswith("expected to help.\n")
-    code, out, err = said(capsys, "fit", "few.csv", *line, "--json")
+    code, out, err = said(capsys, "fit", "few.csv", *mcllo_line, "--json")
     assert code == 0
     assert err.startswith(
         "mcllo: warning: On rows that it was not fitted to (5 folds) it raises"
@@ -238,7 +239,7 @@ def test_fit_prints_the_gain_on_rows_left_out_or_warns(tmp_path, monkeypatch, ca
     found = json.loads(out)["held_out"]
     assert found["gain"] < 0
     # auto knows its own gain
-    out = said(capsys, "fit", "few.csv", *line, "--json", "--method", "auto")[1]
+    out = said(capsys, "fit", "few.csv", *line, "--json")[1]
     assert json.loads(out)["held_out"] is None
 
 

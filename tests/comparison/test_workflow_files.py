@@ -120,8 +120,38 @@ def test_the_command_line_streams(parquet, tmp_path, capsys):
     assert content["test"]["statistic"] == pytest.approx(
         assess(probs, seed=1).test.statistic
     )
-    assert run_command_line(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
+    fitting = ["fit", *flags, "--method", "mcllo", "-o", str(tmp_path / "m.json")]
+    assert run_command_line(fitting) == 0
     assert "map of 3 classes (baseline: truck) from 900 rows" in capsys.readouterr().out
+
+
+def test_the_default_of_fit_is_auto_where_the_rows_fit_into_memory(
+    parquet, tmp_path, monkeypatch, capsys
+):
+    model = str(tmp_path / "m.json")
+    words = ["fit", str(parquet.parent), *FLAGS, "-o", model]
+    assert run_command_line(words) == 0
+    assert load_calibrator(model).method == "auto"
+    capsys.readouterr()
+
+    monkeypatch.setenv("MCLLO_MEMORY", "1e-6")  # a thousand bytes
+    assert run_command_line(words) == 0
+    fitted = load_calibrator(model)
+    assert fitted.method == "mcllo"
+    by_blocks = fit_file(parquet.parent, READING, PARAMS)
+    np.testing.assert_allclose(fitted.fit_.theta, by_blocks.fit_.theta, rtol=1e-10)
+    out, err = capsys.readouterr()
+    assert out == f"{model}: mcllo map of 3 classes (baseline: truck) from 900 rows\n"
+    assert err == (
+        "mcllo: note: The rows do not fit into memory, which auto, the default, needs: "
+        "MCLLO is fitted in blocks.\n"
+    )
+    # trees are those of auto alone, which then says what it needs
+    assert run_command_line([*words, "--flexible"]) == 2
+    assert "--method auto needs all rows in memory" in capsys.readouterr().err
+    monkeypatch.setenv("MCLLO_MEMORY", "much")
+    assert run_command_line(words) == 2
+    assert "MCLLO_MEMORY must be a number of gigabytes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -175,7 +205,7 @@ def test_a_file_gives_what_its_rows_give_and_a_saved_map_the_same(
     assert content["n_samples"] == fitted.n_samples == 120
     assert content["text"] == str(fitted)
     if method == "mcllo":
-        assert str(fitted) == "map of 3 classes (baseline: truck) from 120 rows"
+        assert str(fitted) == "mcllo map of 3 classes (baseline: truck) from 120 rows"
     else:
         assert str(fitted).startswith(f"{method} map of 3 classes from 120 rows")
     if method == "auto":

@@ -46,7 +46,8 @@ def good(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, good):
     path = str(tmp_path_factory.mktemp("model") / "model.json")
-    assert run_command_line(["fit", good, *LABEL, "-o", path]) == 0
+    fitting = ["fit", good, *LABEL, "--method", "mcllo", "-o", path]
+    assert run_command_line(fitting) == 0
     return path
 
 
@@ -201,7 +202,7 @@ def test_logits_are_what_their_softmax_is(tmp_path, capsys):
     )
     assert statistic(capsys, file, "--logits") == pytest.approx(STATISTIC, rel=1e-9)
     model = tmp_path / "m.json"
-    output(capsys, "fit", file, *LABEL, "--logits", "-o", model)
+    output(capsys, "fit", file, *LABEL, "--logits", "--method", "mcllo", "-o", model)
     recalibrated = mcllo.load_calibrator(model).predict_proba(PROBS)
     out = tmp_path / "out.parquet"
     output(capsys, "apply", model, file, "--logits", "-o", out)
@@ -240,7 +241,8 @@ def test_a_prefix_of_class_columns(tmp_path, good, model, capsys):
     file = write(tmp_path, "f.csv", with_ids("id,p_cat,p_dog,p_truck,y"))
     assert statistic(capsys, file, "--prefix", "p_") == STATISTIC
     again = tmp_path / "again.json"
-    output(capsys, "fit", file, *LABEL, "--prefix", "p_", "-o", again)
+    asked = ["--method", "mcllo", "--prefix", "p_"]
+    output(capsys, "fit", file, *LABEL, *asked, "-o", again)
     assert again.read_text() == Path(model).read_text()
     out = output(capsys, "apply", model, file, "--prefix", "p_").splitlines()
     assert out[0] == "id,p_cat,p_dog,p_truck,y"
@@ -337,13 +339,14 @@ def test_fit_apply_and_python_agree(tmp_path, good, model, capsys):
 def test_fit_takes_a_baseline(tmp_path, good, capsys):
     out = tmp_path / "m.json"
     text = output(capsys, "fit", good, *LABEL, "--baseline", "dog", "-o", out)
-    assert text == f"{out}: map of 3 classes (baseline: dog) from 60 rows\n"
+    assert text == f"{out}: mcllo map of 3 classes (baseline: dog) from 60 rows\n"
     assert mcllo.load_calibrator(out).fit_.baseline == "dog"
 
 
 def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsys):
     file = write(tmp_path, "f.csv", SEPARATED)
-    assert run_command_line(["fit", file, *LABEL, "-o", str(tmp_path / "m.json")]) == 0
+    fitting = ["fit", file, *LABEL, "-o", str(tmp_path / "m.json")]
+    assert run_command_line([*fitting, "--method", "mcllo"]) == 0
     err = capsys.readouterr().err
     assert err.startswith("mcllo: note: the maximum likelihood estimate does not exist")
     assert err.endswith("use mcllo fit --penalty 1.\n")
@@ -352,11 +355,10 @@ def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsy
 
 
 def test_a_model_may_come_through_a_pipe(good, model, capsys, monkeypatch):
-    text = output(capsys, "fit", good, *LABEL, "-o", "-")
+    asked = ["fit", good, *LABEL, "--method", "mcllo", "-o", "-"]
+    text = output(capsys, *asked)
     assert text == Path(model).read_text()
-    assert text == output(
-        capsys, "fit", good, *LABEL, "-o", "-", "--json"
-    )  # it is JSON already
+    assert text == output(capsys, *asked, "--json")  # it is JSON already
     strict(text)
     expected = output(capsys, "apply", model, good)
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
@@ -470,14 +472,29 @@ def test_flexible_is_an_option_of_auto_alone(tmp_path, good, capsys):
     assert "auto has it" in message
 
 
-def test_the_default_method_is_mcllo_and_only_some_have_a_floor(
-    good, model, tmp_path, capsys
+@pytest.mark.parametrize(
+    ("asked", "method"),
+    [
+        ([], "auto"),
+        (["--gate", "0.05"], "auto"),
+        (["--penalty", "1"], "mcllo"),
+        (["--penalty", "1", "--center", "temperature"], "mcllo"),
+        (["--baseline", "dog"], "mcllo"),
+        (["--baseline", "auto", "--penalty", "1"], "mcllo"),
+        (["--method", "temperature"], "temperature"),
+    ],
+)
+def test_the_default_method_is_auto_where_nothing_asks_for_mcllo(
+    asked, method, good, tmp_path, capsys
 ):
+    made = str(tmp_path / "made.json")
+    content = strict(output(capsys, "fit", good, *LABEL, *asked, "-o", made, "--json"))
+    assert (content["method"], content["n_samples"]) == (method, 60)
+    assert mcllo.load_calibrator(made).method == method
+
+
+def test_only_some_methods_have_a_floor(good, tmp_path, capsys):
     again = str(tmp_path / "again.json")
-    output(capsys, "fit", good, *LABEL, "--method", "mcllo", "-o", again)
-    assert Path(again).read_text() == Path(model).read_text()
-    content = strict(output(capsys, "fit", good, *LABEL, "-o", again, "--json"))
-    assert (content["method"], content["n_samples"]) == ("mcllo", 60)
     output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", again)
     assert run_command_line(["apply", again, good, "--clip", "0.01"]) == 2
     assert "histogram takes zeros as they are. Leave it out." in capsys.readouterr().err

@@ -27,7 +27,15 @@ def model_text(tmp_path_factory):
     (folder / "good.csv").write_text(GOOD)
     assert (
         run_command_line(
-            ["fit", str(folder / "good.csv"), *LABEL, "-o", str(folder / "model.json")]
+            [
+                "fit",
+                str(folder / "good.csv"),
+                *LABEL,
+                "--method",
+                "mcllo",
+                "-o",
+                str(folder / "model.json"),
+            ]
         )
         == 0
     )

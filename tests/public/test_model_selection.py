@@ -31,7 +31,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
-from mcllo import MCLLOCalibrator
+from mcllo import AutoCalibrator, MCLLOCalibrator
 from mcllo.calibrators import (
     CALIBRATORS,
     HistogramBinning,
@@ -84,7 +84,7 @@ def test_ensemble_is_the_mean_over_the_folds(calibrator):
     total = 0.0
     for train, test in folds.split(X, y):
         bayes = GaussianNB().fit(X[train], y[train])
-        own = clone(calibrator or MCLLOCalibrator()).fit(
+        own = clone(calibrator or AutoCalibrator()).fit(
             bayes.predict_proba(X[test]), y[test]
         )
         total = total + own.predict_proba(bayes.predict_proba(X))
@@ -99,7 +99,8 @@ def test_ensemble_is_the_mean_over_the_folds(calibrator):
 def test_without_ensemble_one_calibrator_learns_from_all_out_of_fold_predictions():
     X, y = data()
     folds = KFold(4, shuffle=True, random_state=0)
-    model = RecalibratedClassifierCV(GaussianNB(), cv=folds, ensemble=False).fit(X, y)
+    model = RecalibratedClassifierCV(GaussianNB(), "mcllo", cv=folds, ensemble=False)
+    model.fit(X, y)
     held_out = cross_val_predict(GaussianNB(), X, y, cv=folds, method="predict_proba")
     calibrator = MCLLOCalibrator().fit(held_out, y)
     expected = calibrator.predict_proba(GaussianNB().fit(X, y).predict_proba(X))
@@ -119,7 +120,7 @@ def test_a_frozen_classifier_is_calibrated_on_the_rows_given(ensemble):
     X, y = data()
     bayes = GaussianNB().fit(X[:120], y[:120])
     before = bayes.predict_proba(X)
-    model = RecalibratedClassifierCV(FrozenEstimator(bayes), ensemble=ensemble)
+    model = RecalibratedClassifierCV(FrozenEstimator(bayes), "mcllo", ensemble=ensemble)
     model.fit(X[120:], y[120:])
     expected = MCLLOCalibrator().fit(before[120:], y[120:]).predict_proba(before)
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
@@ -260,7 +261,7 @@ def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=240)
     train, test = np.arange(120), np.arange(120, 240)
     folds = [(train, test), (test, train)]
-    model = RecalibratedClassifierCV(estimator, cv=folds, ensemble=ensemble)
+    model = RecalibratedClassifierCV(estimator, "mcllo", cv=folds, ensemble=ensemble)
     out = model.fit(X, y, sample_weight=weight).predict_proba(X)
 
     def fitted(model, X, rows):

@@ -80,9 +80,8 @@ def test_routed_weights_reach_the_calibrator():
     X, y, w, _ = sample()
     frozen = FrozenEstimator(GaussianNB().fit(X[:150], y[:150]))
     with config_context(enable_metadata_routing=True):
-        model = RecalibratedClassifierCV(frozen).fit(
-            X[150:], y[150:], sample_weight=w[150:]
-        )
+        model = RecalibratedClassifierCV(frozen, "mcllo")
+        model.fit(X[150:], y[150:], sample_weight=w[150:])
     by_hand = MCLLOCalibrator().fit(frozen.predict_proba(X[150:]), y[150:], w[150:])
     found = model.calibrated_classifiers_[0].calibrator.fit_.theta
     np.testing.assert_allclose(found, by_hand.fit_.theta, rtol=1e-12)
@@ -211,7 +210,7 @@ def test_every_calibrator_takes_decisions():
 def test_two_classes_are_platts_logistic_regression():
     X, y, _, _ = sample(n=600, c=2)
     svm = LinearSVC().fit(X[:300], y[:300])
-    ours = RecalibratedClassifierCV(FrozenEstimator(svm)).fit(X[300:], y[300:])
+    ours = RecalibratedClassifierCV(FrozenEstimator(svm), "mcllo").fit(X[300:], y[300:])
     d = svm.decision_function(X)[:, None]
     platt = (
         LogisticRegression(C=np.inf, tol=1e-10).fit(d[300:], y[300:]).predict_proba(d)
@@ -280,29 +279,44 @@ SEPARABLE = {
 }
 """Naive Bayes separates the checks' 15 rows: where no best map exists, weights and repeated rows
 may end in different ones."""
+COPIES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": (
+        "auto leaves a row out together with rows that equal it in every probability and in the "
+        "label, which it takes for copies; a row of weight 3 is three cases"
+    )
+    for kind in ("dense", "sparse")
+}
+"""What auto does otherwise on purpose, where the classifier's probabilities are not 0 or 1."""
 
 
 def checked_models():
-    """Yield models of both kinds of ensembles and of every calibrator; two of them are fast."""
+    """Yield models of both kinds of ensembles and of every calibrator; two of them are fast.
+
+    Beside each stands what is expected to fail.
+    """
     for key in CALIBRATORS:
         calibrator = SEPARABLE.get(key, key)
         fast = key in ("mcllo", "temperature")
         options = {"cv": 2, "ensemble": key != "temperature"}
         model = RecalibratedClassifierCV(GaussianNB(), calibrator, **options)
-        yield pytest.param(model, id=key, marks=[] if fast else pytest.mark.slow)
+        yield pytest.param(model, {}, id=key, marks=[] if fast else pytest.mark.slow)
     for ensemble in (True, False):
         model = RecalibratedClassifierCV(LogisticRegression(), cv=2, ensemble=ensemble)
-        yield pytest.param(model, id=f"logistic-{ensemble}", marks=pytest.mark.slow)
+        differs = {} if ensemble else COPIES
+        name = f"logistic-{ensemble}"
+        yield pytest.param(model, differs, id=name, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("model", list(checked_models()))
+@pytest.mark.parametrize(("model", "differs"), list(checked_models()))
 @pytest.mark.filterwarnings(
     "ignore"
 )  # the data of the checks are separated, tied and tiny
-def test_scikit_learns_checks(model):
-    results = check_estimator(model, on_fail=None)
+def test_scikit_learns_checks(model, differs):
+    results = check_estimator(model, expected_failed_checks=differs, on_fail=None)
     failed = {
         r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
     }
     assert not failed
+    expected = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert expected == set(differs)
     assert sum(r["status"] == "passed" for r in results) > 50

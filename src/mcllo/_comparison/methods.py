@@ -55,7 +55,11 @@ LARGE_MAPS = ("matrix", "dirichlet")
 """Maps with a parameter for each pair of classes."""
 MAX_CLASSES_FOR_LARGE_MAPS = 20
 """Classes beyond which these are compared only by name: a round number, 400 parameters."""
-DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
+DEFAULT_METHODS = (
+    "auto",
+    *(name for name in CALIBRATORS if name not in ("auto", "identity")),
+)
+"""What suits the data is compared, the default of all that recalibrates first."""
 RESERVED = (UNCALIBRATED, f"{UNCALIBRATED}_train")
 """Names that the table has for the predictions themselves."""
 

@@ -352,10 +352,12 @@ WORKERS = typer.Option(
     None, help="Threads for files too large to be read at once. Default: all that pay."
 )
 FIT_METHOD = typer.Option(
-    "mcllo",
+    None,
     autocompletion=completer(*RECALIBRATIONS.split()),
-    help="mcllo; auto, a mean of recalibrations weighed by cross-validation; temperature, vector, "
-    "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
+    help="auto, a mean of recalibrations weighed by cross-validation, for the best probabilities; "
+    "mcllo, for a map that can be read; temperature, vector, matrix, dirichlet, histogram, "
+    "xu_davoine, isotonic, beta or identity. Default: auto; mcllo where --penalty, --center or "
+    "--baseline is given, or the rows do not fit into memory.",
 )
 PENALTY = typer.Option(
     None,

@@ -420,9 +420,7 @@ def _close_gate(verdicts: list[Any], *, gate: bool, strict: bool) -> None:
         raise typer.Exit(EXIT_INCONCLUSIVE)
 
 
-@app.command(
-    epilog="Example: mcllo fit train.csv --label y --method auto -o model.json"
-)
+@app.command(epilog="Example: mcllo fit train.csv --label y -o model.json")
 @add_file_options(
     *PLAIN_OPTIONS,
     baseline=f"{BASELINE_HELP}; auto takes the likeliest, all averages over every class.",
@@ -431,7 +429,7 @@ def fit(
     file: str = options.FILE,
     label: str = options.LABEL,
     output: str = options.MODEL_OUT,
-    method: str = options.FIT_METHOD,
+    method: str | None = options.FIT_METHOD,
     *,
     reading: Any,
     penalty: str | None = options.PENALTY,

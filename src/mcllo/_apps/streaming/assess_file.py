@@ -72,6 +72,7 @@ from ..._model.kernel import Derivatives
 from ..._model.likelihood import identity_theta
 from ..._utils.atomic_files import StrPath
 from ..._utils.formatting import format_count
+from ..._utils.parallel import available_memory
 from ..._utils.results import Floats, none_for_nonfinite
 from ..._utils.statements import Statement, suppress_warnings
 from ..._validation.predictions import DataFacts, Predictions
@@ -443,6 +444,16 @@ class OpenedFile:
                 check_rows_fit_memory(
                     source.sources, len(source.names), why, remedy, values
                 )
+
+    def fits_memory(self) -> bool:
+        """Whether all rows fit into the memory of this machine."""
+        available_memory()  # refuses what MCLLO_MEMORY cannot mean
+        try:
+            self.check_rows_fit_memory("auto")
+        except InputError:
+            # Any other mistake in the file is found again where its rows are read.
+            return False
+        return True
 
     def read(self) -> Predictions:
         """Return all rows."""

@@ -24,6 +24,8 @@ from ...calibrators import CALIBRATORS, MCLLOCalibrator
 from ...exceptions import InputError
 from .assess_file import OpenedFile, fit_blocks
 
+MCLLO_OPTIONS = ("penalty", "center")
+"""Options that MCLLO has and auto has not."""
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
 """What MCLLO takes where nothing is said."""
 
@@ -53,7 +55,7 @@ class FittedMethod:
     def __str__(self) -> str:
         fitted = self.calibrator
         if fitted.method == "mcllo":
-            return str(fitted.describe())
+            return f"mcllo {fitted.describe()}"
         n_classes = len(fitted.classes_)
         text = (
             f"{fitted.method} map of {n_classes} classes from {self.n_samples:,} rows"
@@ -81,10 +83,31 @@ class FittedMethod:
         return content
 
 
+def choose_method_name(
+    file: OpenedFile, given: dict[str, Any], baseline: str | None
+) -> tuple[str, tuple[Statement, ...]]:
+    """Return the method where none was asked for, and what is to be said of that.
+
+    The best probabilities are those of auto. MCLLO is fitted where one of its own options is given,
+    and where the rows do not fit into memory, which auto needs.
+    """
+    has_own_option = any(given.get(name) is not None for name in MCLLO_OPTIONS)
+    if has_own_option or baseline is not None:
+        return "mcllo", ()
+    asks_for_trees = given.get("flexible") is not None
+    if asks_for_trees or file.fits_memory():
+        return "auto", ()
+    words = (
+        "The rows do not fit into memory, which auto, the default, needs: MCLLO is "
+        "fitted in blocks."
+    )
+    return "mcllo", (Statement("note.method", words, "plain", {"method": "mcllo"}),)
+
+
 def fit_method(
     path: StrPath,
     reading: dict[str, Any],
-    method: str,
+    method: str | None,
     given: dict[str, Any],
     *,
     rule: str = "",
@@ -92,10 +115,17 @@ def fit_method(
 ) -> FittedMethod:
     """Fit a method, a key of `CALIBRATORS`, to a file.
 
-    `reading` is for `read_predictions`; `given` are options of the method (penalty, center, gate,
+    None takes the one for the best probabilities (`choose_method_name`). `reading` is for
+    `read_predictions`; `given` are options of the method (penalty, center, gate,
     flexible), None where nothing was said; `rule` is a baseline that MCLLO finds by itself, 'auto'
     or 'all'.
     """
+    baseline = reading.get("baseline") or rule or None
+    notes: tuple[Statement, ...] = ()
+    file: OpenedFile | None = None
+    if method is None:
+        file = OpenedFile(path, reading)
+        method, notes = choose_method_name(file, given, baseline)
     if method not in CALIBRATORS:
         known = suggest_method_names(method)
         message = "{found} is not known; {known}"
@@ -103,19 +133,21 @@ def fit_method(
             message, argument="method", value=method, values={"known": known}
         )
     wanted = {name: value for name, value in given.items() if value is not None}
-    baseline = reading.get("baseline") or rule or None
     _check_options(method, {**wanted, "baseline": baseline})
+    if file is None:
+        file = OpenedFile(path, reading)
     if method != "mcllo":
-        return _fit_in_memory(path, reading, method, wanted)
+        return _fit_in_memory(file, reading, method, wanted)
     on_rows = {name: reading[name] for name in ("normalize", "clip")}
     params = {**DEFAULTS, **wanted, **on_rows}
-    fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+    fitted, rows, said = _fit_mcllo(file, reading, params, rule=rule, workers=workers)
     n_samples = fitted.fit_.to_dict().get("n_samples")
-    return FittedMethod(fitted, n_samples, _estimate_gain(fitted, rows), notes)
+    held_out = _estimate_gain(fitted, rows)
+    return FittedMethod(fitted, n_samples, held_out, (*said, *notes))
 
 
 def _fit_in_memory(
-    path: StrPath, reading: dict[str, Any], method: str, wanted: dict[str, Any]
+    file: OpenedFile, reading: dict[str, Any], method: str, wanted: dict[str, Any]
 ) -> FittedMethod:
     """Fit a method that needs all rows in memory, with the options that are wanted."""
     estimator: Any = CALIBRATORS[method]()
@@ -135,7 +167,6 @@ def _fit_in_memory(
         "Fit it to fewer rows, chosen at random, or use {method:'mcllo'}, which reads files in "
         "blocks."
     )
-    file = OpenedFile(path, reading)
     file.check_rows_fit_memory("{method:{given!r}}", remedy, {"given": method})
     rows = file.read()
     estimator.set_params(**params, **wanted).fit(rows)
@@ -163,12 +194,13 @@ def fit_file(
     workers: int | None = None,
 ) -> MCLLOCalibrator:
     """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
-    fitted, _, _ = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+    file = OpenedFile(path, reading)
+    fitted, _, _ = _fit_mcllo(file, reading, params, rule=rule, workers=workers)
     return fitted
 
 
 def _fit_mcllo(
-    path: StrPath,
+    file: OpenedFile,
     reading: dict[str, Any],
     params: dict[str, Any],
     *,
@@ -182,7 +214,6 @@ def _fit_mcllo(
         "{gate:{given[gate]!r}}": params["gate"] is not None,
         "{baseline:{rule!r}}": bool(rule),
     }
-    file = OpenedFile(path, reading)
     if file.reads_all_rows(needs, {"given": params, "rule": rule}):
         rows = file.read()
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
