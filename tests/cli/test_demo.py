@@ -112,7 +112,9 @@ def test_a_figure_is_an_svg_that_repeats(tmp_path):
 
 @pytest.mark.slow
 def test_every_kind_that_is_offered_is_drawn(tmp_path):
-    assert len(KINDS) == 10
+    assert (
+        len(KINDS) == 12
+    )  # reliability and three curves, each also by class; four others
     for kind in KINDS:
         draw_figure_file(TOY, kind, str(tmp_path / f"{kind}.svg"), seed=0)
         assert (tmp_path / f"{kind}.svg").read_text().lstrip().startswith("<?xml"), kind

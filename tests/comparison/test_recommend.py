@@ -8,6 +8,7 @@ from scipy.stats import t
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, Recommendation
+from mcllo._comparison.methods import CHOICE_METHODS
 from mcllo._comparison.recommend import (
     LOSS_TIE_TOL,
     SIMPLEST_FIRST,
@@ -211,7 +212,8 @@ def test_one_row_shows_nothing():
 
 def test_every_method_has_a_place():
     of_logs = {"vector_log_probs", "matrix_log_probs"}
-    assert set(SIMPLEST_FIRST) == {"uncalibrated", *CALIBRATORS} | of_logs
+    others = {"uncalibrated", *of_logs, *CHOICE_METHODS}
+    assert set(SIMPLEST_FIRST) == {*CALIBRATORS} | others
     later = recommend({"uncalibrated": two([0.4, 0.6]), "new": two([0.5, 0.6])})
     assert later.simplest == "uncalibrated"
 
