@@ -224,8 +224,8 @@ def test_calibrators_of_classes_and_of_choice_sets_are_not_mixed():
     )
     with pytest.raises(InputError, match="choice sets"):
         of_classes.predict_proba(predictions)
-    with pytest.raises(InputError, match="choice sets"):
-        predictions.with_probs(predictions.probs)
+    again = predictions.with_probs(predictions.probs)
+    np.testing.assert_array_equal(again.offered, predictions.offered)
     with pytest.raises(InputError, match="choice sets"):
         mcllo.Monitor.start().add(predictions, batch="a")
     with pytest.raises(InputError, match="of choice sets"):
