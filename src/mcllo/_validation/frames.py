@@ -94,8 +94,7 @@ def column_cells(table: Any, name: str = "the frame") -> dict[str, list[Any]]:
     """Return the columns of a frame as lists."""
     frame = _as_frame(table, name)
     assert frame is not None
-    columns = zip(frame.columns, frame.iter_columns(), strict=True)
-    return {str(column): values.to_list() for column, values in columns}
+    return {str(column): frame[column].to_list() for column in frame.columns}
 
 
 def split_prefix(prefix: str) -> tuple[str, str]:
