@@ -94,7 +94,8 @@ def column_cells(table: Any, name: str = "the frame") -> dict[str, list[Any]]:
     """Return the columns of a frame as lists."""
     frame = _as_frame(table, name)
     assert frame is not None
-    return {str(column): frame[column].to_list() for column in frame.columns}
+    # by place: pandas' columns may be numbers, which would be taken for rows
+    return {str(name): frame[:, k].to_list() for k, name in enumerate(frame.columns)}
 
 
 def split_prefix(prefix: str) -> tuple[str, str]:
