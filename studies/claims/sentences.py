@@ -46,7 +46,7 @@ def true_gain(a: mcllo.Assessment, truth: np.ndarray) -> float:
         crossed = cross_fit(p, fit_members(p), None)
     assert crossed is not None
     raw, pooled = crossed.pool_left_out()
-    shown = crossed.folds.rows[:: crossed.every]
+    shown = crossed.folds.rows[:: crossed.row_step]
     return float((truth[shown] * np.log(pooled / raw)).sum(axis=1).mean())
 
 

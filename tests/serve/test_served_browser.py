@@ -211,7 +211,9 @@ def test_from_a_spreadsheet_to_the_recalibrated_one_with_a_mouse(
     until(lambda: {path.name for path in downloads.iterdir()} == names)
     first = [
         cell.value
-        for cell in openpyxl.load_workbook(downloads / "recalibrated.xlsx").active[2]
+        for cell in openpyxl.load_workbook(downloads / "recalibrated.xlsx")[
+            "forecasts"
+        ][2]
     ]
     assert (first[0], first[-1]) == (
         "day 0",

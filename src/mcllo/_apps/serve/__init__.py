@@ -16,6 +16,7 @@ python-multipart (the extra ``serve``); computes nothing.
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -67,6 +68,9 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=1,  # seconds that open connections get at the end
         )
+        # What a signal breaks off is no error, and its traceback nothing to read.
+        logger = logging.getLogger("uvicorn.error")
+        logger.addFilter(lambda record: interruption.exit_code is None)
         server = uvicorn.Server(config)
         try:
             server.run(sockets=[sock])
